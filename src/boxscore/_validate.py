@@ -50,7 +50,10 @@ def one_of(value: str, known: Sequence[str], *, name: str) -> str:
     if value not in known:
         raise InputError(
             message(
-                name, f"be one of {', '.join(map(repr, known))}", got=repr(value), cause=did_you_mean(value, known)
+                name,
+                f"be one of {', '.join(map(repr, known))}",
+                got=repr(value),
+                cause=did_you_mean(value, known),
             )
         )
     return value
@@ -121,7 +124,9 @@ def finite(
     got = values[row] if values.ndim == 1 else values[row].tolist()
     where = place(row) if place else f"row {row}"
     raise InputError(
-        message(name, f"be finite and at most {limit:g} in size", got=got, place=where, cause="a diverged model?")
+        message(
+            name, f"be finite and at most {limit:g} in size", got=got, place=where, cause="a diverged model?"
+        )
     )
 
 

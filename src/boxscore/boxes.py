@@ -73,19 +73,26 @@ def box_convert(boxes: ArrayLike, in_fmt: BoxFormat, out_fmt: BoxFormat) -> Floa
     _validate.one_of(out_fmt, _validate.BOX_FORMATS, name="out_fmt")
     if in_fmt == out_fmt:
         return array.copy()
-    first, second = array[:, :2], array[:, 2:]  # [N,2] each
-    if in_fmt == "xyxy":
-        corner, size = first, second - first
-    elif in_fmt == "xywh":
-        corner, size = first, second
-    else:
-        corner, size = first - second / 2, second
+    corners, sizes = corners_and_sizes(array, in_fmt)
+    if out_fmt == "xyxy":
+        return corners
     if out_fmt == "xywh":
-        return np.hstack([corner, size])
-    if out_fmt == "cxcywh":
-        centre = (first + second) / 2 if in_fmt == "xyxy" else corner + size / 2
-        return np.hstack([centre, size])
-    return np.hstack([corner, corner + size])
+        return np.hstack([corners[:, :2], sizes])
+    centre = (corners[:, :2] + corners[:, 2:]) / 2 if in_fmt == "xyxy" else corners[:, :2] + sizes / 2
+    return np.hstack([centre, sizes])
+
+
+def corners_and_sizes(boxes: FloatArray, box_format: BoxFormat) -> tuple[FloatArray, FloatArray]:
+    """Split boxes [N, 4] into corners ``x1, y1, x2, y2`` [N, 4] and sizes ``w, h`` [N, 2].
+
+    Both are kept because neither gives back the other to the last bit: pycocotools computes
+    ``x2 = x + w`` and areas from ``w`` and ``h``, the VOC kit computes sizes from ``x2``.
+    """
+    first, second = boxes[:, :2], boxes[:, 2:]  # [N,2] each
+    if box_format == "xyxy":
+        return boxes, second - first
+    corner = first if box_format == "xywh" else first - second / 2
+    return np.hstack([corner, corner + second]), second
 
 
 def box_area(boxes: ArrayLike, *, box_format: BoxFormat = "xyxy", pixel_offset: float = 0) -> FloatArray:
@@ -112,8 +119,8 @@ def box_area(boxes: ArrayLike, *, box_format: BoxFormat = "xyxy", pixel_offset: 
     >>> box_area([[0, 0, 9, 9]]).tolist(), box_area([[0, 0, 9, 9]], pixel_offset=1).tolist()
     ([81.0], [100.0])
     """
-    corners = _corners(boxes, box_format, name="boxes")
-    return _areas(corners, pixel_offset)
+    _, sizes = _checked(boxes, box_format, pixel_offset, name="boxes")
+    return sizes[:, 0] * sizes[:, 1]
 
 
 def box_iou(
@@ -260,14 +267,13 @@ class _Pair(NamedTuple):
     intersection: FloatArray  # [N,M] or [N]
     union: FloatArray  # [N,M] or [N]
     hull_sizes: FloatArray  # [N,M,2] or [N,2], of the smallest box around both
-    pixel_offset: float
 
 
 def _prepare(
     boxes1: ArrayLike, boxes2: ArrayLike, box_format: BoxFormat, pixel_offset: float, paired: bool
 ) -> _Pair:
-    corners1 = _corners(boxes1, box_format, name="boxes1")
-    corners2 = _corners(boxes2, box_format, name="boxes2")
+    corners1, sizes1 = _checked(boxes1, box_format, pixel_offset, name="boxes1")
+    corners2, sizes2 = _checked(boxes2, box_format, pixel_offset, name="boxes2")
     if paired:
         if len(corners1) != len(corners2):
             raise InputError(
@@ -279,8 +285,7 @@ def _prepare(
             )
     else:
         corners1, corners2 = corners1[:, None, :], corners2[None, :, :]  # [N,1,4] [1,M,4]
-    sizes1 = corners1[..., 2:] - corners1[..., :2] + pixel_offset
-    sizes2 = corners2[..., 2:] - corners2[..., :2] + pixel_offset
+        sizes1, sizes2 = sizes1[:, None, :], sizes2[None, :, :]  # [N,1,2] [1,M,2]
     area1, area2 = sizes1[..., 0] * sizes1[..., 1], sizes2[..., 0] * sizes2[..., 1]
     overlap = (
         np.minimum(corners1[..., 2:], corners2[..., 2:])
@@ -302,22 +307,20 @@ def _prepare(
         intersection,
         area1 + area2 - intersection,
         hull_sizes,
-        pixel_offset,
     )
 
 
-def _corners(boxes: ArrayLike, box_format: BoxFormat, *, name: str) -> FloatArray:
-    corners = box_convert(_validate.float_array(boxes, name=name, columns=4), box_format, "xyxy")
-    _validate.finite(corners, name=name)
+def _checked(
+    boxes: ArrayLike, box_format: BoxFormat, pixel_offset: float, *, name: str
+) -> tuple[FloatArray, FloatArray]:
+    """Corners [N, 4] and sizes [N, 2], the offset added to the sizes, of boxes that keep the rules."""
+    array = _validate.float_array(boxes, name=name, columns=4)
+    _validate.one_of(box_format, _validate.BOX_FORMATS, name="box_format")
+    _validate.finite(array, name=name)
+    corners, sizes = corners_and_sizes(array, box_format)
     cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
-    _validate.sizes_not_negative(corners[:, 2:] - corners[:, :2], name=name, cause=cause)
-    return corners
-
-
-def _areas(corners: FloatArray, pixel_offset: float) -> FloatArray:
-    sizes = corners[..., 2:] - corners[..., :2] + pixel_offset
-    area: FloatArray = sizes[..., 0] * sizes[..., 1]
-    return area
+    _validate.sizes_not_negative(sizes, name=name, cause=cause)
+    return corners, sizes + pixel_offset
 
 
 def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
