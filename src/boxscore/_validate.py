@@ -45,6 +45,11 @@ def did_you_mean(value: object, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
 
 
+def unknown_key(name: str, key: str, known: Iterable[str]) -> str:
+    """Message for a key of a protocol or run configuration that nothing reads."""
+    return message("a key", "be known", got=name, cause=did_you_mean(key, sorted(known)))
+
+
 def one_of(value: str, known: Sequence[str], *, name: str) -> str:
     """Check that a string is one of a fixed set."""
     if value not in known:
@@ -60,7 +65,7 @@ def one_of(value: str, known: Sequence[str], *, name: str) -> str:
 
 
 def number_between(
-    value: float, low: float, high: float, *, name: str, open_low: bool = False, place: str = ""
+    value: Any, low: float, high: float, *, name: str, open_low: bool = False, place: str = ""
 ) -> float:
     """Check that a number is finite and lies in [low, high], or (low, high] with ``open_low``."""
     rule = f"be a number in {'(' if open_low else '['}{low:g}, {high:g}]"

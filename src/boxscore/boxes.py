@@ -8,7 +8,7 @@ Conventions
 -----------
 - A box is ``x1, y1, x2, y2`` in pixels unless ``box_format`` says otherwise; origin top left, y down.
 - ``pixel_offset=0`` (COCO): a box is a continuous rectangle, its width ``x2 - x1``.
-  ``pixel_offset=1`` (PASCAL VOC): ``x2`` and ``y2`` name the last pixel inside, so the width is ``x2 - x1 + 1``.
+  ``pixel_offset=1`` (PASCAL VOC): ``x2`` and ``y2`` name the last pixel inside; width ``x2 - x1 + 1``.
 - Boxes that only touch do not overlap. A degenerate box (no area) overlaps nothing: 0, never NaN.
 - ``box_iou(a, b)`` compares each row of ``a`` [N, 4] with each row of ``b`` [M, 4] and returns [N, M];
   with ``paired=True`` it compares row ``i`` with row ``i`` and returns [N].

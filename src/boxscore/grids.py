@@ -1,0 +1,71 @@
+"""Grids of IoU thresholds and recall points, built to the last bit.
+
+Conventions
+-----------
+- ``{start, stop, count}`` is ``numpy.linspace``, as in pycocotools: decimal literals differ from it in
+  one IoU threshold and ten recall points.
+- ``{start, stop, step, rule = "arange"}`` is ``numpy.arange``, as in the Python ports of the VOC kit.
+- ``{start, stop, step, rule = "colon"}`` is MATLAB's ``start:step:stop``, as in the kit itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from boxscore import _validate
+from boxscore.errors import ProtocolError
+
+__all__ = ["colon", "grid", "grid_text"]
+
+GridRule = Literal["linspace", "arange", "colon"]
+
+
+def grid(spec: Any, *, name: str) -> tuple[float, ...]:
+    """Build a grid from a list of numbers, ``{start, stop, count}`` or ``{start, stop, step, rule}``."""
+    if isinstance(spec, (list, tuple)):
+        values = [_validate.number_between(value, 0, 1, name=name) for value in spec]
+    elif isinstance(spec, Mapping):
+        known = {"start", "stop", "count", "step", "rule"}
+        for key in spec:
+            if key not in known:
+                raise ProtocolError(_validate.unknown_key(f"{name}.{key}", key, known))
+        start = _validate.number_between(spec.get("start", 0), 0, 1, name=f"{name}.start")
+        stop = _validate.number_between(spec.get("stop", 1), 0, 2, name=f"{name}.stop")
+        rule = _validate.one_of(str(spec.get("rule", "linspace")), get_args(GridRule), name=f"{name}.rule")
+        if rule == "linspace":
+            count = _validate.whole_number(spec.get("count"), 1, name=f"{name}.count")
+            values = np.linspace(start, stop, count).tolist()
+        else:
+            step = _validate.number_between(spec.get("step"), 0, 1, name=f"{name}.step", open_low=True)
+            values = np.arange(start, stop, step).tolist() if rule == "arange" else colon(start, step, stop)
+    else:
+        raise ProtocolError(
+            _validate.message(name, "be a list of numbers or {start, stop, count}", got=repr(spec))
+        )
+    if not values:
+        raise ProtocolError(_validate.message(name, "have at least one value", got="none"))
+    if any(later <= earlier for earlier, later in itertools.pairwise(values)):
+        raise ProtocolError(_validate.message(name, "be ascending, each value once", got=values))
+    return tuple(values)
+
+
+def colon(start: float, step: float, stop: float) -> list[float]:
+    """MATLAB's ``start:step:stop``: the lower half counted up from start, the upper half down from stop."""
+    last = round((stop - start) / step)
+    lower = [start + i * step for i in range((last + 1) // 2)]
+    middle = [(start + stop) / 2] if last % 2 == 0 else []
+    upper = [stop - i * step for i in range((last + 1) // 2)][::-1]
+    return lower + middle + upper
+
+
+def grid_text(values: tuple[float, ...]) -> str:
+    """Write a grid the way a signature shows it."""
+    if len(values) == 1:
+        return f"{values[0]:.2f}" if round(values[0], 2) == values[0] else f"{values[0]!r}"
+    if len(values) > 2 and np.allclose(values, np.linspace(values[0], values[-1], len(values))):
+        return f"{values[0]:.2f}:{values[-1]:.2f}/{len(values)}"
+    return ",".join(f"{value:g}" for value in values)

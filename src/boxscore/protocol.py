@@ -1,0 +1,319 @@
+"""A protocol is data: every choice that turns matches into a number.
+
+Goal
+----
+One frozen value says how boxes are measured, matched, ignored, averaged and summarised. There is no
+evaluator per benchmark: each choice is dispatched in one function of the stage that it belongs to.
+
+Conventions
+-----------
+- The protocols that ship are TOML files in ``boxscore/protocols``; a user's file has the same form and
+  may say ``extends = "coco"`` and give only what differs. Tables merge key by key, anything else replaces.
+- IoU thresholds and recall points are grids, ``{start, stop, count}``, built by ``numpy.linspace``:
+  decimal literals differ from pycocotools' values in one threshold and ten recall points.
+- :meth:`Protocol.signature` prints the choices in one line. What it leaves out has COCO's value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore import _validate
+from boxscore._version import __version__
+from boxscore.errors import ProtocolError
+from boxscore.grids import colon, grid, grid_text
+
+__all__ = ["ApRules", "BoxRules", "IgnoreRules", "MatchingRules", "Protocol", "SummaryRow"]
+
+Candidate = Literal["best_available", "best_overall"]
+EqualIou = Literal["last", "first"]
+EqualScores = Literal["image_order", "file_order"]
+CrowdRule = Literal["iof", "ignore", "count"]
+DifficultRule = Literal["ignore", "count"]
+Interpolation = Literal["points", "area"]
+Metric = Literal["AP", "AR"]
+Similarity = Literal["box"]
+
+MOST_THRESHOLDS = 64
+"""IoU thresholds are kept as the bits of one unsigned integer (see matching.py)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class BoxRules:
+    """How boxes are measured: ``pixel_offset`` 1 counts the last pixel as inside (PASCAL VOC)."""
+
+    pixel_offset: float = 0
+
+    def __post_init__(self) -> None:
+        _validate.number_between(self.pixel_offset, 0, 1, name="boxes.pixel_offset")
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchingRules:
+    """How detections and ground truths are matched.
+
+    Attributes
+    ----------
+    iou_thresholds : tuple of float, [T]
+        Ascending, in (0, 1].
+    largest_threshold : float
+        Higher thresholds are lowered to this (pycocotools: 1 - 1e-10).
+    threshold_closed : bool
+        Whether an overlap equal to the threshold matches (``>=``).
+    candidate : {"best_available", "best_overall"}
+        Whether a detection whose best ground truth is taken may turn to the next.
+    equal_iou : {"last", "first"}
+        Which of equally overlapped ground truths, in file order, is taken.
+    equal_scores : {"image_order", "file_order"}
+        In which order a class's equally scored detections are counted.
+    max_detections : tuple of int, [M]
+        Caps on the detections of an image and class, ascending; empty for none.
+    per_class : bool
+        False pools all classes into one.
+    """
+
+    iou_thresholds: tuple[float, ...] = (0.5,)
+    largest_threshold: float = 1.0
+    threshold_closed: bool = True
+    candidate: Candidate = "best_available"
+    equal_iou: EqualIou = "last"
+    equal_scores: EqualScores = "image_order"
+    max_detections: tuple[int, ...] = ()
+    per_class: bool = True
+
+    def __post_init__(self) -> None:
+        thresholds = grid(self.iou_thresholds, name="matching.iou_thresholds")
+        object.__setattr__(self, "iou_thresholds", thresholds)
+        for value in thresholds:
+            _validate.number_between(value, 0, 1, name="matching.iou_thresholds", open_low=True)
+        if len(thresholds) > MOST_THRESHOLDS:
+            raise ProtocolError(
+                _validate.message(
+                    "matching.iou_thresholds", f"have at most {MOST_THRESHOLDS} values", got=len(thresholds)
+                )
+            )
+        _validate.number_between(
+            self.largest_threshold, 0, 1, name="matching.largest_threshold", open_low=True
+        )
+        _validate.one_of(self.candidate, get_args(Candidate), name="matching.candidate")
+        _validate.one_of(self.equal_iou, get_args(EqualIou), name="matching.equal_iou")
+        _validate.one_of(self.equal_scores, get_args(EqualScores), name="matching.equal_scores")
+        caps = sorted(
+            {_validate.whole_number(cap, 1, name="matching.max_detections") for cap in self.max_detections}
+        )
+        object.__setattr__(self, "max_detections", tuple(caps))
+
+    @property
+    def bars(self) -> NDArray[np.float64]:
+        """What an overlap must reach (``>=``) at each threshold, [T]."""
+        bars = np.minimum(self.iou_thresholds, self.largest_threshold)
+        return bars if self.threshold_closed else np.nextafter(bars, np.inf)
+
+
+@dataclasses.dataclass(frozen=True)
+class IgnoreRules:
+    """What counts neither for nor against.
+
+    Attributes
+    ----------
+    crowd : {"iof", "ignore", "count"}
+        Crowd regions: ignored and measured by intersection over the detection (COCO), ignored and
+        measured by IoU, or counted like any object. Ignored, they absorb any number of detections.
+    difficult : {"count", "ignore"}
+        Difficult objects: counted like any object, or ignored, absorbing any number of detections.
+    area_ranges : mapping of str to (float, float), [A]
+        Square pixels, closed at both ends. Ground truths outside are ignored, and so are detections
+        outside that match nothing.
+    """
+
+    crowd: CrowdRule = "iof"
+    difficult: DifficultRule = "count"
+    area_ranges: Mapping[str, tuple[float, float]] = dataclasses.field(
+        default_factory=lambda: {"all": (0.0, float("inf"))}
+    )
+
+    def __post_init__(self) -> None:
+        _validate.one_of(self.crowd, get_args(CrowdRule), name="ignore.crowd")
+        _validate.one_of(self.difficult, get_args(DifficultRule), name="ignore.difficult")
+        if not self.area_ranges:
+            raise ProtocolError(
+                _validate.message("ignore.area_ranges", "name at least one range", got="none")
+            )
+        ranges = {}
+        for name, pair in self.area_ranges.items():
+            label = f"ignore.area_ranges.{name}"
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+                raise ProtocolError(_validate.message(label, "be [low, high]", got=repr(pair)))
+            low, high = (_validate.number_between(end, 0, np.inf, name=label) for end in pair)
+            if low > high:
+                raise ProtocolError(_validate.message(label, "have low <= high", got=[low, high]))
+            ranges[name] = (low, high)
+        object.__setattr__(self, "area_ranges", ranges)
+
+
+@dataclasses.dataclass(frozen=True)
+class ApRules:
+    """How a precision-recall curve becomes one number.
+
+    Attributes
+    ----------
+    interpolation : {"points", "area"}
+        Mean of the interpolated precision at recall points, or the area under its envelope.
+    recall_points : tuple of float, [R]
+        For "points"; also where :meth:`Evaluation.curves` reads the curve.
+    precision_epsilon : float
+        Added to tp + fp in the denominator of precision (pycocotools: ``np.spacing(1)``).
+    sequential_mean : bool
+        Sum ``p / R`` point by point, as the VOC kit does, instead of taking ``numpy.mean``.
+    """
+
+    interpolation: Interpolation = "points"
+    recall_points: tuple[float, ...] = tuple(np.linspace(0, 1, 101).tolist())
+    precision_epsilon: float = 0.0
+    sequential_mean: bool = False
+
+    def __post_init__(self) -> None:
+        _validate.one_of(self.interpolation, get_args(Interpolation), name="ap.interpolation")
+        object.__setattr__(self, "recall_points", grid(self.recall_points, name="ap.recall_points"))
+        _validate.number_between(self.precision_epsilon, 0, 1, name="ap.precision_epsilon")
+
+
+@dataclasses.dataclass(frozen=True)
+class SummaryRow:
+    """One headline number.
+
+    Attributes
+    ----------
+    key : str
+        Its name in ``metrics``; ``{cap}`` stands for the detection cap.
+    metric : {"AP", "AR"}
+    iou : float or None
+        One threshold, or None for the mean over all.
+    area : str
+        The name of an area range.
+    cap : int
+        Position among the detection caps; -1 is the largest.
+
+    Notes
+    -----
+    A row whose threshold, area range or cap the protocol does not have is left out of the summary.
+    """
+
+    key: str
+    metric: Metric = "AP"
+    iou: float | None = None
+    area: str = "all"
+    cap: int = -1
+
+    def __post_init__(self) -> None:
+        _validate.one_of(self.metric, get_args(Metric), name=f"summary {self.key}: metric")
+
+
+@dataclasses.dataclass(frozen=True)
+class Protocol:
+    """Everything that decides a score. See the module's page for the conventions.
+
+    Attributes
+    ----------
+    name, title : str
+    similarity : {"box"}
+    boxes : BoxRules
+    matching : MatchingRules
+    ignore : IgnoreRules
+    ap : ApRules
+    summary : tuple of SummaryRow
+    """
+
+    name: str
+    title: str = ""
+    similarity: Similarity = "box"
+    boxes: BoxRules = BoxRules()
+    matching: MatchingRules = MatchingRules()
+    ignore: IgnoreRules = IgnoreRules()
+    ap: ApRules = ApRules()
+    summary: tuple[SummaryRow, ...] = (SummaryRow("mAP"),)
+
+    def __post_init__(self) -> None:
+        _validate.one_of(self.similarity, get_args(Similarity), name="similarity")
+
+    @property
+    def caps(self) -> tuple[int | None, ...]:
+        """The detection caps, ascending; ``(None,)`` for no cap. The axis M."""
+        return self.matching.max_detections or (None,)
+
+    @property
+    def rows(self) -> tuple[SummaryRow, ...]:
+        """The summary rows that apply, their keys filled in, each key once."""
+        rows: dict[str, SummaryRow] = {}
+        for row in self.summary:
+            has_cap = -len(self.caps) <= row.cap < len(self.caps)
+            has_iou = row.iou is None or row.iou in self.matching.iou_thresholds
+            if has_cap and has_iou and row.area in self.ignore.area_ranges:
+                key = row.key.format(cap=self.caps[row.cap])
+                rows.setdefault(key, dataclasses.replace(row, key=key))
+        return tuple(rows.values())
+
+    def row_title(self, row: SummaryRow) -> str:
+        """Spell out what a summary row is, the way pycocotools prints it."""
+        iou = grid_text(self.matching.iou_thresholds) if row.iou is None else f"{row.iou:.2f}"
+        cap = self.caps[row.cap]
+        words = {"AP": "Average Precision (AP)", "AR": "Average Recall    (AR)"}
+        return f"{words[row.metric]} @[ IoU={iou:<9} | area={row.area:>6} | maxDets={cap or 'all':>3} ]"
+
+    def signature(self) -> str:
+        """Every choice in one line, to stand beside every score.
+
+        Examples
+        --------
+        >>> from boxscore.protocols import load_protocol
+        >>> load_protocol("coco").signature()
+        'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.1.0'
+        """
+        from boxscore.protocols import load_protocol
+
+        coco = load_protocol("coco")
+        matching, base = self.matching, coco.matching
+        parts = {
+            "iou": grid_text(matching.iou_thresholds),
+            "ap": self._ap_text(),
+            "maxdet": ",".join(map(str, matching.max_detections)) or "none",
+            "area": "coco" if self.ignore.area_ranges == coco.ignore.area_ranges else self._area_text(),
+            "crowd": self.ignore.crowd,
+            "offset": f"{self.boxes.pixel_offset:g}",
+        }
+        if self.ignore.difficult != coco.ignore.difficult:
+            parts["difficult"] = self.ignore.difficult
+        if matching.candidate != base.candidate:
+            parts["candidate"] = matching.candidate
+        if matching.equal_iou != base.equal_iou:
+            parts["ties"] = matching.equal_iou
+        if matching.equal_scores != base.equal_scores:
+            parts["order"] = matching.equal_scores
+        if not matching.threshold_closed:
+            parts["match"] = ">"
+        if not matching.per_class:
+            parts["classes"] = "pooled"
+        if self.ap.precision_epsilon != coco.ap.precision_epsilon:
+            parts["eps"] = f"{self.ap.precision_epsilon:g}"
+        parts["v"] = __version__
+        return "|".join(["boxscore", self.name, *(f"{key}:{value}" for key, value in parts.items())])
+
+    def _ap_text(self) -> str:
+        if self.ap.interpolation == "area":
+            return "area"
+        points = self.ap.recall_points
+        if points == tuple(np.linspace(0, 1, len(points)).tolist()):
+            return str(len(points))
+        known = {tuple(colon(0, 0.1, 1)): "kit", tuple(np.arange(0, 1.1, 0.1).tolist()): "arange"}
+        return f"{len(points)}{known.get(points, 'own')}"
+
+    def _area_text(self) -> str:
+        ranges = self.ignore.area_ranges
+        if list(ranges) == ["all"]:
+            return "all"
+        return ",".join(f"{name}={low:g}-{high:g}" for name, (low, high) in ranges.items())
