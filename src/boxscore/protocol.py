@@ -258,12 +258,17 @@ class Protocol:
                 rows.setdefault(key, dataclasses.replace(row, key=key))
         return tuple(rows.values())
 
+    def iou_text(self, row: SummaryRow) -> str:
+        """Write the threshold, or the range of thresholds, of a summary row."""
+        if row.iou is not None:
+            return f"{row.iou:.2f}"
+        return grid_text(self.matching.iou_thresholds).split("/")[0]
+
     def row_title(self, row: SummaryRow) -> str:
         """Spell out what a summary row is, the way pycocotools prints it."""
-        iou = grid_text(self.matching.iou_thresholds) if row.iou is None else f"{row.iou:.2f}"
-        cap = self.caps[row.cap]
-        words = {"AP": "Average Precision (AP)", "AR": "Average Recall    (AR)"}
-        return f"{words[row.metric]} @[ IoU={iou:<9} | area={row.area:>6} | maxDets={cap or 'all':>3} ]"
+        words = {"AP": "Average Precision  (AP)", "AR": "Average Recall     (AR)"}[row.metric]
+        cap = self.caps[row.cap] or "all"
+        return f"{words} @[ IoU={self.iou_text(row):<9} | area={row.area:>6} | maxDets={cap:>3} ]"
 
     def signature(self) -> str:
         """Every choice in one line, to stand beside every score.

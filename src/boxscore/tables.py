@@ -34,6 +34,7 @@ from boxscore.vocabulary import Categories, Id, Images, as_ids, read_only
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import Self
 
 __all__ = ["Detections", "GroundTruth"]
 
@@ -79,6 +80,10 @@ class BoxTable:
     def __len__(self) -> int:
         return len(self.image)
 
+    def take(self, rows: NDArray[Any]) -> Self:
+        """Return these rows, in this order, with the same vocabularies."""
+        return dataclasses.replace(self, **self._rows(rows))
+
     def _rows(self, keep: NDArray[Any]) -> dict[str, Any]:
         """Every per-row column at these rows."""
         columns = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -95,28 +100,6 @@ class BoxTable:
             "x2": self.boxes[:, 2],
             "y2": self.boxes[:, 3],
         }
-
-
-def _keep_vocabularies(
-    table: BoxTable, image_rows: NDArray[Any] | None, category_rows: NDArray[Any] | None
-) -> tuple[NDArray[np.int64], dict[str, Any]]:
-    """Rows of a table inside the chosen images and categories, and the renumbered columns."""
-    chosen: dict[str, Any] = {}
-    keep = np.ones(len(table), dtype=bool)
-    for column, vocabulary, rows in (
-        ("image", table.images, image_rows),
-        ("category", table.categories, category_rows),
-    ):
-        if rows is None:
-            continue
-        wanted = np.unique(rows)
-        renumber = np.full(len(vocabulary), -1, dtype=np.int32)
-        renumber[wanted] = np.arange(len(wanted), dtype=np.int32)
-        chosen[column] = renumber[getattr(table, column)]
-        keep &= chosen[column] >= 0
-        chosen["images" if column == "image" else "categories"] = vocabulary.take(wanted)
-    kept = np.flatnonzero(keep)
-    return kept, {name: v[kept] if isinstance(v, np.ndarray) else v for name, v in chosen.items()}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -228,29 +211,9 @@ class GroundTruth(BoxTable):
         _validate.finite(areas, name="area", place=where, limit=np.inf)
         return cls(**base, ids=numbers, area=areas, **flags, columns=extra, source=source)
 
-    def take(self, rows: NDArray[Any]) -> GroundTruth:
-        """Return these rows, in this order, with the same vocabularies."""
-        columns = {key: value[rows] for key, value in self.columns.items()}
-        return dataclasses.replace(self, **self._rows(rows), columns=columns)
-
-    def select(
-        self, *, images: Sequence[Id] | None = None, classes: Sequence[Id] | None = None
-    ) -> GroundTruth:
-        """Keep only these images (by id) and these classes (by id or name).
-
-        Raises
-        ------
-        InputError
-            When an image or class is unknown.
-        """
-        image_rows = None if images is None else _known(self.images.rows(list(images)), images, "image")
-        category_rows = (
-            None
-            if classes is None
-            else _known(self.categories.rows_by_id_or_name(list(classes)), classes, "class", self.categories)
-        )
-        kept, changed = _keep_vocabularies(self, image_rows, category_rows)
-        return dataclasses.replace(self.take(kept), **changed)
+    def _rows(self, keep: NDArray[Any]) -> dict[str, Any]:
+        columns = {key: value[keep] for key, value in self.columns.items()}
+        return {**BoxTable._rows(self, keep), "columns": columns}
 
     def to_pandas(self) -> pd.DataFrame:
         """One row an object: ``annotation_id, image_id, category_id, class, x1 .. y2, area``, flags."""
@@ -367,10 +330,6 @@ class Detections(BoxTable):
         _validate.finite(confidence, name="score", place=where, limit=np.finfo(np.float64).max)
         return cls(**base, scores=confidence, source=source)
 
-    def take(self, rows: NDArray[Any]) -> Detections:
-        """Return these rows, in this order, with the same vocabularies."""
-        return dataclasses.replace(self, **self._rows(rows))
-
     def to_pandas(self) -> pd.DataFrame:
         """One row a detection: ``image_id, category_id, class, x1, y1, x2, y2, score``."""
         import pandas as pd
@@ -399,17 +358,6 @@ class Detections(BoxTable):
             raise InputError(_validate.message("detections", "have a column score", got=list(frame.columns)))
         needed = _frame_columns(frame, categories)
         return cls.from_arrays(**needed, scores=frame["score"].to_numpy(), images=images, source="DataFrame")
-
-
-def _known(rows: RowArray, asked: Sequence[Id], what: str, categories: Categories | None = None) -> RowArray:
-    """Check that every asked-for id was found."""
-    for row, value in zip(rows.tolist(), asked, strict=True):
-        if row < 0:
-            cause = _validate.did_you_mean(value, categories.names.tolist()[:200]) if categories else ""
-            raise InputError(
-                _validate.message(f"chosen {what}", "be in the ground truth", got=repr(value), cause=cause)
-            )
-    return rows
 
 
 def _vocabulary_rows(
@@ -491,47 +439,3 @@ def _frame_columns(
         "box_format": "xyxy" if box is corners else "xywh",
         "categories": categories,
     }
-
-
-def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
-    """Renumber detections into the ground truth's vocabularies.
-
-    Detections of classes that the ground truth does not have are left out and counted in ``left_out``.
-
-    Raises
-    ------
-    InputError
-        When a detection's image is not in the ground truth.
-    """
-    if detections.images.same_as(ground_truth.images) and detections.categories.same_as(
-        ground_truth.categories
-    ):
-        return detections
-    image_of = ground_truth.images.rows(detections.images.ids)
-    category_of = ground_truth.categories.rows(detections.categories.ids)
-    image = image_of[detections.image]
-    if len(image) and image.min() < 0:
-        row = int(np.argmin(image))
-        identifier = detections.images.ids[detections.image[row] :][:1].tolist()[0]
-        raise InputError(
-            _validate.message(
-                "image id",
-                "be in the ground truth",
-                got=repr(identifier),
-                place=f"detection {row} of {detections.source}",
-                cause="results of another split?",
-            )
-        )
-    category = category_of[detections.category]
-    unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
-    labels = detections.categories.labels
-    left_out = {labels[row]: int(count) for row, count in zip(unknown.tolist(), counts.tolist(), strict=True)}
-    kept = np.flatnonzero(category >= 0)
-    return dataclasses.replace(
-        detections.take(kept),
-        images=ground_truth.images,
-        categories=ground_truth.categories,
-        image=image[kept],
-        category=category[kept],
-        left_out={**detections.left_out, **left_out},
-    )

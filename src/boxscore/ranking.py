@@ -1,0 +1,81 @@
+"""The order in which detections are taken, and which of them the detection caps let through.
+
+Conventions
+-----------
+- *Class order* is (category, descending score, tie): the order in which a class's curve is drawn. Ties go
+  image by image and then in file order (COCO), or in file order over all images (the VOC kit).
+- *Group order* is (image, category, descending score, file order): the order of matching.
+- A detection's *rank* is its place, from 0, among the detections of its image and class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.protocol import Protocol
+from boxscore.sorting import descending_order, run_starts, stable_order
+from boxscore.tables import Detections
+
+__all__ = ["Ranking", "rank_detections"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ranking:
+    """Detections in class order.
+
+    Attributes
+    ----------
+    rows : ndarray of intp, [D]
+        Rows of the table in class order, those beyond the largest cap left out.
+    rank : ndarray of int32, [D]
+        In class order.
+    grouped : ndarray of intp, [D]
+        Positions in class order that give group order.
+    """
+
+    rows: NDArray[np.intp]
+    rank: NDArray[np.int32]
+    grouped: NDArray[np.intp]
+
+
+def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
+    """Sort detections and cut them at the largest cap.
+
+    Parameters
+    ----------
+    detections : Detections
+    protocol : Protocol
+        Reads ``matching.equal_scores`` and ``matching.max_detections``.
+
+    Returns
+    -------
+    Ranking
+    """
+    image_count, category_count = len(detections.images), len(detections.categories)
+    if protocol.matching.equal_scores == "image_order":
+        rows = stable_order(detections.image, image_count)
+    else:
+        rows = np.arange(len(detections))
+    rows = rows[descending_order(np.take(detections.scores, rows))]
+    rows = rows[stable_order(np.take(detections.category, rows), category_count)]
+    image = np.take(detections.image, rows)
+    grouped = stable_order(image, image_count)
+
+    group = np.take(image, grouped).astype(np.int64) * category_count
+    group += np.take(np.take(detections.category, rows), grouped)
+    starts = run_starts(group)
+    lengths = np.diff(np.append(starts, len(group)))
+    rank_in_group_order = np.arange(len(group)) - np.repeat(starts, lengths)
+    rank = np.empty(len(rows), dtype=np.int32)
+    rank[grouped] = rank_in_group_order
+
+    cap = protocol.caps[-1]
+    if cap is None or not len(rank) or int(lengths.max()) <= cap:
+        return Ranking(rows, rank, grouped)
+    kept = rank < cap
+    new_position = np.cumsum(kept) - 1
+    grouped = new_position[grouped[rank_in_group_order < cap]]
+    return Ranking(rows[kept], rank[kept], grouped)
