@@ -209,7 +209,7 @@ class Evaluation:
 
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
-        """Of each class, [K]: counted and ignored ground truths, detections, and hits at the first threshold."""
+        """Count, for each class [K]: ground truths, detections, and hits at the first threshold."""
         K, found = len(self.labels), self.matched
         counted = average_precision.positives(found, 0, K)
         first = (found.counted_pairs[:, 0] & 1).astype(bool)
@@ -359,7 +359,7 @@ class Evaluation:
         return curves
 
     def _values(self, row: SummaryRow) -> NDArray[np.float64]:
-        """The cells a headline number is the mean of: [T, R, K] or [T, K]."""
+        """Return the cells a headline number is the mean of: [T, R, K] or [T, K]."""
         area = list(self.protocol.ignore.area_ranges).index(row.area)
         pointwise = self.protocol.ap.interpolation == "points" and not self.protocol.ap.sequential_mean
         values: NDArray[np.float64]

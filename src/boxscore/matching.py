@@ -143,7 +143,7 @@ def match(
     position, truth, iou = pairs
     starts = run_starts(position)  # [C], one a detection with a candidate
     widths = np.diff(np.append(starts, len(position)))  # [C]
-    preference = _by_preference(position, iou, widths, last_wins=protocol.matching.equal_iou == "last")
+    preference = _by_preference(iou, widths, last_wins=protocol.matching.equal_iou == "last")
     if protocol.matching.candidate == "best_overall":
         best = preference[starts]
         position, truth, iou = position[best], truth[best], iou[best]
@@ -193,13 +193,14 @@ def _pack(flags: NDArray[np.bool_]) -> Bits:
 
 
 def _by_preference(
-    position: NDArray[np.intp], iou: NDArray[np.float64], widths: NDArray[np.intp], *, last_wins: bool
+    iou: NDArray[np.float64], widths: NDArray[np.intp], *, last_wins: bool
 ) -> NDArray[np.intp]:
     """Order the pairs of each detection by descending overlap, equal ones last or first in file order."""
-    preference = np.arange(len(position))
+    preference = np.arange(len(iou))
+    candidate = np.repeat(np.arange(len(widths)), widths)
     several = np.flatnonzero(np.repeat(widths, widths) > 1)
     tie = -several if last_wins else several
-    preference[several] = several[np.lexsort((tie, -iou[several], position[several]))]
+    preference[several] = several[np.lexsort((tie, -iou[several], candidate[several]))]
     return preference
 
 
