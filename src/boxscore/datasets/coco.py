@@ -285,8 +285,7 @@ def _read_columns(
     try:
         with _json.paused_collector():
             parts.extend(
-                [read(records) for read in readers]
-                for records in _json.decode_records(chunks, decode, whole)
+                [read(records) for read in readers] for records in _json.decode_records(chunks, decode, whole)
             )
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise _json.explain(error, path, record=record, text=whole(), cause=cause) from None
