@@ -6,6 +6,7 @@ Paths in the file are relative to the file. See configs/ for examples.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def read_config(path: Path) -> argparse.Namespace:
         found: str | None = value(table, "path", str)
         if found is None:
             raise ProtocolError(f"{path}: {_validate.message(f'{table}.path', 'be given', got='none')}")
-        return path.parent / found
+        return Path(os.path.normpath(path.parent / found))
 
     protocol = value("evaluation", "protocol", str, "coco")
     image_set = value("ground_truth", "image_set", str)
@@ -88,7 +89,7 @@ def read_config(path: Path) -> argparse.Namespace:
             value("output", "form", str, "text"), ("text", "json", "csv", "markdown"), name="output.form"
         ),
         per_class=value("output", "per_class", bool, False),
-        report=path.parent / report if report else None,
+        report=Path(os.path.normpath(path.parent / report)) if report else None,
         verify=value("output", "verify", bool, False),
     )
 
