@@ -204,7 +204,7 @@ class TruePositives:
     def _needed(self) -> NDArray[np.int64]:
         """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
         points, total = np.array(self.protocol.ap.recall_points), np.maximum(self.positive, 1)
-        needed = np.ceil(points[:, None] * total).astype(np.int64)  # at most one off
+        needed: NDArray[np.int64] = np.ceil(points[:, None] * total).astype(np.int64)  # at most one off
         needed -= (needed > 0) & ((needed - 1) / total >= points[:, None])
         needed += needed / total < points[:, None]
         return needed
