@@ -167,6 +167,7 @@ def compare(case: Case, arguments: argparse.Namespace, setting: Setting, version
             for sentence in sentences:
                 print(f"  DIFFERENT: {name}: {sentence}", file=sys.stderr)
         timed = measure(setting, case, files, checked, arguments.rounds, arguments.slow) if reference else {}
+        load_after = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
         sizes = files.ground_truth.stat().st_size, files.detections.stat().st_size
     rows = [
         {
@@ -195,6 +196,7 @@ def compare(case: Case, arguments: argparse.Namespace, setting: Setting, version
         "machine": machine(),
         "threads": arguments.threads,
         "load": load,
+        "load_after": load_after,
         "versions": versions,
         "reference": reference,
         "ground_truth_bytes": sizes[0],

@@ -19,8 +19,9 @@ Conventions
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 __all__ = ["CONTENDERS", "NUMBERS", "CommandLine", "Contender"]
@@ -191,12 +192,12 @@ class Vernier(Contender):
 
 
 class Boxscore(Contender):
-    """The Python API, one process."""
+    """The Python API with its defaults: one process."""
 
     name = "boxscore"
     package = "boxscore"
     peer = False
-    workers = 1
+    options: Mapping[str, int] = MappingProxyType({})  # of the loaders
 
     def import_package(self) -> None:
         import boxscore
@@ -204,13 +205,11 @@ class Boxscore(Contender):
         self.package_module = boxscore
 
     def read_ground_truth(self) -> None:
-        self.ground_truth = self.package_module.load_ground_truth(
-            self.ground_truth_path, workers=self.workers
-        )
+        self.ground_truth = self.package_module.load_ground_truth(self.ground_truth_path, **self.options)
 
     def read_detections(self) -> None:
         self.detections = self.package_module.load_detections(
-            self.detections_path, self.ground_truth, workers=self.workers
+            self.detections_path, self.ground_truth, **self.options
         )
 
     def evaluate(self) -> None:
@@ -236,9 +235,9 @@ class BoxscoreWorkers(Boxscore):
 
     name = "boxscore workers"
 
-    def __init__(self, ground_truth: str, detections: str, caps: Sequence[int], threads: int) -> None:
-        super().__init__(ground_truth, detections, caps, threads)
-        self.workers = threads
+    def import_package(self) -> None:
+        super().import_package()
+        self.options = {"workers": self.threads}
 
 
 class CommandLine:

@@ -77,7 +77,7 @@ def section(result: Row) -> str:
         f"`{result['case']}`: {result['detections_bytes'] / 1e6:.0f} MB of results, "
         f"{result['ground_truth_bytes'] / 1e6:.0f} MB of ground truth; {result['date']}, "
         f"boxscore {result['versions'].get('boxscore', 'absent')}, "
-        f"load before the run {result['load']:.2f}.",
+        f"load {result['load']:.2f} before the run, {result['load_after']:.2f} after it.",
         "",
     ]
     lines += _table(
@@ -116,10 +116,7 @@ def _ratios(rows: list[Row]) -> list[str]:
         return []
     best = []
     for column in RATIOS:
-        # Who only fetches bytes is no rival in reading; the work comes back in its evaluate.
-        rivals = peers
-        if column is READ_DETECTIONS:
-            rivals = [row for row in peers if not CONTENDERS[row["name"]].parses_late]
+        rivals = [row for row in peers if column not in unfair(row)]
         best.append(min((median(column[1](row)) for row in rivals), default=None))
     lightest = min(row["memory"] for row in peers)
     return _table(
@@ -127,12 +124,20 @@ def _ratios(rows: list[Row]) -> list[str]:
         [
             [
                 row["name"],
-                *(_ratio(read(row), least) for (_, read), least in zip(RATIOS, best, strict=True)),
+                *(
+                    "" if column in unfair(row) else _ratio(column[1](row), least)
+                    for column, least in zip(RATIOS, best, strict=True)
+                ),
                 f"{row['memory'] / lightest:.2f}",
             ]
             for row in rows
         ],
     )
+
+
+def unfair(row: Row) -> tuple[Column, ...]:
+    """Columns in which a contender shows no work because it does it later, in ``evaluate``."""
+    return (READ_DETECTIONS, BOTH) if CONTENDERS[row["name"]].parses_late else ()
 
 
 def _ratio(seconds: Sequence[float], best: float | None) -> str:
@@ -191,11 +196,11 @@ def document(results: dict[str, Row]) -> str:
         f"Machine: {newest['machine']}; every process pinned to {newest['threads']} processors and limited to "
         f"as many threads. {versions}.",
         "",
-        'Times are seconds, median / minimum of fresh processes, contenders interleaved. "Files to numbers" '
-        'leaves imports out, "whole process" is from start to exit. Before any time is taken, all contenders\' '
-        "numbers and arrays are compared bit by bit with the reference's. ultrafast-pycocotools accumulates "
-        "inside `evaluate`; vernier parses the detections and accumulates inside `evaluate`, so compare it by "
-        "files to numbers.",
+        "Times are seconds, median / minimum of fresh processes, contenders interleaved. *Files to "
+        "numbers* leaves imports out, *whole process* is from start to exit. Before any time is taken, the "
+        "numbers and arrays of all contenders are compared bit by bit with the reference's. "
+        "ultrafast-pycocotools accumulates inside `evaluate`; vernier parses the detections and accumulates "
+        "there too: compare it by files to numbers.",
         "",
     ]
     ordered = [results[name] for name in CASES if name in results]
