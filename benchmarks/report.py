@@ -193,8 +193,8 @@ def document(results: dict[str, Row]) -> str:
     newest = max(results.values(), key=lambda result: result["date"])
     versions = ", ".join(f"{name} {version}" for name, version in sorted(newest["versions"].items()))
     head = [
-        f"Machine: {newest['machine']}; every process pinned to {newest['threads']} processors and limited to "
-        f"as many threads. {versions}.",
+        f"Machine: {newest['machine']}; every process pinned to {newest['threads']} processors and "
+        f"limited to as many threads. {versions}.",
         "",
         "Times are seconds, median / minimum of fresh processes, contenders interleaved. *Files to "
         "numbers* leaves imports out, *whole process* is from start to exit. Before any time is taken, the "
