@@ -56,7 +56,6 @@ class _Annotation(msgspec.Struct, gc=False):
     area: float | None = None
     iscrowd: int | bool | None = 0
     difficult: int | bool | None = 0
-    truncated: int | bool | None = 0
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -144,7 +143,6 @@ def load_ground_truth(path: Path) -> GroundTruth:
         ids=others["id"],
         images=images,
         categories=categories,
-        columns={"truncated": others["truncated"].astype(bool)},
         source=str(path),
         place=place,
     )
@@ -342,7 +340,7 @@ def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
 
 
 def _flags(records: list[Any], name: str) -> NDArray[np.bool_]:
-    return np.fromiter(map(bool, _column(records, name)), dtype=bool, count=len(records))
+    return np.fromiter(_column(records, name), dtype=bool, count=len(records))
 
 
 def _boxes(records: list[Any], name: str) -> NDArray[np.float64]:
@@ -357,7 +355,6 @@ _ANNOTATION_FIELDS: Fields = {
     "area": _numbers,
     "iscrowd": _flags,
     "difficult": _flags,
-    "truncated": _flags,
 }
 
 
@@ -376,8 +373,10 @@ def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) ->
 
 def _resolve_repeated_ids(ground_truth: GroundTruth) -> GroundTruth:
     """Put the last annotation of an id in the place of the earlier ones, as pycocotools does."""
-    ids: list[Id] = ground_truth.ids.tolist()
-    last = {identifier: row for row, identifier in enumerate(ids)}
+    ids = ground_truth.ids
+    if ids.dtype != object and len(np.unique(ids)) == len(ids):
+        return ground_truth
+    last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
     if len(last) == len(ids):
         return ground_truth
     warnings.warn(
@@ -386,4 +385,4 @@ def _resolve_repeated_ids(ground_truth: GroundTruth) -> GroundTruth:
         BoxscoreWarning,
         stacklevel=4,
     )
-    return ground_truth.take(np.array([last[identifier] for identifier in ids]))
+    return ground_truth.take(np.array([last[identifier] for identifier in ids.tolist()]))
