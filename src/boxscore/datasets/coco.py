@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import struct
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -317,15 +318,22 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(parts)
 
 
-def _column(records: list[Any], name: str) -> Iterator[Any]:
-    return map(operator.attrgetter(name), records)
+def _packed(values: list[Any], code: str) -> NDArray[Any]:
+    """Turn Python numbers into an array; struct reads them several times faster than NumPy.
+
+    Raises
+    ------
+    struct.error
+        When a value is of another kind or out of range.
+    """
+    return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
 
 
 def _ids(records: list[Any], name: str) -> NDArray[Any]:
+    values = list(map(operator.attrgetter(name), records))
     try:
-        return np.fromiter(_column(records, name), dtype=np.int64, count=len(records))
-    except (TypeError, ValueError, OverflowError):
-        values = list(_column(records, name))
+        return _packed(values, "q")
+    except struct.error:
         if name == "id" and None in values:
             values = [row if value is None else value for row, value in enumerate(values)]
         return as_ids(values, name=name)
@@ -333,19 +341,22 @@ def _ids(records: list[Any], name: str) -> NDArray[Any]:
 
 def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
     """Read a column of numbers; null is NaN."""
+    values = list(map(operator.attrgetter(name), records))
     try:
-        return np.fromiter(_column(records, name), dtype=np.float64, count=len(records))
-    except TypeError:
-        return np.array(list(_column(records, name)), dtype=np.float64)
+        return _packed(values, "d")
+    except struct.error:
+        return np.array(values, dtype=np.float64)
 
 
 def _flags(records: list[Any], name: str) -> NDArray[np.bool_]:
-    return np.fromiter(_column(records, name), dtype=bool, count=len(records))
+    return np.fromiter(map(operator.attrgetter(name), records), dtype=bool, count=len(records))
 
 
 def _boxes(records: list[Any], name: str) -> NDArray[np.float64]:
-    flat = itertools.chain.from_iterable(_column(records, name))
-    return np.fromiter(flat, dtype=np.float64, count=4 * len(records)).reshape(-1, 4)
+    flat: list[float] = []
+    for record in records:
+        flat += record.bbox
+    return _packed(flat, "d").reshape(-1, 4)
 
 
 Fields = Mapping[str, Callable[[list[Any], str], NDArray[Any]]]
@@ -374,7 +385,7 @@ def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) ->
 def _resolve_repeated_ids(ground_truth: GroundTruth) -> GroundTruth:
     """Put the last annotation of an id in the place of the earlier ones, as pycocotools does."""
     ids = ground_truth.ids
-    if ids.dtype != object and len(np.unique(ids)) == len(ids):
+    if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
         return ground_truth
     last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
     if len(last) == len(ids):
