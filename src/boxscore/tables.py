@@ -443,9 +443,11 @@ def _table_columns(
     }
 
 
-def _checked_boxes(boxes: FloatArray, box_format: BoxFormat, place: Place) -> tuple[FloatArray, FloatArray]:
-    """Corners [N, 4] and sizes [N, 2] of boxes that keep the rules."""
-    _validate.finite(boxes, name="bbox", place=place)
+def _checked_boxes(
+    boxes: FloatArray, box_format: BoxFormat, place: Place, *, cause: str = ""
+) -> tuple[FloatArray, FloatArray]:
+    """Corners [N, 4] and sizes [N, 2] of boxes that keep the rules; ``cause`` of one that is not finite."""
+    _validate.finite(boxes, name="bbox", place=place, cause=cause)
     corners, sizes = corners_and_sizes(boxes, box_format)
     cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
     _validate.sizes_not_negative(sizes, place=place, cause=cause)

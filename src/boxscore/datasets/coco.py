@@ -128,6 +128,8 @@ def load_ground_truth(path: Path) -> GroundTruth:
             )
     columns = _annotation_columns(path, content.annotations)
     others = columns.others
+    if None in others["id"]:
+        others["id"] = np.arange(1, len(others["id"]) + 1)
     images, categories = _vocabularies(content)
 
     def place(row: int) -> str:
@@ -218,8 +220,15 @@ def _read_object(path: Path) -> _File:
         with _json.paused_collector():
             return msgspec.json.decode(text, type=_File)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        place = "image" if "$.images" in str(error) else "category" if "$.categories" in str(error) else "key"
-        raise _json.explain(error, path, record=place, text=text) from None
+        raise _explain_object(error, path, text) from None
+
+
+def _explain_object(error: Exception, path: Path, text: bytes) -> FileFormatError:
+    for key, record in (("images", "image"), ("categories", "category")):
+        if f"`$.{key}[" in str(error):
+            return _json.explain(error, path, record=record, text=text, whole=(key, "a list"))
+    whole = ("ground truth", "an object with images, annotations and categories")
+    return _json.explain(error, path, record="record", text=text, whole=whole)
 
 
 def _vocabularies(content: _File) -> tuple[Images, Categories]:
@@ -274,8 +283,8 @@ def _result_columns(path: Path, chunks: Any, whole: Callable[[], bytes]) -> _Col
     try:
         return _columns_of(chunks, whole, _Result, _RESULT_FIELDS)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        cause = "is this a ground-truth file?"
-        raise _json.explain(error, path, record="detection", text=whole(), cause=cause) from None
+        wanted = ("detections", "a list of results")
+        raise _json.explain(error, path, record="detection", text=whole(), whole=wanted) from None
 
 
 def _annotation_columns(path: Path, annotations: msgspec.Raw) -> _Columns:
@@ -285,7 +294,7 @@ def _annotation_columns(path: Path, annotations: msgspec.Raw) -> _Columns:
     try:
         return _columns_of(_slices(annotations), whole, _Annotation, _ANNOTATION_FIELDS)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise _json.explain(error, path, record="annotation", text=whole()) from None
+        raise _json.explain(error, path, record="annotation", text=whole(), whole=("annotations", "a list")) from None
 
 
 def _columns_of(
@@ -334,8 +343,8 @@ def _ids(records: list[Any], name: str) -> NDArray[Any]:
     try:
         return _packed(values, "q")
     except struct.error:
-        if name == "id" and None in values:
-            values = [row if value is None else value for row, value in enumerate(values)]
+        if name == "id" and None in values:  # numbered when all are read
+            return np.array([None] * len(values), dtype=object)
         return as_ids(values, name=name)
 
 
