@@ -96,26 +96,33 @@ def _progress(path: Path) -> Iterator[Callable[[int], object]]:
         yield bar.update
 
 
-def parts_of(path: Path, count: int) -> list[tuple[int, int]]:
-    """Cut the file of a JSON array between records into about equal byte ranges.
+def parts_of(size: int, read: Callable[[int, int], bytes], count: int) -> list[tuple[int, int]]:
+    """Cut the text of a JSON array between records into about equal ranges of bytes.
+
+    Parameters
+    ----------
+    size : int
+        Of the text, in bytes.
+    read : callable
+        Returns the bytes [start, end) of the text.
+    count : int
+        Ranges wanted.
 
     Returns
     -------
     list of (start, end)
-        Fewer than ``count`` where the file is small or no boundary is found. Every range but the first
+        Fewer than ``count`` where the text is small or no boundary is found. Every range but the first
         starts at a record; every one but the last ends before the comma behind one.
     """
-    size = path.stat().st_size
-    count = min(count, size // PART_BYTES)
+    count = max(1, min(count, size // PART_BYTES))
     starts, ends = [0], []
-    with open_binary(path) as file:
-        for part in range(1, count):
-            file.seek(size * part // count)
-            found = _last_boundary(file.read(SLICE_BYTES))
-            if found is None:
-                return [(0, size)]
-            ends.append(size * part // count + found[0])
-            starts.append(size * part // count + found[1])
+    for part in range(1, count):
+        middle = size * part // count
+        found = _last_boundary(read(middle, middle + SLICE_BYTES))
+        if found is None:
+            return [(0, size)]
+        ends.append(middle + found[0])
+        starts.append(middle + found[1])
     return list(zip(starts, [*ends, size], strict=True))
 
 

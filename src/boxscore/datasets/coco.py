@@ -77,6 +77,9 @@ class _File(msgspec.Struct):
     annotations: msgspec.Raw = msgspec.Raw(b"")
 
 
+_DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
 class _Columns(NamedTuple):
     """Records as columns."""
 
@@ -86,12 +89,14 @@ class _Columns(NamedTuple):
     others: dict[str, NDArray[Any]]
 
 
-def load_ground_truth(path: Path) -> GroundTruth:
+def load_ground_truth(path: Path, *, workers: int = 1) -> GroundTruth:
     """Read a COCO ground-truth file.
 
     Parameters
     ----------
     path : Path
+    workers : int, default 1
+        Processes to fork for a large file.
 
     Returns
     -------
@@ -126,7 +131,15 @@ def load_ground_truth(path: Path) -> GroundTruth:
             raise FileFormatError(
                 _validate.message("ground truth", f"have {key}", got=f"no such key in {path}")
             )
-    columns = _annotation_columns(path, content.annotations)
+    columns = _read_records(
+        _text_in_memory(content.annotations),
+        path,
+        _Annotation,
+        _ANNOTATION_FIELDS,
+        record="annotation",
+        whole="a list",
+        workers=workers,
+    )
     others = columns.others
     if None in others["id"]:
         others["id"] = np.arange(1, len(others["id"]) + 1)
@@ -188,10 +201,18 @@ def load_detections(path: Path, ground_truth: GroundTruth, *, workers: int = 1) 
                 )
             )
         own = OwnVocabulary(*_vocabularies(content))
-        annotations = content.annotations
-        columns = _result_columns(path, _slices(annotations), lambda: bytes(annotations))
+        text = _text_in_memory(content.annotations)
     else:
-        columns = _result_list(path, workers)
+        text = _text_in_file(path)
+    columns = _read_records(
+        text,
+        path,
+        _Result,
+        _RESULT_FIELDS,
+        record="detection",
+        whole="a list of results",
+        workers=workers,
+    )
 
     def place(row: int) -> str:
         return f"detection {row} of {path}"
@@ -219,7 +240,7 @@ def _read_object(path: Path) -> _File:
     try:
         with _json.paused_collector():
             return msgspec.json.decode(text, type=_File)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except _DECODING_ERRORS as error:
         raise _explain_object(error, path, text) from None
 
 
@@ -250,51 +271,59 @@ def _vocabularies(content: _File) -> tuple[Images, Categories]:
     )
 
 
-def _slices(array: msgspec.Raw) -> Iterator[memoryview]:
+class _Text(NamedTuple):
+    """The text of a JSON array of records, in a file or in memory, and how to read some of it."""
+
+    size: int
+    chunks: Callable[[int, int], Iterable[bytes | memoryview]]
+    whole: Callable[[], bytes]
+
+
+def _text_in_file(path: Path) -> _Text:
+    return _Text(path.stat().st_size, functools.partial(_json.chunks_of, path), path.read_bytes)
+
+
+def _text_in_memory(array: msgspec.Raw) -> _Text:
     view = memoryview(array)
-    return (view[at : at + _json.SLICE_BYTES] for at in range(0, len(view), _json.SLICE_BYTES))
+
+    def chunks(start: int, end: int) -> Iterator[memoryview]:
+        return (view[at : min(at + _json.SLICE_BYTES, end)] for at in range(start, end, _json.SLICE_BYTES))
+
+    return _Text(len(view), chunks, lambda: bytes(view))
 
 
-def _result_list(path: Path, workers: int) -> _Columns:
-    """Read a list of results, each part of a large file in a process of its own."""
-    parts = _json.parts_of(path, workers) if workers > 1 else []
-    if len(parts) > 1:
+def _read_records(
+    text: _Text, path: Path, kind: type[Any], fields: Fields, *, record: str, whole: str, workers: int
+) -> _Columns:
+    """Read records into columns; the parts of a large text in processes of their own, where asked for.
+
+    Raises
+    ------
+    FileFormatError
+        Naming the record and the field.
+    """
+    if workers > 1:
+        parts = _json.parts_of(text.size, lambda start, end: b"".join(text.chunks(start, end)), workers)
         try:
-            return _concatenated(
-                run_forked([functools.partial(_result_part, path, start, end) for start, end in parts])
-            )
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            tasks = [functools.partial(_read_part, text, part, kind, fields) for part in parts]
+            return _concatenated(run_forked(tasks))
+        except _DECODING_ERRORS:
             pass  # a cut fell inside a record, or the file breaks a rule: read it whole, and name the place
-    return _result_columns(path, _json.chunks_of(path), path.read_bytes)
+    try:
+        return _columns_of(text.chunks(0, text.size), text.whole, kind, fields)
+    except _DECODING_ERRORS as error:
+        raise _json.explain(error, path, record=record, text=text.whole(), whole=(f"{record}s", whole)) from None
 
 
-def _result_part(path: Path, start: int, end: int) -> _Columns:
-    chunks: Iterable[bytes] = _json.chunks_of(path, start, end)
-    if end < path.stat().st_size:
+def _read_part(text: _Text, part: tuple[int, int], kind: type[Any], fields: Fields) -> _Columns:
+    chunks = text.chunks(*part)
+    if part[1] < text.size:
         chunks = itertools.chain(chunks, [b"]"])
-    return _columns_of(chunks, _refuse, _Result, _RESULT_FIELDS)
+    return _columns_of(chunks, _refuse, kind, fields)
 
 
 def _refuse() -> bytes:
-    raise msgspec.DecodeError("a part of a file does not decode on its own")
-
-
-def _result_columns(path: Path, chunks: Any, whole: Callable[[], bytes]) -> _Columns:
-    try:
-        return _columns_of(chunks, whole, _Result, _RESULT_FIELDS)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        wanted = ("detections", "a list of results")
-        raise _json.explain(error, path, record="detection", text=whole(), whole=wanted) from None
-
-
-def _annotation_columns(path: Path, annotations: msgspec.Raw) -> _Columns:
-    def whole() -> bytes:
-        return bytes(annotations)
-
-    try:
-        return _columns_of(_slices(annotations), whole, _Annotation, _ANNOTATION_FIELDS)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise _json.explain(error, path, record="annotation", text=whole(), whole=("annotations", "a list")) from None
+    raise msgspec.DecodeError("a part of a text does not decode on its own")
 
 
 def _columns_of(
