@@ -9,7 +9,6 @@ Conventions
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 
@@ -40,6 +39,8 @@ def message(name: str, rule: str, *, got: object, place: str = "", cause: str = 
 
 def did_you_mean(value: object, known: Iterable[str]) -> str:
     """Say which known name is nearest to a misspelt one, or list the known names."""
+    import difflib
+
     names = [str(name) for name in known]
     near = difflib.get_close_matches(str(value), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from boxscore import _validate
-from boxscore.datasets import _box_order, coco, voc
+from boxscore.datasets import _box_order, coco
 from boxscore.errors import FileFormatError, InputError
 from boxscore.selection import warn_left_out
 from boxscore.tables import Detections, GroundTruth
@@ -50,6 +50,8 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     if not path.exists():
         raise FileFormatError(_validate.message("a path", "exist", got=str(path)))
     if path.is_dir():
+        from boxscore.datasets import voc
+
         if voc.is_results(path):
             return "voc", "a folder of comp*_det_*.txt files"
         if voc.is_ground_truth(path):
@@ -115,6 +117,8 @@ def load_ground_truth(
     path = Path(path)
     _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
+        from boxscore.datasets import voc
+
         ground_truth = voc.load_ground_truth(path, image_set=image_set)
     else:
         if image_set is not None:
@@ -161,6 +165,8 @@ def load_detections(
     path = Path(path)
     _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
+        from boxscore.datasets import voc
+
         detections = voc.load_detections(path, ground_truth)
     else:
         detections = coco.load_detections(path, ground_truth, workers=workers)
