@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -121,10 +122,15 @@ def _index() -> str:
         value = getattr(package, name)
         module = getattr(value, "__module__", "")
         documented = module in public_modules() and getattr(value, "__name__", "") == name
-        text = (inspect.getdoc(value) or "").split("\n", 1)[0] if documented else "The version, a string."
+        text = _first_line(value) if documented else "The version, a string."
         label = f"[`{name}`][{module}.{name}]" if documented else f"`{name}`"
         lines.append(f"| {label} | {text.replace('|', chr(92) + '|')} |")
     return "\n".join([*lines, ""])
+
+
+def _first_line(value: Any) -> str:
+    text = (inspect.getdoc(value) or "").split("\n", 1)[0]
+    return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
 
 
 # ---------------------------------------------------------------- command line
@@ -172,7 +178,7 @@ def _argument(action: argparse.Action) -> str:
         if action.choices is not None and action.metavar is None:
             value = "{" + ",".join(map(str, action.choices)) + "}"
         value = f" {value}" + (" ..." if action.nargs in ("+", "*") else "")
-    return "<br>".join(f"`{option}{value}`".replace("|", "\\|") for option in action.option_strings)
+    return "<br>".join(f"`{option}{value}`" for option in action.option_strings)
 
 
 def _meaning(action: argparse.Action, prog: str) -> str:

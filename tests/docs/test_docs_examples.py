@@ -2,17 +2,17 @@
 
 Conventions of a page:
 
-- ```` ```python ```` blocks run top to bottom in one namespace. A ```` ```text ```` block right after one is what it
-  prints.
-- ```` ```console ```` blocks hold commands after ``$ `` (continued lines after ``> ``) and what they print, stdout
-  and stderr as on a terminal. A line ``...`` stands for any lines, ``...`` inside a line for any characters.
+- A ``python`` block runs after those above it, in one namespace with them. A ``text`` block right after it is
+  what it prints.
+- A ``console`` block holds commands after ``$ `` (continued lines after ``> ``) and what they print, stdout and
+  stderr as on a terminal. A line ``...`` stands for any lines, ``...`` inside a line for any characters.
 - A block with ``title="name"`` is written to that file first.
 - ``<!-- not run: reason -->`` before a block leaves it out.
 
 Pages run in an empty folder that has the repository's ``datasets`` and ``configs``.
 
-``python tests/docs/test_docs_examples.py PAGE ...`` writes what the examples print into the pages, except where
-a ``...`` stands. Read the difference before you commit it.
+``python tests/docs/test_docs_examples.py PAGE ...`` writes what the examples print into the pages, except
+where a ``...`` stands. Read the difference before you commit it.
 """
 
 from __future__ import annotations
