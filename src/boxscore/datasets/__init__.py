@@ -118,7 +118,9 @@ def load_ground_truth(
     return ground_truth
 
 
-def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Format = "auto") -> Detections:
+def load_detections(
+    path: str | Path, ground_truth: GroundTruth, *, format: Format = "auto", workers: int = 1
+) -> Detections:
     """Read detections of the images of a ground truth.
 
     Parameters
@@ -128,6 +130,9 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Form
         goes with either kind of ground truth.
     ground_truth : GroundTruth
     format : {"auto", "coco", "voc"}, default "auto"
+    workers : int, default 1
+        Processes that read a large results file together. More than 1 forks this process: leave it at 1
+        inside a training process that has threads or devices of its own.
 
     Returns
     -------
@@ -147,10 +152,11 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Form
         When detections were left out, or boxes look as if they were of another form.
     """
     path = Path(path)
+    _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
         detections = voc.load_detections(path, ground_truth)
     else:
-        detections = coco.load_detections(path, ground_truth)
+        detections = coco.load_detections(path, ground_truth, workers=workers)
     warn_left_out(detections.left_out, detections.source)
     _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
     return detections

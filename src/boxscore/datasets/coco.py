@@ -16,10 +16,11 @@ https://cocodataset.org/#format-data and #format-results; pycocotools ``coco.py`
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
+from boxscore._forks import run_forked
 from boxscore.datasets import _json
 from boxscore.datasets._places import OwnVocabulary, resolve_categories, resolve_images
 from boxscore.errors import BoxscoreWarning, FileFormatError
@@ -54,7 +56,6 @@ class _Annotation(msgspec.Struct, gc=False):
     area: float | None = None
     iscrowd: int | bool | None = 0
     difficult: int | bool | None = 0
-    truncated: int | bool | None = 0
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -142,14 +143,13 @@ def load_ground_truth(path: Path) -> GroundTruth:
         ids=others["id"],
         images=images,
         categories=categories,
-        columns={"truncated": others["truncated"].astype(bool)},
         source=str(path),
         place=place,
     )
     return _resolve_repeated_ids(ground_truth)
 
 
-def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
+def load_detections(path: Path, ground_truth: GroundTruth, *, workers: int = 1) -> Detections:
     """Read a COCO results file.
 
     Parameters
@@ -159,6 +159,8 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
         ``score``. An empty list is legal.
     ground_truth : GroundTruth
         Whose images and classes the results are of, in whatever format it was.
+    workers : int, default 1
+        Processes to fork for a large list of results.
 
     Returns
     -------
@@ -186,7 +188,7 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
         annotations = content.annotations
         columns = _result_columns(path, _slices(annotations), lambda: bytes(annotations))
     else:
-        columns = _result_columns(path, _json.chunks_of(path), path.read_bytes)
+        columns = _result_list(path, workers)
 
     def place(row: int) -> str:
         return f"detection {row} of {path}"
@@ -243,54 +245,70 @@ def _slices(array: msgspec.Raw) -> Iterator[memoryview]:
     return (view[at : at + _json.SLICE_BYTES] for at in range(0, len(view), _json.SLICE_BYTES))
 
 
+def _result_list(path: Path, workers: int) -> _Columns:
+    """Read a list of results, each part of a large file in a process of its own."""
+    parts = _json.parts_of(path, workers) if workers > 1 else []
+    if len(parts) > 1:
+        try:
+            return _concatenated(
+                run_forked([functools.partial(_result_part, path, start, end) for start, end in parts])
+            )
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            pass  # a cut fell inside a record, or the file breaks a rule: read it whole, and name the place
+    return _result_columns(path, _json.chunks_of(path), path.read_bytes)
+
+
+def _result_part(path: Path, start: int, end: int) -> _Columns:
+    chunks: Iterable[bytes] = _json.chunks_of(path, start, end)
+    if end < path.stat().st_size:
+        chunks = itertools.chain(chunks, [b"]"])
+    return _columns_of(chunks, _refuse, _Result, _RESULT_FIELDS)
+
+
+def _refuse() -> bytes:
+    raise msgspec.DecodeError("a part of a file does not decode on its own")
+
+
 def _result_columns(path: Path, chunks: Any, whole: Callable[[], bytes]) -> _Columns:
-    fields = {"score": lambda records: _numbers(records, "score")}
-    return _read_columns(
-        path, chunks, whole, _Result, fields, record="detection", cause="is this a ground-truth file?"
-    )
+    try:
+        return _columns_of(chunks, whole, _Result, _RESULT_FIELDS)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        cause = "is this a ground-truth file?"
+        raise _json.explain(error, path, record="detection", text=whole(), cause=cause) from None
 
 
 def _annotation_columns(path: Path, annotations: msgspec.Raw) -> _Columns:
-    fields: dict[str, Callable[[list[Any]], Any]] = {
-        "id": lambda records: _ids(records, "id"),
-        "area": lambda records: _numbers(records, "area"),
-        "iscrowd": lambda records: _flags(records, "iscrowd"),
-        "difficult": lambda records: _flags(records, "difficult"),
-        "truncated": lambda records: _flags(records, "truncated"),
-    }
-    return _read_columns(
-        path, _slices(annotations), lambda: bytes(annotations), _Annotation, fields, record="annotation"
-    )
+    def whole() -> bytes:
+        return bytes(annotations)
+
+    try:
+        return _columns_of(_slices(annotations), whole, _Annotation, _ANNOTATION_FIELDS)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise _json.explain(error, path, record="annotation", text=whole()) from None
 
 
-def _read_columns(
-    path: Path,
-    chunks: Any,
-    whole: Callable[[], bytes],
-    kind: type[Any],
-    fields: dict[str, Callable[[list[Any]], Any]],
-    *,
-    record: str,
-    cause: str = "",
+def _columns_of(
+    chunks: Iterable[bytes | memoryview], whole: Callable[[], bytes], kind: type[Any], fields: Fields
 ) -> _Columns:
     """Decode records slice by slice, each slice into columns before the next is read."""
-    readers = [
-        lambda records: _ids(records, "image_id"),
-        lambda records: _ids(records, "category_id"),
-        _boxes,
-        *fields.values(),
-    ]
-    parts: list[list[NDArray[Any]]] = []
+    readers = {"image_id": _ids, "category_id": _ids, "bbox": _boxes, **fields}
     decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
-    try:
-        with _json.paused_collector():
-            parts.extend(
-                [read(records) for read in readers] for records in _json.decode_records(chunks, decode, whole)
-            )
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise _json.explain(error, path, record=record, text=whole(), cause=cause) from None
+    with _json.paused_collector():
+        parts = [
+            [read(records, name) for name, read in readers.items()]
+            for records in _json.decode_records(chunks, decode, whole)
+        ]
     columns = [_joined(column) for column in zip(*parts, strict=True)]
     return _Columns(columns[0], columns[1], columns[2], dict(zip(fields, columns[3:], strict=True)))
+
+
+def _concatenated(parts: Sequence[_Columns]) -> _Columns:
+    return _Columns(
+        _joined([part.image_ids for part in parts]),
+        _joined([part.category_ids for part in parts]),
+        _joined([part.boxes for part in parts]),
+        {name: _joined([part.others[name] for part in parts]) for name in parts[0].others},
+    )
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -304,29 +322,40 @@ def _column(records: list[Any], name: str) -> Iterator[Any]:
 
 
 def _ids(records: list[Any], name: str) -> NDArray[Any]:
-    values = list(_column(records, name))
-    if name == "id" and None in values:
-        values = [value if value is not None else row for row, value in enumerate(values)]
-    if set(map(type, values)) <= {int}:
-        try:
-            return np.array(values, dtype=np.int64)
-        except OverflowError:
-            pass
-    return as_ids(values, name=name)
+    try:
+        return np.fromiter(_column(records, name), dtype=np.int64, count=len(records))
+    except (TypeError, ValueError, OverflowError):
+        values = list(_column(records, name))
+        if name == "id" and None in values:
+            values = [row if value is None else value for row, value in enumerate(values)]
+        return as_ids(values, name=name)
 
 
 def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
     """Read a column of numbers; null is NaN."""
-    return np.array(list(_column(records, name)), dtype=np.float64)
+    try:
+        return np.fromiter(_column(records, name), dtype=np.float64, count=len(records))
+    except TypeError:
+        return np.array(list(_column(records, name)), dtype=np.float64)
 
 
 def _flags(records: list[Any], name: str) -> NDArray[np.bool_]:
-    return np.fromiter(map(bool, _column(records, name)), dtype=bool, count=len(records))
+    return np.fromiter(_column(records, name), dtype=bool, count=len(records))
 
 
-def _boxes(records: list[Any]) -> NDArray[np.float64]:
-    flat = itertools.chain.from_iterable(_column(records, "bbox"))
+def _boxes(records: list[Any], name: str) -> NDArray[np.float64]:
+    flat = itertools.chain.from_iterable(_column(records, name))
     return np.fromiter(flat, dtype=np.float64, count=4 * len(records)).reshape(-1, 4)
+
+
+Fields = Mapping[str, Callable[[list[Any], str], NDArray[Any]]]
+_RESULT_FIELDS: Fields = {"score": _numbers}
+_ANNOTATION_FIELDS: Fields = {
+    "id": _ids,
+    "area": _numbers,
+    "iscrowd": _flags,
+    "difficult": _flags,
+}
 
 
 def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) -> NDArray[np.float64]:
@@ -344,8 +373,10 @@ def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) ->
 
 def _resolve_repeated_ids(ground_truth: GroundTruth) -> GroundTruth:
     """Put the last annotation of an id in the place of the earlier ones, as pycocotools does."""
-    ids: list[Id] = ground_truth.ids.tolist()
-    last = {identifier: row for row, identifier in enumerate(ids)}
+    ids = ground_truth.ids
+    if ids.dtype != object and len(np.unique(ids)) == len(ids):
+        return ground_truth
+    last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
     if len(last) == len(ids):
         return ground_truth
     warnings.warn(
@@ -354,4 +385,4 @@ def _resolve_repeated_ids(ground_truth: GroundTruth) -> GroundTruth:
         BoxscoreWarning,
         stacklevel=4,
     )
-    return ground_truth.take(np.array([last[identifier] for identifier in ids]))
+    return ground_truth.take(np.array([last[identifier] for identifier in ids.tolist()]))
