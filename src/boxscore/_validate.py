@@ -39,14 +39,14 @@ def message(name: str, rule: str, *, got: object, place: str = "", cause: str = 
 
 def did_you_mean(value: object, known: Iterable[str]) -> str:
     """Say which known name is nearest to a misspelt one, or list the known names."""
-    import difflib
-
     names = [str(name) for name in known]
     near = _nearest(value, names)
     return near or (f"known: {', '.join(names)}" if names else "there is none")
 
 
 def _nearest(value: object, names: Sequence[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(str(value), names, n=1)
     return f"did you mean {near[0]!r}?" if near else ""
 

@@ -429,9 +429,7 @@ def _table_columns(
     _validate.one_of(box_format, _validate.BOX_FORMATS, name="box_format")
     array = _validate.float_array(boxes, name="boxes", columns=4)
     _validate.same_length(len(array), of=f"{name} boxes", image_ids=image_ids, category_ids=category_ids)
-    corners, sizes = _checked_boxes(
-        array, box_format, place, cause=DIVERGED if name == "detections" else ""
-    )
+    corners, sizes = _checked_boxes(array, box_format, place, cause=DIVERGED if name == "detections" else "")
     if not isinstance(images, Images):
         images = Images.build(image_ids if images is None else images)
     if isinstance(categories, Mapping):

@@ -223,7 +223,9 @@ def explain(
         return FileFormatError(message("a JSON file", "hold JSON", got="an empty file", place=str(path)))
     text_of_error = str(error)
     if isinstance(error, RecursionError):
-        return FileFormatError(message("a JSON file", "not nest deeper", got="too many levels", place=str(path)))
+        return FileFormatError(
+            message("a JSON file", "not nest deeper", got="too many levels", place=str(path))
+        )
     if isinstance(error, UnicodeDecodeError):
         return FileFormatError(_not_utf8(text, path))
     if "truncated" in text_of_error:
@@ -248,9 +250,7 @@ def explain(
     if kinds:
         wanted = " or ".join(_KINDS.get(kind.strip(), kind.strip()) for kind in kinds[1].split("|"))
         wanted = wanted if index or field else whole[1]
-        return FileFormatError(
-            message(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where)
-        )
+        return FileFormatError(message(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where))
     length = re.match(r"Expected `array` of length (\d+)(?:, got (\d+))?", rule)
     if length:
         got = length[2] or "another number"

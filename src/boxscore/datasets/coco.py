@@ -312,7 +312,9 @@ def _read_records(
     try:
         return _columns_of(text.chunks(0, text.size), text.whole, kind, fields)
     except _DECODING_ERRORS as error:
-        raise _json.explain(error, path, record=record, text=text.whole(), whole=(f"{record}s", whole)) from None
+        raise _json.explain(
+            error, path, record=record, text=text.whole(), whole=(f"{record}s", whole)
+        ) from None
 
 
 def _read_part(text: _Text, part: tuple[int, int], kind: type[Any], fields: Fields) -> _Columns:

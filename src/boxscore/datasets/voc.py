@@ -257,7 +257,9 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
         known = sorted(entry.stem for entry in folder.glob("*.txt"))
         cause = _validate.did_you_mean(file.stem, known) if file.parent == folder else ""
         raise FileFormatError(
-            message("image_set", "be the name of a set or a file", got=f"{file}, which is not there", cause=cause)
+            message(
+                "image_set", "be the name of a set or a file", got=f"{file}, which is not there", cause=cause
+            )
         )
     names = []
     for number, line in enumerate(_text(file).splitlines(), start=1):

@@ -114,7 +114,11 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
     else:
         key, raw, where = parent, _parse_text(protocol_toml(parent), f"protocol {parent}"), None
     if key in seen:
-        raise ProtocolError(_validate.message("extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])))
+        raise ProtocolError(
+            _validate.message(
+                "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
+            )
+        )
     base = _resolve(raw, seen=(*seen, key), folder=where)
     for own in ("name", "title"):  # what differs from a protocol does not go by its name
         base.pop(own, None)
