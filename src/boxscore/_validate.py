@@ -9,7 +9,6 @@ Conventions
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 
@@ -46,6 +45,8 @@ def did_you_mean(value: object, known: Iterable[str]) -> str:
 
 
 def _nearest(value: object, names: Sequence[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(str(value), names, n=1)
     return f"did you mean {near[0]!r}?" if near else ""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from boxscore import _validate
-from boxscore.datasets import _box_order, voc
+from boxscore.datasets import _box_order
 from boxscore.errors import FileFormatError, InputError
 from boxscore.selection import warn_left_out
 from boxscore.tables import Detections, GroundTruth
@@ -46,6 +46,8 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     ...     detect_format(file.name)
     ('coco', 'a JSON file')
     """
+    from boxscore.datasets import voc
+
     path = Path(path)
     if not path.exists():
         raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
@@ -121,6 +123,8 @@ def load_ground_truth(
     path = Path(path)
     _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
+        from boxscore.datasets import voc
+
         ground_truth = voc.load_ground_truth(path, image_set=image_set)
     else:
         from boxscore.datasets import coco
@@ -169,6 +173,8 @@ def load_detections(
     path = Path(path)
     _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
+        from boxscore.datasets import voc
+
         detections = voc.load_detections(path, ground_truth)
     else:
         from boxscore.datasets import coco

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,18 @@ __all__ = ["load_protocol", "protocol_names", "protocol_toml", "read_toml"]
 _TABLES = {"boxes": BoxRules, "matching": MatchingRules, "ignore": IgnoreRules, "ap": ApRules}
 
 
+_FOLDER = Path(__file__).parent
+
+
 def protocol_names() -> list[str]:
     """Names of the protocols that ship with boxscore."""
-    folder = resources.files("boxscore.protocols")
-    return sorted(Path(entry.name).stem for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return sorted(file.stem for file in _FOLDER.glob("*.toml"))
 
 
 def protocol_toml(name: str) -> str:
     """Return the TOML text of a protocol that ships with boxscore."""
     _validate.one_of(name, protocol_names(), name="protocol")
-    return (resources.files("boxscore.protocols") / f"{name}.toml").read_text(encoding="utf-8")
+    return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protocol:
