@@ -286,7 +286,8 @@ class Protocol:
         """Write the threshold, or the range of thresholds, of a summary row."""
         if row.iou is not None:
             return f"{row.iou:.2f}"
-        return grid_text(self.matching.iou_thresholds).split("/")[0]
+        thresholds = self.matching.iou_thresholds
+        return grid_text(thresholds) if len(thresholds) <= 2 else f"{thresholds[0]:.2f}:{thresholds[-1]:.2f}"
 
     def row_title(self, row: SummaryRow) -> str:
         """Spell out what a summary row is, the way pycocotools prints it."""
@@ -327,8 +328,14 @@ class Protocol:
             parts["match"] = ">"
         if not matching.per_class:
             parts["classes"] = "pooled"
+        if (
+            matching.bars != dataclasses.replace(matching, largest_threshold=base.largest_threshold).bars
+        ).any():
+            parts["top"] = f"{matching.largest_threshold:g}"
         if self.ap.precision_epsilon != coco.ap.precision_epsilon:
             parts["eps"] = f"{self.ap.precision_epsilon:g}"
+        if self.ap.sequential_mean and self.ap.interpolation == "points":
+            parts["mean"] = "sequential"
         parts["v"] = __version__
         return "|".join(["boxscore", self.name, *(f"{key}:{value}" for key, value in parts.items())])
 
@@ -338,11 +345,10 @@ class Protocol:
         points = self.ap.recall_points
         if points == tuple(np.linspace(0, 1, len(points)).tolist()):
             return str(len(points))
-        known = {tuple(colon(0, 0.1, 1)): "kit", tuple(np.arange(0, 1.1, 0.1).tolist()): "arange"}
-        return f"{len(points)}{known.get(points, 'own')}"
+        return "11kit" if points == tuple(colon(0, 0.1, 1)) else grid_text(points)
 
     def _area_text(self) -> str:
         ranges = self.ignore.area_ranges
-        if list(ranges) == ["all"]:
+        if ranges == {"all": (0.0, float("inf"))}:
             return "all"
         return ",".join(f"{name}={low:g}-{high:g}" for name, (low, high) in ranges.items())
