@@ -349,6 +349,25 @@ class Detections(BoxTable):
     ) -> Detections:
         """Make a table from row numbers into a ground truth's vocabularies; for loaders.
 
+        Parameters
+        ----------
+        ground_truth : GroundTruth
+            Whose vocabularies the row numbers point into.
+        image, category : ndarray of int32, [D]
+        boxes : ndarray of float64, [D, 4]
+        scores : ndarray of float64, [D]
+        box_format : {"xyxy", "xywh", "cxcywh"}
+        left_out : mapping of str to int
+            Detections of unknown classes, by label.
+        source : str
+            Names the data in messages.
+        place : callable
+            Names row ``i`` in messages.
+
+        Returns
+        -------
+        Detections
+
         Raises
         ------
         InputError

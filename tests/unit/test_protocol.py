@@ -16,14 +16,15 @@ from boxscore.grids import colon, grid
 from boxscore.protocols import protocol_names, protocol_toml, read_toml
 
 V = boxscore.__version__
+VOC = (
+    "maxdet:none|area:all|crowd:ignore|offset:1|difficult:ignore"
+    "|candidate:best_overall|ties:first|order:file_order"
+)
 SIGNATURES = {
     "coco": f"boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:{V}",
-    "voc2007": f"boxscore|voc2007|iou:0.50|ap:11kit|maxdet:none|area:all|crowd:ignore|offset:1|difficult:ignore"
-    f"|candidate:best_overall|ties:first|order:file_order|eps:0|mean:sequential|v:{V}",
-    "voc2007-numpy": f"boxscore|voc2007-numpy|iou:0.50|ap:11|maxdet:none|area:all|crowd:ignore|offset:1"
-    f"|difficult:ignore|candidate:best_overall|ties:first|order:file_order|eps:0|mean:sequential|v:{V}",
-    "voc2012": f"boxscore|voc2012|iou:0.50|ap:area|maxdet:none|area:all|crowd:ignore|offset:1|difficult:ignore"
-    f"|candidate:best_overall|ties:first|order:file_order|eps:0|v:{V}",
+    "voc2007": f"boxscore|voc2007|iou:0.50|ap:11kit|{VOC}|eps:0|mean:sequential|v:{V}",
+    "voc2007-numpy": f"boxscore|voc2007-numpy|iou:0.50|ap:11|{VOC}|eps:0|mean:sequential|v:{V}",
+    "voc2012": f"boxscore|voc2012|iou:0.50|ap:area|{VOC}|eps:0|v:{V}",
 }
 
 
@@ -115,11 +116,14 @@ def test_colon_is_matlabs() -> None:
         ({"start": 0, "stop": 1, "count": 0}, "g.count must be a whole number >= 1. Got 0."),
         ({"start": 0, "stop": 1, "step": 0, "rule": "colon"}, "g.step must be a number in (0, 1]. Got 0."),
         ({"stop": 1, "rule": "arange"}, "g.step must be a number in (0, 1]. Got none."),
-        ({"start": 0, "stop": 1, "rule": "log"}, "g.rule must be one of 'linspace', 'arange', 'colon'. Got 'log'."),
+        (
+            {"start": 0, "stop": 1, "rule": "log"},
+            "g.rule must be one of 'linspace', 'arange', 'colon'. Got 'log'.",
+        ),
         ({"begin": 0}, "a key must be known. Got g.begin; known: count, rule, start, step, stop."),
         ({"starts": 0}, "a key must be known. Got g.starts; did you mean 'start'?"),
     ],
-)  # fmt: skip
+)
 def test_bad_grids(spec: Any, text: str) -> None:
     with pytest.raises(InputError) as caught:
         grid(spec, name="g")
@@ -271,25 +275,46 @@ def test_signatures_of_two_grids_differ() -> None:
     ("values", "text"),
     [
         ({"matchin": {}}, "a key must be known. Got matchin; did you mean 'matching'?"),
-        ({"matching": {"iou_threshold": [0.5]}}, "a key must be known. Got matching.iou_threshold; did you mean 'iou_thresholds'?"),
+        (
+            {"matching": {"iou_threshold": [0.5]}},
+            "a key must be known. Got matching.iou_threshold; did you mean 'iou_thresholds'?",
+        ),
         ({"summary": [{"keys": "AP"}]}, "a key must be known. Got summary.keys; did you mean 'key'?"),
-        ({"zzz": 1}, "a key must be known. Got zzz; known: ap, boxes, ignore, matching, name, similarity, summary, title."),
-        ({"matching": {"iou_thresholds": list(np.linspace(0.1, 0.9, 65))}}, "matching.iou_thresholds must have at most 64 values. Got 65."),
-        ({"matching": {"largest_threshold": "0.9"}}, "matching.largest_threshold must be a number in (0, 1]. Got '0.9'."),
-        ({"matching": {"max_detections": [True]}}, "matching.max_detections must be a whole number >= 1. Got True."),
+        (
+            {"zzz": 1},
+            "a key must be known. Got zzz; known: ap, boxes, ignore, matching, name, similarity, summary, title.",
+        ),
+        (
+            {"matching": {"iou_thresholds": list(np.linspace(0.1, 0.9, 65))}},
+            "matching.iou_thresholds must have at most 64 values. Got 65.",
+        ),
+        (
+            {"matching": {"largest_threshold": "0.9"}},
+            "matching.largest_threshold must be a number in (0, 1]. Got '0.9'.",
+        ),
+        (
+            {"matching": {"max_detections": [True]}},
+            "matching.max_detections must be a whole number >= 1. Got True.",
+        ),
         ({"boxes": {"pixel_offset": 2}}, "boxes.pixel_offset must be a number in [0, 1]. Got 2."),
         ({"boxes": {"pixel_offset": True}}, "boxes.pixel_offset must be a number in [0, 1]. Got True."),
         ({"ignore": {"area_ranges": {}}}, "ignore.area_ranges must name at least one range. Got none."),
         ({"ignore": {"area_ranges": {"all": [0]}}}, "ignore.area_ranges.all must be [low, high]. Got [0]."),
-        ({"ignore": {"area_ranges": {"all": ["0", 1]}}}, "ignore.area_ranges.all must be a number in [0, inf]. Got '0'."),
-        ({"ignore": {"crowd": "iou"}}, "ignore.crowd must be one of 'iof', 'ignore', 'count'. Got 'iou'; did you mean 'iof'?"),
+        (
+            {"ignore": {"area_ranges": {"all": ["0", 1]}}},
+            "ignore.area_ranges.all must be a number in [0, inf]. Got '0'.",
+        ),
+        (
+            {"ignore": {"crowd": "iou"}},
+            "ignore.crowd must be one of 'iof', 'ignore', 'count'. Got 'iou'; did you mean 'iof'?",
+        ),
         ({"ap": {"interpolation": "11"}}, "ap.interpolation must be one of 'points', 'area'. Got '11'."),
         ({"ap": {"precision_epsilon": -1}}, "ap.precision_epsilon must be a number in [0, 1]. Got -1."),
         ({"similarity": "mask"}, "similarity must be one of 'box'. Got 'mask'."),
         ({"name": 3}, "name must be a string. Got 3."),
         ({"title": ["x"]}, "title must be a string. Got ['x']."),
     ],
-)  # fmt: skip
+)
 def test_bad_protocols(values: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError) as caught:
         load_protocol(values)

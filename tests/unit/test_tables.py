@@ -249,12 +249,27 @@ def test_bad_columns(options: Any, text: str) -> None:
         ([1, 2], BOXES, [0, math.inf], "score must be finite. Got inf in row 1 of arrays; a diverged model?"),
         ([1, 2], BOXES, [math.nan, 0], "score must be finite. Got nan in row 0 of arrays; a diverged model?"),
         ([1, 2], BOXES, [[0, 0]], "scores must have shape [N]. Got shape [1, 2]."),
-        ([1, 2], BOXES, ["high", 0], "scores must be numbers and have shape [N]. Got could not convert string to float: 'high'."),
-        ([1, 2], [[0, 0, 1, 1], [2, 2, 1, 3]], [0, 0], "boxes must have width >= 0. Got width -1.0 in row 1 of arrays; are these x,y,w,h?"),
+        (
+            [1, 2],
+            BOXES,
+            ["high", 0],
+            "scores must be numbers and have shape [N]. Got could not convert string to float: 'high'.",
+        ),
+        (
+            [1, 2],
+            [[0, 0, 1, 1], [2, 2, 1, 3]],
+            [0, 0],
+            "boxes must have width >= 0. Got width -1.0 in row 1 of arrays; are these x,y,w,h?",
+        ),
         ([1, 2.5], BOXES, [0, 0], "image_ids must be integers or strings. Got 2.5 in row 1."),
-        ([1, 2], [[0, 0, 1, 1]] * 3, [0, 0], "image_ids must be as long as detections boxes (3). Got length 2."),
+        (
+            [1, 2],
+            [[0, 0, 1, 1]] * 3,
+            [0, 0],
+            "image_ids must be as long as detections boxes (3). Got length 2.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_detections(image_ids: Any, boxes: Any, scores: Any, text: str) -> None:
     with pytest.raises(InputError) as caught:
         Detections.from_arrays(image_ids, [1, 1], boxes, scores)

@@ -23,7 +23,7 @@ def evaluation() -> Evaluation:
     truth = GroundTruth.from_arrays(
         images[:40], labels[:40], boxes[:40], images=[1, 2, 3, 4], categories={0: "cat", 1: "dog"}
     )
-    near = np.vstack([boxes[:40] + [0, 0, 1, 0], boxes[80:]])
+    near = np.vstack([boxes[:40] + np.array([0, 0, 1, 0]), boxes[80:]])
     found = Detections.from_arrays(
         np.append(images[:40], images[80:]),
         np.append(labels[:40], labels[80:]),
@@ -120,18 +120,27 @@ def test_a_score_of_minus_one_is_a_score() -> None:
     ("protocol", "rule"),
     [
         ("voc2007", "boxes.pixel_offset = 0"),
-        ({"extends": "coco", "matching": {"candidate": "best_overall"}}, 'matching.candidate = "best_available"'),
+        (
+            {"extends": "coco", "matching": {"candidate": "best_overall"}},
+            'matching.candidate = "best_available"',
+        ),
         ({"extends": "coco", "matching": {"equal_iou": "first"}}, 'matching.equal_iou = "last"'),
-        ({"extends": "coco", "matching": {"equal_scores": "file_order"}}, 'matching.equal_scores = "image_order"'),
+        (
+            {"extends": "coco", "matching": {"equal_scores": "file_order"}},
+            'matching.equal_scores = "image_order"',
+        ),
         ({"extends": "coco", "matching": {"threshold_closed": False}}, "matching.threshold_closed = true"),
-        ({"extends": "coco", "matching": {"largest_threshold": 0.9}}, "matching.largest_threshold = 1 - 1e-10"),
+        (
+            {"extends": "coco", "matching": {"largest_threshold": 0.9}},
+            "matching.largest_threshold = 1 - 1e-10",
+        ),
         ({"extends": "coco", "matching": {"max_detections": []}}, "matching.max_detections"),
         ({"extends": "coco", "ignore": {"crowd": "count"}}, 'ignore.crowd = "iof"'),
         ({"extends": "coco", "ignore": {"difficult": "ignore"}}, 'ignore.difficult = "count"'),
         ({"extends": "coco", "ap": {"interpolation": "area"}}, 'ap.interpolation = "points"'),
         ({"extends": "coco", "ap": {"precision_epsilon": 0.0}}, "ap.precision_epsilon = numpy.spacing(1)"),
     ],
-)  # fmt: skip
+)
 def test_protocols_that_pycocotools_does_not_have(protocol: object, rule: str) -> None:
     other = boxscore.evaluate(GOOD.ground_truth, GOOD.detections, protocol=protocol)  # type: ignore[arg-type]
     with pytest.raises(ProtocolError) as caught:
