@@ -15,11 +15,27 @@ from typing import Any
 
 from boxscore import _validate
 from boxscore.errors import ProtocolError
-from boxscore.protocol import ApRules, BoxRules, IgnoreRules, MatchingRules, Protocol, SummaryRow
+from boxscore.protocol import (
+    ApRules,
+    BoxRules,
+    IgnoreRules,
+    KeypointRules,
+    MaskRules,
+    MatchingRules,
+    Protocol,
+    SummaryRow,
+)
 
 __all__ = ["load_protocol", "protocol_names", "protocol_toml"]
 
-_TABLES = {"boxes": BoxRules, "matching": MatchingRules, "ignore": IgnoreRules, "ap": ApRules}
+_TABLES = {
+    "boxes": BoxRules,
+    "masks": MaskRules,
+    "keypoints": KeypointRules,
+    "matching": MatchingRules,
+    "ignore": IgnoreRules,
+    "ap": ApRules,
+}
 
 
 def protocol_names() -> list[str]:
