@@ -136,9 +136,8 @@ class Masks:
         """Return these masks, with ``other``'s in the rows that have none."""
         own, spare = self.given, other.given
         filled = [spare[row] if mask is None else mask for row, mask in enumerate(own)]
-        place, rows = self._store.place, self._rows
         sizes = np.where(self.missing[:, None], other.sizes, self.sizes)[:, ::-1]
-        return Masks(filled, image_sizes=sizes, place=lambda row: place(int(rows[row])))
+        return Masks(filled, image_sizes=sizes, place=self.place)
 
     @property
     def given(self) -> list[MaskLike]:
@@ -154,6 +153,10 @@ class Masks:
     def sizes(self) -> NDArray[np.int64]:
         """Height and width of each mask in pixels, [N, 2]; -1 where not known."""
         return self._store.size[self._rows]
+
+    def place(self, row: int) -> str:
+        """Name a row for messages."""
+        return self._store.place(int(self._rows[row]))
 
     def codes(self) -> list[Code]:
         """Return each mask as a compressed run-length code, rasterising those that are not."""

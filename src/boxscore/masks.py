@@ -32,9 +32,21 @@ from boxscore.errors import InputError
 from boxscore.mask_column import MaskLike, Masks
 from boxscore.sorting import run_starts, stable_order
 
-__all__ = ["Masks", "mask_area", "mask_iof", "mask_iou", "mask_to_box", "overlaps_of_pairs", "same_size"]
+__all__ = [
+    "Masks",
+    "MasksLike",
+    "as_masks",
+    "mask_area",
+    "mask_iof",
+    "mask_iou",
+    "mask_to_box",
+    "overlaps_of_pairs",
+    "same_size",
+]
 
 FloatArray = NDArray[np.float64]
+MasksLike = Masks | Sequence[MaskLike] | NDArray[Any]
+"""A column of masks, a sequence of them, or a binary array [N, H, W]."""
 
 
 def overlaps_of_pairs(
@@ -90,11 +102,12 @@ def overlaps_of_pairs(
     return overlaps
 
 
-def _as_masks(masks: Masks | Sequence[MaskLike] | NDArray[Any]) -> Masks:
+def as_masks(masks: MasksLike) -> Masks:
+    """Return a column of masks as it is, anything else as one."""
     return masks if isinstance(masks, Masks) else Masks(masks)
 
 
-def mask_area(masks: Masks | Sequence[MaskLike] | NDArray[Any]) -> FloatArray:
+def mask_area(masks: MasksLike) -> FloatArray:
     """Count the pixels of each mask.
 
     Parameters
@@ -105,10 +118,10 @@ def mask_area(masks: Masks | Sequence[MaskLike] | NDArray[Any]) -> FloatArray:
     -------
     ndarray of float64, [N]
     """
-    return _as_masks(masks).area
+    return as_masks(masks).area
 
 
-def mask_to_box(masks: Masks | Sequence[MaskLike] | NDArray[Any]) -> FloatArray:
+def mask_to_box(masks: MasksLike) -> FloatArray:
     """Box ``x1, y1, x2, y2`` around the pixels of each mask; ``x2`` and ``y2`` lie past the last pixel.
 
     Parameters as in :func:`mask_area`.
@@ -117,12 +130,12 @@ def mask_to_box(masks: Masks | Sequence[MaskLike] | NDArray[Any]) -> FloatArray:
     -------
     ndarray of float64, [N, 4]
     """
-    return _as_masks(masks).boxes
+    return as_masks(masks).boxes
 
 
 def mask_iou(
-    masks1: Masks | Sequence[MaskLike] | NDArray[Any],
-    masks2: Masks | Sequence[MaskLike] | NDArray[Any],
+    masks1: MasksLike,
+    masks2: MasksLike,
 ) -> FloatArray:
     """Intersection over union of each mask with each mask.
 
@@ -146,18 +159,18 @@ def mask_iou(
     >>> mask_iou([left], [left, top]).round(3).tolist()
     [[1.0, 0.333]]
     """
-    return _all_pairs(_as_masks(masks1), _as_masks(masks2), crowd=False)
+    return _all_pairs(as_masks(masks1), as_masks(masks2), crowd=False)
 
 
 def mask_iof(
-    masks1: Masks | Sequence[MaskLike] | NDArray[Any],
-    masks2: Masks | Sequence[MaskLike] | NDArray[Any],
+    masks1: MasksLike,
+    masks2: MasksLike,
 ) -> FloatArray:
     """Intersection over the first mask's own area (foreground), for crowd regions in ``masks2``.
 
     Parameters, result and errors as in :func:`mask_iou`.
     """
-    return _all_pairs(_as_masks(masks1), _as_masks(masks2), crowd=True)
+    return _all_pairs(as_masks(masks1), as_masks(masks2), crowd=True)
 
 
 def _all_pairs(first: Masks, second: Masks, *, crowd: bool) -> FloatArray:
@@ -167,18 +180,18 @@ def _all_pairs(first: Masks, second: Masks, *, crowd: bool) -> FloatArray:
     if not all(shape):
         return np.zeros(shape)
     codes = first.codes(), second.codes()
-    same_size(first.sizes, np.broadcast_to(second.sizes[:1], (len(first), 2)))
-    same_size(second.sizes, np.broadcast_to(first.sizes[:1], (len(second), 2)))
+    same_size(first.sizes, second.sizes[:1])
+    same_size(second.sizes, first.sizes[:1])
     overlaps: FloatArray = coco_mask.iou(*codes, [int(crowd)] * len(second))
     return np.ascontiguousarray(overlaps)
 
 
 def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Place = "row {}".format) -> None:
-    """Check that masks which are compared are of one size, [P, 2] each."""
+    """Check that masks which are compared are of one size: height and width, [P, 2], or [1, 2] for all."""
     different = np.flatnonzero((sizes != others).any(axis=1))
     if len(different):
         row = int(different[0])
-        height, width = others[row].tolist()
+        height, width = np.broadcast_to(others, sizes.shape)[row].tolist()
         turned = sizes[row].tolist() == [width, height]
         raise InputError(
             _validate.message(

@@ -257,8 +257,8 @@ class Protocol:
     title: str = ""
     similarity: Similarity = "box"
     boxes: BoxRules = BoxRules()
-    masks: MaskRules = MaskRules()
-    keypoints: KeypointRules = KeypointRules()
+    masks: MaskRules = MaskRules()  # noqa: RUF009 - frozen
+    keypoints: KeypointRules = KeypointRules()  # noqa: RUF009 - frozen
     matching: MatchingRules = MatchingRules()
     ignore: IgnoreRules = IgnoreRules()
     ap: ApRules = ApRules()
