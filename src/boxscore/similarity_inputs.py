@@ -76,8 +76,8 @@ def with_needed_columns(ground_truth: GroundTruth, detections: Detections, proto
         and len(protocol.ignore.area_ranges) > 1
     ):
         warnings.warn(
-            f"{detections.source}: the results carry boxes as well as masks, so small, medium and large are told "
-            "by width times height, as in pycocotools. For the masks' own areas say "
+            f"{detections.source}: the results carry boxes as well as masks, so small, medium and large are "
+            "told by width times height, as in pycocotools. For the masks' own areas say "
             'ignore.detection_area = "mask" (--detection-area mask), or drop the boxes from the results.',
             BoxscoreWarning,
             stacklevel=4,
@@ -107,8 +107,8 @@ def _with_masks(detections: Detections) -> Detections:
         return detections
     if missing:
         warnings.warn(
-            f"{detections.source}: {missing} detection{'s' * (missing > 1)} without a mask; boxes are taken for "
-            "masks, as in pycocotools.",
+            f"{detections.source}: {missing} detection{'s' * (missing > 1)} without a mask; boxes are taken "
+            "for masks, as in pycocotools.",
             BoxscoreWarning,
             stacklevel=5,
         )

@@ -374,10 +374,12 @@ class Detections(BoxTable):
         ground_truth: GroundTruth,
         image: RowArray,
         category: RowArray,
-        boxes: FloatArray,
+        boxes: FloatArray | None,
         scores: FloatArray,
         *,
         box_format: BoxFormat,
+        masks: Iterable[MaskLike] | None = None,
+        keypoints: ArrayLike | None = None,
         left_out: Mapping[str, int],
         source: str,
         place: Place,
@@ -390,15 +392,21 @@ class Detections(BoxTable):
             When a box or score is not finite, or a side is negative.
         """
         _validate.finite(scores, name="score", place=place, limit=np.finfo(np.float64).max)
-        corners, sizes = _checked_boxes(boxes, box_format, place)
+        given = np.zeros((len(image), 4)) if boxes is None else boxes
+        corners, sizes = _checked_boxes(given, box_format, place)
+        base: dict[str, Any] = {
+            "images": ground_truth.images,
+            "categories": ground_truth.categories,
+            "image": image,
+            "category": category,
+            "boxes": corners,
+            "sizes": sizes,
+        }
+        base |= instance_columns(base, masks, keypoints, boxes_given=boxes is not None, place=place)
         return cls(
-            images=ground_truth.images,
-            categories=ground_truth.categories,
-            image=image,
-            category=category,
-            boxes=corners,
-            sizes=sizes,
+            **base,
             scores=scores,
+            boxes_given=boxes is not None,
             left_out=left_out,
             source=source,
         )
