@@ -26,7 +26,7 @@ from boxscore.protocol import (
     SummaryRow,
 )
 
-__all__ = ["IOU_TYPES", "load_protocol", "protocol_of_type", "protocol_names", "protocol_toml", "read_toml"]
+__all__ = ["IOU_TYPES", "load_protocol", "protocol_names", "protocol_of_type", "protocol_toml", "read_toml"]
 
 IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
 """pycocotools' names of what is compared, and COCO's protocol for each."""
