@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 
 from boxscore import _validate
+from boxscore.boundaries import mask_boundary
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
 from boxscore.overlaps import detection_areas
+from boxscore.protocol import Protocol
 from boxscore.similarity_inputs import with_needed_columns
 
 __all__ = ["Verification", "verify"]
 
-_IOU_TYPES = {"box": "bbox", "mask": "segm", "keypoints": "keypoints"}
+_IOU_TYPES = {"box": "bbox", "mask": "segm", "boundary": "segm", "keypoints": "keypoints"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,8 +101,7 @@ def _check_protocol(evaluation: Evaluation) -> None:
         'ignore.difficult = "count"': protocol.ignore.difficult == "count",
         'ap.interpolation = "points"': protocol.ap.interpolation == "points",
         "detection caps": bool(protocol.matching.max_detections),
-        "another similarity": protocol.similarity in _IOU_TYPES,
-        "keypoints counted apart by class": per_class or protocol.similarity != "keypoints",
+        "matching.per_class = true for keypoints": per_class or protocol.similarity != "keypoints",
         'ignore.unlabelled = "ignore"': (protocol.similarity == "keypoints")
         == (protocol.ignore.unlabelled == "ignore"),
     }
@@ -154,7 +155,8 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         found = COCO()
         found.dataset = {**dataset, "annotations": results}
         found.createIndex()
-        run = COCOeval(reference, found, _IOU_TYPES[protocol.similarity])
+        kind = _with_boundaries(COCOeval, protocol) if protocol.similarity == "boundary" else COCOeval
+        run = kind(reference, found, _IOU_TYPES[protocol.similarity])
         if protocol.similarity == "keypoints":
             run.params.kpt_oks_sigmas = protocol.keypoints.spread
         run.params.iouThrs = np.array(protocol.matching.iou_thresholds)
@@ -166,6 +168,33 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         run.evaluate()
         run.accumulate()
     return run
+
+
+def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
+    """Give pycocotools' evaluator the overlap of the boundary IoU authors' fork, on whole images."""
+    from pycocotools import mask as coco_mask
+
+    def outline(annotation: dict[str, Any]) -> Any:
+        pixels = coco_mask.decode(annotation["segmentation"])
+        boundary = mask_boundary(pixels, dilation_ratio=protocol.masks.boundary_dilation)
+        return coco_mask.encode(np.asfortranarray(boundary, dtype=np.uint8))
+
+    class Boundaries(evaluator):  # type: ignore[misc]
+        def computeIoU(self, imgId: int, catId: int) -> Any:  # noqa: N802, N803 - their names
+            overlaps = super().computeIoU(imgId, catId)
+            classes = [catId] if self.params.useCats else self.params.catIds
+            truths = [truth for k in classes for truth in self._gts[imgId, k]]
+            found = [one for k in classes for one in self._dts[imgId, k]]
+            if not truths or not found:
+                return overlaps
+            order = np.argsort([-one["score"] for one in found], kind="stable")[: self.params.maxDets[-1]]
+            boundaries = coco_mask.iou(
+                [outline(found[place]) for place in order], list(map(outline, truths)), [0] * len(truths)
+            )
+            crowd = np.array([truth["iscrowd"] for truth in truths], dtype=bool)
+            return np.where(crowd, overlaps, np.minimum(overlaps, boundaries))
+
+    return Boundaries
 
 
 def _pixels(sizes: Any) -> list[list[int]]:
