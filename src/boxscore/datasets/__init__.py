@@ -170,5 +170,6 @@ def load_detections(
     else:
         detections = coco.load_detections(path, ground_truth, similarity=similarity)
     warn_left_out(detections.left_out, detections.source)
-    _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
+    if detections.boxes_given:
+        _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
     return detections

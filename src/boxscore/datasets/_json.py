@@ -12,7 +12,6 @@ Conventions
 from __future__ import annotations
 
 import contextlib
-import gc
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
+from boxscore._collector import paused_collector
 from boxscore._validate import message
 from boxscore.errors import FileFormatError
 
@@ -28,18 +28,6 @@ __all__ = ["chunks_of", "decode_records", "explain", "first_byte", "open_binary"
 Record = TypeVar("Record")
 
 SLICE_BYTES = 1 << 17
-
-
-@contextlib.contextmanager
-def paused_collector() -> Iterator[None]:
-    """Pause the garbage collector, if it runs, for the length of a block."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
 
 
 @contextlib.contextmanager
