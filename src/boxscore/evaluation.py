@@ -26,7 +26,7 @@ from boxscore.protocol import Protocol, SummaryRow
 from boxscore.protocols import load_protocol
 from boxscore.ranking import rank_detections
 from boxscore.selection import align, pool_classes, select
-from boxscore.similarity_inputs import with_needed_columns
+from boxscore.similarity_inputs import warn_of_stand_ins, with_needed_columns
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Id
 
@@ -100,6 +100,7 @@ def evaluate(
         ground_truth, detections, chosen, match_tables(ground_truth, detections, chosen, workers=workers)
     )
     _warn_of_id_zero(result)
+    warn_of_stand_ins(detections, chosen)
     return result
 
 
