@@ -4,6 +4,7 @@ Exact COCO and PASCAL VOC evaluation, box overlaps and non-maximum suppression, 
 """
 
 from boxscore._version import __version__
+from boxscore.boundaries import boundary_iou, mask_boundary
 from boxscore.boxes import (
     box_area,
     box_convert,
@@ -24,6 +25,9 @@ from boxscore.errors import (
     VerificationError,
 )
 from boxscore.evaluation import Evaluation, evaluate
+from boxscore.keypoints import object_keypoint_similarity
+from boxscore.mask_column import Masks
+from boxscore.masks import mask_area, mask_iof, mask_iou, mask_to_box
 from boxscore.protocol import Protocol
 from boxscore.protocols import load_protocol
 from boxscore.tables import Detections, GroundTruth
@@ -36,11 +40,13 @@ __all__ = [
     "FileFormatError",
     "GroundTruth",
     "InputError",
+    "Masks",
     "MissingDependencyError",
     "Protocol",
     "ProtocolError",
     "VerificationError",
     "__version__",
+    "boundary_iou",
     "box_area",
     "box_convert",
     "box_iof",
@@ -52,4 +58,10 @@ __all__ = [
     "load_detections",
     "load_ground_truth",
     "load_protocol",
+    "mask_area",
+    "mask_boundary",
+    "mask_iof",
+    "mask_iou",
+    "mask_to_box",
+    "object_keypoint_similarity",
 ]
