@@ -24,6 +24,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "evaluate": "score detections against ground truth",
+    "convert": "save ground truth or detections as columns that read in no time",
     "run": "run a configuration file",
     "protocols": "list the protocols, or print one as TOML",
 }

@@ -53,7 +53,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         default="auto",
-        choices=["auto", "coco", "voc"],
+        choices=["auto", "coco", "voc", "columns"],
         help="of the ground truth (default: auto)",
     )
     parser.add_argument(
