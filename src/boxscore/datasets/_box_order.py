@@ -42,7 +42,7 @@ def warn_of_box_order(table: BoxTable, *, given_sizes: bool) -> None:
     """
     if not len(table):
         return
-    rows = np.unique(np.linspace(0, len(table) - 1, MOST_LOOKED_AT).astype(int))
+    rows = np.arange(0, len(table), -(-len(table) // MOST_LOOKED_AT))
     extent = table.images.sizes[table.image[rows]]
     known = ~np.isnan(extent).any(axis=1)
     if not known.any():

@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import struct
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -76,6 +77,9 @@ class _File(msgspec.Struct):
     annotations: msgspec.Raw = msgspec.Raw(b"")
 
 
+_DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
 class _Columns(NamedTuple):
     """Records as columns."""
 
@@ -85,12 +89,14 @@ class _Columns(NamedTuple):
     others: dict[str, NDArray[Any]]
 
 
-def load_ground_truth(path: Path) -> GroundTruth:
+def load_ground_truth(path: Path, *, workers: int = 1) -> GroundTruth:
     """Read a COCO ground-truth file.
 
     Parameters
     ----------
     path : Path
+    workers : int, default 1
+        Processes to fork for a large file.
 
     Returns
     -------
@@ -125,8 +131,18 @@ def load_ground_truth(path: Path) -> GroundTruth:
             raise FileFormatError(
                 _validate.message("ground truth", f"have {key}", got=f"no such key in {path}")
             )
-    columns = _annotation_columns(path, content.annotations)
+    columns = _read_records(
+        _text_in_memory(content.annotations),
+        path,
+        _Annotation,
+        _ANNOTATION_FIELDS,
+        record="annotation",
+        whole="a list",
+        workers=workers,
+    )
     others = columns.others
+    if None in others["id"]:
+        others["id"] = np.arange(1, len(others["id"]) + 1)
     images, categories = _vocabularies(content)
 
     def place(row: int) -> str:
@@ -185,10 +201,18 @@ def load_detections(path: Path, ground_truth: GroundTruth, *, workers: int = 1) 
                 )
             )
         own = OwnVocabulary(*_vocabularies(content))
-        annotations = content.annotations
-        columns = _result_columns(path, _slices(annotations), lambda: bytes(annotations))
+        text = _text_in_memory(content.annotations)
     else:
-        columns = _result_list(path, workers)
+        text = _text_in_file(path)
+    columns = _read_records(
+        text,
+        path,
+        _Result,
+        _RESULT_FIELDS,
+        record="detection",
+        whole="a list of results",
+        workers=workers,
+    )
 
     def place(row: int) -> str:
         return f"detection {row} of {path}"
@@ -216,9 +240,16 @@ def _read_object(path: Path) -> _File:
     try:
         with _json.paused_collector():
             return msgspec.json.decode(text, type=_File)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        place = "image" if "$.images" in str(error) else "category" if "$.categories" in str(error) else "key"
-        raise _json.explain(error, path, record=place, text=text) from None
+    except _DECODING_ERRORS as error:
+        raise _explain_object(error, path, text) from None
+
+
+def _explain_object(error: Exception, path: Path, text: bytes) -> FileFormatError:
+    for key, record in (("images", "image"), ("categories", "category")):
+        if f"`$.{key}[" in str(error):
+            return _json.explain(error, path, record=record, text=text, whole=(key, "a list"))
+    whole = ("ground truth", "an object with images, annotations and categories")
+    return _json.explain(error, path, record="record", text=text, whole=whole)
 
 
 def _vocabularies(content: _File) -> tuple[Images, Categories]:
@@ -240,51 +271,61 @@ def _vocabularies(content: _File) -> tuple[Images, Categories]:
     )
 
 
-def _slices(array: msgspec.Raw) -> Iterator[memoryview]:
+class _Text(NamedTuple):
+    """The text of a JSON array of records, in a file or in memory, and how to read some of it."""
+
+    size: int
+    chunks: Callable[[int, int], Iterable[bytes | memoryview]]
+    whole: Callable[[], bytes]
+
+
+def _text_in_file(path: Path) -> _Text:
+    return _Text(path.stat().st_size, functools.partial(_json.chunks_of, path), path.read_bytes)
+
+
+def _text_in_memory(array: msgspec.Raw) -> _Text:
     view = memoryview(array)
-    return (view[at : at + _json.SLICE_BYTES] for at in range(0, len(view), _json.SLICE_BYTES))
+
+    def chunks(start: int, end: int) -> Iterator[memoryview]:
+        return (view[at : min(at + _json.SLICE_BYTES, end)] for at in range(start, end, _json.SLICE_BYTES))
+
+    return _Text(len(view), chunks, lambda: bytes(view))
 
 
-def _result_list(path: Path, workers: int) -> _Columns:
-    """Read a list of results, each part of a large file in a process of its own."""
-    parts = _json.parts_of(path, workers) if workers > 1 else []
-    if len(parts) > 1:
+def _read_records(
+    text: _Text, path: Path, kind: type[Any], fields: Fields, *, record: str, whole: str, workers: int
+) -> _Columns:
+    """Read records into columns; the parts of a large text in processes of their own, where asked for.
+
+    Raises
+    ------
+    FileFormatError
+        Naming the record and the field.
+    """
+    if workers > 1:
+        parts = _json.parts_of(text.size, lambda start, end: b"".join(text.chunks(start, end)), workers)
         try:
-            return _concatenated(
-                run_forked([functools.partial(_result_part, path, start, end) for start, end in parts])
-            )
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            tasks = [functools.partial(_read_part, text, part, kind, fields) for part in parts]
+            return _concatenated(run_forked(tasks))
+        except _DECODING_ERRORS:
             pass  # a cut fell inside a record, or the file breaks a rule: read it whole, and name the place
-    return _result_columns(path, _json.chunks_of(path), path.read_bytes)
+    try:
+        return _columns_of(text.chunks(0, text.size), text.whole, kind, fields)
+    except _DECODING_ERRORS as error:
+        raise _json.explain(
+            error, path, record=record, text=text.whole(), whole=(f"{record}s", whole)
+        ) from None
 
 
-def _result_part(path: Path, start: int, end: int) -> _Columns:
-    chunks: Iterable[bytes] = _json.chunks_of(path, start, end)
-    if end < path.stat().st_size:
+def _read_part(text: _Text, part: tuple[int, int], kind: type[Any], fields: Fields) -> _Columns:
+    chunks = text.chunks(*part)
+    if part[1] < text.size:
         chunks = itertools.chain(chunks, [b"]"])
-    return _columns_of(chunks, _refuse, _Result, _RESULT_FIELDS)
+    return _columns_of(chunks, _refuse, kind, fields)
 
 
 def _refuse() -> bytes:
-    raise msgspec.DecodeError("a part of a file does not decode on its own")
-
-
-def _result_columns(path: Path, chunks: Any, whole: Callable[[], bytes]) -> _Columns:
-    try:
-        return _columns_of(chunks, whole, _Result, _RESULT_FIELDS)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        cause = "is this a ground-truth file?"
-        raise _json.explain(error, path, record="detection", text=whole(), cause=cause) from None
-
-
-def _annotation_columns(path: Path, annotations: msgspec.Raw) -> _Columns:
-    def whole() -> bytes:
-        return bytes(annotations)
-
-    try:
-        return _columns_of(_slices(annotations), whole, _Annotation, _ANNOTATION_FIELDS)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise _json.explain(error, path, record="annotation", text=whole()) from None
+    raise msgspec.DecodeError("a part of a text does not decode on its own")
 
 
 def _columns_of(
@@ -317,35 +358,45 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(parts)
 
 
-def _column(records: list[Any], name: str) -> Iterator[Any]:
-    return map(operator.attrgetter(name), records)
+def _packed(values: list[Any], code: str) -> NDArray[Any]:
+    """Turn Python numbers into an array; struct reads them several times faster than NumPy.
+
+    Raises
+    ------
+    struct.error
+        When a value is of another kind or out of range.
+    """
+    return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
 
 
 def _ids(records: list[Any], name: str) -> NDArray[Any]:
+    values = list(map(operator.attrgetter(name), records))
     try:
-        return np.fromiter(_column(records, name), dtype=np.int64, count=len(records))
-    except (TypeError, ValueError, OverflowError):
-        values = list(_column(records, name))
-        if name == "id" and None in values:
-            values = [row if value is None else value for row, value in enumerate(values)]
+        return _packed(values, "q")
+    except struct.error:
+        if name == "id" and None in values:  # numbered when all are read
+            return np.array([None] * len(values), dtype=object)
         return as_ids(values, name=name)
 
 
 def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
     """Read a column of numbers; null is NaN."""
+    values = list(map(operator.attrgetter(name), records))
     try:
-        return np.fromiter(_column(records, name), dtype=np.float64, count=len(records))
-    except TypeError:
-        return np.array(list(_column(records, name)), dtype=np.float64)
+        return _packed(values, "d")
+    except struct.error:
+        return np.array(values, dtype=np.float64)
 
 
 def _flags(records: list[Any], name: str) -> NDArray[np.bool_]:
-    return np.fromiter(_column(records, name), dtype=bool, count=len(records))
+    return np.fromiter(map(operator.attrgetter(name), records), dtype=bool, count=len(records))
 
 
 def _boxes(records: list[Any], name: str) -> NDArray[np.float64]:
-    flat = itertools.chain.from_iterable(_column(records, name))
-    return np.fromiter(flat, dtype=np.float64, count=4 * len(records)).reshape(-1, 4)
+    flat: list[float] = []
+    for record in records:
+        flat += record.bbox
+    return _packed(flat, "d").reshape(-1, 4)
 
 
 Fields = Mapping[str, Callable[[list[Any], str], NDArray[Any]]]
@@ -374,7 +425,7 @@ def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) ->
 def _resolve_repeated_ids(ground_truth: GroundTruth) -> GroundTruth:
     """Put the last annotation of an id in the place of the earlier ones, as pycocotools does."""
     ids = ground_truth.ids
-    if ids.dtype != object and len(np.unique(ids)) == len(ids):
+    if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
         return ground_truth
     last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
     if len(last) == len(ids):
