@@ -46,12 +46,12 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     ...     detect_format(file.name)
     ('coco', 'a JSON file')
     """
+    from boxscore.datasets import voc
+
     path = Path(path)
     if not path.exists():
         raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
     if path.is_dir():
-        from boxscore.datasets import voc
-
         if voc.is_results(path):
             return "voc", "a folder of comp*_det_*.txt files"
         if voc.is_ground_truth(path):
