@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import event, given, settings
-from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
-from support.cases import Case, coco_cases
 
 import boxscore
 from boxscore.verification import verify
+from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
+from support.cases import Case, coco_cases
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import kit
 
 import boxscore
+from oracles import kit
 
 RULES = {"voc2007": "kit", "voc2007-numpy": "port", "voc2012": "area"}
 OUTCOMES = {"true": "true positive", "false": "false positive", "ignored": "ignored"}
