@@ -14,7 +14,7 @@ from boxscore.boxes import (
     distance_box_iou,
     generalized_box_iou,
 )
-from boxscore.datasets import load_detections, load_ground_truth
+from boxscore.datasets import load_detections, load_ground_truth, save_columns
 from boxscore.errors import (
     BoxscoreError,
     BoxscoreWarning,
@@ -64,4 +64,5 @@ __all__ = [
     "mask_iou",
     "mask_to_box",
     "object_keypoint_similarity",
+    "save_columns",
 ]
