@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.interpolation import curve_area
 from boxscore.matching import Matches
 from boxscore.protocol import Protocol
 
@@ -122,7 +123,7 @@ def precision_recall(
     has_score = np.where(needed.T[None] == 0, (np.diff(first) > 0)[None, :, None], with_curve)
     score = np.where(has_score, score_of[position], 0.0)
 
-    undefined = positive == 0
+    undefined = _undefined(matches, protocol, positive)
     envelope[:, undefined], score[:, undefined] = np.nan, np.nan
     return Curves(
         np.ascontiguousarray(envelope.transpose(0, 2, 1)),
@@ -163,20 +164,26 @@ def average_precision(
     positive = positives(matches, area, category_count)
     precision = _precision(matches, protocol, outcomes, found, category_count, area, cap)
     shape = (len(protocol.matching.iou_thresholds), category_count)
-    ap = np.full(shape, np.nan)
+    counted, total = _counted(matches, protocol, outcomes, found, category_count, area, cap)
+    ap = np.zeros(shape)
+    ap[:, _undefined(matches, protocol, positive)] = np.nan
     for t, k in np.ndindex(*shape):
         if positive[k]:
             segment = slice(*found.starts[t * category_count + k :][:2].tolist())
-            ap[t, k] = _area_under_envelope(precision[segment], int(positive[k]))
+            ap[t, k] = curve_area(
+                precision[segment], counted[segment], int(total[t, k]), int(positive[k]), protocol.ap
+            )
     return ap
 
 
-def _area_under_envelope(precision: FloatArray, positive: int) -> float:
-    """Sum envelope times recall step over the true positives, then the step to recall 1 at precision 0."""
-    reached = np.arange(len(precision) + 1) / positive
-    envelope = np.maximum.accumulate(precision[::-1])[::-1]
-    steps = np.diff(reached) * envelope
-    return float(np.sum(steps if reached[-1] == 1 else np.append(steps, 0.0)))
+def _undefined(matches: Matches, protocol: Protocol, positive: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Classes without a curve, [K]: no counted ground truth, and no rule that makes it 0."""
+    if protocol.ap.absent_classes == "all_zero":
+        return np.zeros(len(positive), dtype=bool)
+    absent: NDArray[np.bool_] = positive == 0
+    if protocol.ap.absent_classes == "zero":
+        absent = absent & (np.bincount(matches.category, minlength=len(positive)) == 0)
+    return absent
 
 
 def _bits(values: NDArray[Any], count: int) -> NDArray[np.bool_]:
@@ -226,6 +233,22 @@ def _precision(
     cap: int,
 ) -> FloatArray:
     """Precision at each true positive, [N], in the order of ``found``."""
+    counted, _ = _counted(matches, protocol, outcomes, found, category_count, area, cap)
+    nth = np.arange(1, len(counted) + 1) - np.repeat(found.starts[:-1], np.diff(found.starts))
+    precision: FloatArray = nth / (counted + protocol.ap.precision_epsilon)
+    return precision
+
+
+def _counted(
+    matches: Matches,
+    protocol: Protocol,
+    outcomes: _Outcomes,
+    found: _TruePositives,
+    category_count: int,
+    area: int,
+    cap: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count detections up to each true positive, [N], and in all, [T, K]."""
     inside = ((matches.in_range >> matches.in_range.dtype.type(area)) & 1).astype(bool)
     limit = protocol.caps[cap]
     base = inside if limit is None else inside & (matches.rank < limit)
@@ -236,15 +259,46 @@ def _precision(
     changes = np.zeros((change.shape[0], change.shape[1] + 1), dtype=np.int64)
     np.cumsum(change, axis=1, out=changes[:, 1:])
 
-    class_start = np.searchsorted(matches.category, np.arange(category_count))
+    class_start = np.searchsorted(matches.category, np.arange(category_count + 1))
     class_candidate = np.searchsorted(outcomes.detection, class_start)
+    at_class_start = before[class_start] + changes[:, class_candidate]  # [T,K+1]
     category = matches.category[found.position]
-    counted = before[found.position + 1] - before[class_start][category]
-    counted += changes[found.threshold, found.candidate + 1]
-    counted -= changes[:, class_candidate][found.threshold, category]
-    nth = np.arange(1, len(category) + 1) - np.repeat(found.starts[:-1], np.diff(found.starts))
-    precision: FloatArray = nth / (counted + protocol.ap.precision_epsilon)
-    return precision
+    counted = before[found.position + 1] + changes[found.threshold, found.candidate + 1]
+    if protocol.ap.tie_order != "as_ranked":
+        counted = _counted_with_ties_moved(matches, protocol, outcomes, found, before, changes)
+    counted -= at_class_start[found.threshold, category]
+    return counted, np.diff(at_class_start, axis=1)
+
+
+def _counted_with_ties_moved(
+    matches: Matches,
+    protocol: Protocol,
+    outcomes: _Outcomes,
+    found: _TruePositives,
+    before: NDArray[np.int64],
+    changes: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Count as if the true positives stood first, or last, among a class's equally scored detections."""
+    starts = run_starts_of_ties(matches)
+    bounds = np.append(starts, len(matches))
+    tie = np.searchsorted(starts, found.position, side="right") - 1
+    key = found.threshold * (len(starts) + 1) + tie  # ascending
+    if protocol.ap.tie_order == "true_positives_first":
+        edge = bounds[tie]
+        moved = np.arange(1, len(key) + 1) - np.searchsorted(key, key, side="left")
+    else:
+        edge = bounds[tie + 1]
+        moved = np.arange(1, len(key) + 1) - np.searchsorted(key, key, side="right")
+    at_edge = before[edge] + changes[found.threshold, np.searchsorted(outcomes.detection, edge)]
+    counted: NDArray[np.int64] = at_edge + moved
+    return counted
+
+
+def run_starts_of_ties(matches: Matches) -> NDArray[np.intp]:
+    """Places in class order at which a new class or score starts."""
+    score, category = matches.score, matches.category
+    new = (score[1:] != score[:-1]) | (category[1:] != category[:-1])
+    return np.flatnonzero(np.concatenate([[len(score) > 0], new]))
 
 
 def _recall(found: _TruePositives, positive: NDArray[np.int64]) -> FloatArray:
