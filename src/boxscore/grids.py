@@ -56,12 +56,11 @@ def grid(spec: Any, *, name: str) -> tuple[float, ...]:
 
 
 def _single_precision(start: float, stop: float, count: int) -> list[float]:
-    """torch.linspace: the lower half counted up from start, the upper half down from stop, in float32."""
-    step = (np.float32(stop) - np.float32(start)) / np.float32(max(count - 1, 1))
+    """torch.linspace: up from start to the middle, down from stop after it; one rounding a value (FMA)."""
+    step = np.float64((np.float32(stop) - np.float32(start)) / np.float32(max(count - 1, 1)))
     number = np.arange(count)
-    up = np.float32(start) + step * number.astype(np.float32)
-    down = np.float32(stop) - step * (count - 1 - number).astype(np.float32)
-    return [float(value) for value in np.where(number < count // 2, up, down)]
+    values = np.where(number < count // 2, start + step * number, stop - step * (count - 1 - number))
+    return [float(value) for value in values.astype(np.float32)]
 
 
 _COUNTED: dict[str, Callable[[float, float, int], list[float]]] = {
