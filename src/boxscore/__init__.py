@@ -13,6 +13,7 @@ from boxscore.boxes import (
     distance_box_iou,
     generalized_box_iou,
 )
+from boxscore.datasets import load_detections, load_ground_truth
 from boxscore.errors import (
     BoxscoreError,
     BoxscoreWarning,
@@ -48,5 +49,7 @@ __all__ = [
     "distance_box_iou",
     "evaluate",
     "generalized_box_iou",
+    "load_detections",
+    "load_ground_truth",
     "load_protocol",
 ]
