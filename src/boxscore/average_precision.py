@@ -28,7 +28,15 @@ from boxscore.interpolation import curve_area
 from boxscore.matching import Matches
 from boxscore.protocol import Protocol
 
-__all__ = ["Curves", "average_precision", "positives", "precision_recall", "recall"]
+__all__ = [
+    "Curves",
+    "average_precision",
+    "needed_hits",
+    "positives",
+    "precision_recall",
+    "recall",
+    "tie_starts",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -102,7 +110,7 @@ def precision_recall(
     found = _true_positives(matches, protocol, category_count, outcomes)
     positive = positives(matches, area, category_count)
     precision = _precision(matches, protocol, outcomes, found, category_count, area, cap)
-    needed = _needed(np.array(protocol.ap.recall_points), positive)  # [R,K]
+    needed = needed_hits(np.array(protocol.ap.recall_points), positive)  # [R,K]
 
     T, K, R = len(protocol.matching.iou_thresholds), category_count, len(needed)
     counts = np.diff(found.starts).reshape(T, K)
@@ -279,7 +287,7 @@ def _counted_with_ties_moved(
     changes: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Count as if the true positives stood first, or last, among a class's equally scored detections."""
-    starts = run_starts_of_ties(matches)
+    starts = tie_starts(matches)
     bounds = np.append(starts, len(matches))
     tie = np.searchsorted(starts, found.position, side="right") - 1
     key = found.threshold * (len(starts) + 1) + tie  # ascending
@@ -294,7 +302,7 @@ def _counted_with_ties_moved(
     return counted
 
 
-def run_starts_of_ties(matches: Matches) -> NDArray[np.intp]:
+def tie_starts(matches: Matches) -> NDArray[np.intp]:
     """Places in class order at which a new class or score starts."""
     score, category = matches.score, matches.category
     new = (score[1:] != score[:-1]) | (category[1:] != category[:-1])
@@ -307,7 +315,7 @@ def _recall(found: _TruePositives, positive: NDArray[np.int64]) -> FloatArray:
     return reached
 
 
-def _needed(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:
+def needed_hits(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:
     """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
     total = np.maximum(positive, 1)
     needed = np.ceil(points[:, None] * total).astype(np.int64)  # at most one off
