@@ -77,7 +77,11 @@ def _format_of(path: Path, format: str) -> str:
 
 
 def load_ground_truth(
-    path: str | Path, *, format: Format = "auto", image_set: str | Path | None = None
+    path: str | Path,
+    *,
+    format: Format = "auto",
+    image_set: str | Path | None = None,
+    workers: int = 1,
 ) -> GroundTruth:
     """Read ground truth.
 
@@ -88,6 +92,9 @@ def load_ground_truth(
     format : {"auto", "coco", "voc"}, default "auto"
     image_set : str or Path, optional
         VOC only: the name of a set in ``ImageSets/Main``, or a file of image ids.
+    workers : int, default 1
+        Processes that read a large COCO file together. More than 1 forks this process: leave it at 1
+        inside a training process that has threads or devices of its own.
 
     Returns
     -------
@@ -106,6 +113,7 @@ def load_ground_truth(
         When boxes look as if they were of another form, areas are missing, or ids occur twice.
     """
     path = Path(path)
+    _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
         ground_truth = voc.load_ground_truth(path, image_set=image_set)
     else:
@@ -113,12 +121,14 @@ def load_ground_truth(
             raise InputError(
                 _validate.message("image_set", "be left out for COCO files", got=repr(str(image_set)))
             )
-        ground_truth = coco.load_ground_truth(path)
+        ground_truth = coco.load_ground_truth(path, workers=workers)
     _box_order.warn_of_box_order(ground_truth, given_sizes=not path.is_dir())
     return ground_truth
 
 
-def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Format = "auto") -> Detections:
+def load_detections(
+    path: str | Path, ground_truth: GroundTruth, *, format: Format = "auto", workers: int = 1
+) -> Detections:
     """Read detections of the images of a ground truth.
 
     Parameters
@@ -128,6 +138,8 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Form
         goes with either kind of ground truth.
     ground_truth : GroundTruth
     format : {"auto", "coco", "voc"}, default "auto"
+    workers : int, default 1
+        As in :func:`load_ground_truth`.
 
     Returns
     -------
@@ -147,10 +159,11 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Form
         When detections were left out, or boxes look as if they were of another form.
     """
     path = Path(path)
+    _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
         detections = voc.load_detections(path, ground_truth)
     else:
-        detections = coco.load_detections(path, ground_truth)
+        detections = coco.load_detections(path, ground_truth, workers=workers)
     warn_left_out(detections.left_out, detections.source)
     _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
     return detections
