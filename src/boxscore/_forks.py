@@ -11,8 +11,6 @@ write them to an unnamed file: a pipe would hold 64 KiB and make the two take tu
 from __future__ import annotations
 
 import os
-import pickle
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from typing import IO, TypeVar
@@ -50,6 +48,9 @@ def run_forked(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
 
 def _start(task: Callable[[], object]) -> tuple[int, IO[bytes]]:
     """Fork a child that writes its pickled result to a file; return its process id and the file."""
+    import pickle
+    import tempfile
+
     file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _collect
     with warnings.catch_warnings():
         # Python warns of forking beside threads; NumPy's idle BLAS threads are not used by the child.
@@ -70,6 +71,8 @@ def _start(task: Callable[[], object]) -> tuple[int, IO[bytes]]:
 
 def _collect(process: int, file: IO[bytes]) -> tuple[bool, object]:
     """Wait for a child and read its result; the flag says whether it succeeded."""
+    import pickle
+
     with file:
         _, status = os.waitpid(process, 0)
         if status != 0:

@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +109,8 @@ def match_tables(
         ground_truth, detections = pool_classes(ground_truth), pool_classes(detections)
     if workers == 1:
         return _match_block(ground_truth, detections, protocol)
+    from concurrent.futures import ThreadPoolExecutor
+
     bounds = np.linspace(0, len(ground_truth.images), workers + 1).round().astype(int)
     blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     with ThreadPoolExecutor(workers) as pool:

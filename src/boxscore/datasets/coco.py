@@ -137,9 +137,12 @@ def load_ground_truth(path: Path, *, workers: int = 1) -> GroundTruth:
         _Annotation,
         _ANNOTATION_FIELDS,
         record="annotation",
+        whole="a list",
         workers=workers,
     )
     others = columns.others
+    if None in others["id"]:
+        others["id"] = np.arange(1, len(others["id"]) + 1)
     images, categories = _vocabularies(content)
 
     def place(row: int) -> str:
@@ -207,7 +210,7 @@ def load_detections(path: Path, ground_truth: GroundTruth, *, workers: int = 1) 
         _Result,
         _RESULT_FIELDS,
         record="detection",
-        cause="is this a ground-truth file?",
+        whole="a list of results",
         workers=workers,
     )
 
@@ -238,8 +241,15 @@ def _read_object(path: Path) -> _File:
         with _json.paused_collector():
             return msgspec.json.decode(text, type=_File)
     except _DECODING_ERRORS as error:
-        place = "image" if "$.images" in str(error) else "category" if "$.categories" in str(error) else "key"
-        raise _json.explain(error, path, record=place, text=text) from None
+        raise _explain_object(error, path, text) from None
+
+
+def _explain_object(error: Exception, path: Path, text: bytes) -> FileFormatError:
+    for key, record in (("images", "image"), ("categories", "category")):
+        if f"`$.{key}[" in str(error):
+            return _json.explain(error, path, record=record, text=text, whole=(key, "a list"))
+    whole = ("ground truth", "an object with images, annotations and categories")
+    return _json.explain(error, path, record="record", text=text, whole=whole)
 
 
 def _vocabularies(content: _File) -> tuple[Images, Categories]:
@@ -283,7 +293,7 @@ def _text_in_memory(array: msgspec.Raw) -> _Text:
 
 
 def _read_records(
-    text: _Text, path: Path, kind: type[Any], fields: Fields, *, record: str, cause: str = "", workers: int
+    text: _Text, path: Path, kind: type[Any], fields: Fields, *, record: str, whole: str, workers: int
 ) -> _Columns:
     """Read records into columns; the parts of a large text in processes of their own, where asked for.
 
@@ -302,7 +312,9 @@ def _read_records(
     try:
         return _columns_of(text.chunks(0, text.size), text.whole, kind, fields)
     except _DECODING_ERRORS as error:
-        raise _json.explain(error, path, record=record, text=text.whole(), cause=cause) from None
+        raise _json.explain(
+            error, path, record=record, text=text.whole(), whole=(f"{record}s", whole)
+        ) from None
 
 
 def _read_part(text: _Text, part: tuple[int, int], kind: type[Any], fields: Fields) -> _Columns:
@@ -362,8 +374,8 @@ def _ids(records: list[Any], name: str) -> NDArray[Any]:
     try:
         return _packed(values, "q")
     except struct.error:
-        if name == "id" and None in values:
-            values = [row if value is None else value for row, value in enumerate(values)]
+        if name == "id" and None in values:  # numbered when all are read
+            return np.array([None] * len(values), dtype=object)
         return as_ids(values, name=name)
 
 
