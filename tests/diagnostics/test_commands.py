@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_every_form(capsys, name):
 
 
 def test_compare(capsys, tmp_path):
-    rows = json.loads(open(INPUT[3]).read())  # noqa: PTH123, SIM115 - one line is enough here
+    rows = json.loads(Path(INPUT[3]).read_text())
     worse = tmp_path / "worse.json"
     worse.write_text(json.dumps([{**row, "bbox": [row["bbox"][0] + 9, *row["bbox"][1:]]} for row in rows]))
     arguments = ["compare", *INPUT, str(worse), "--resamples", "40", "--metrics", "AP", "AP50"]

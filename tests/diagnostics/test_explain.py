@@ -11,9 +11,10 @@ import pytest
 
 import boxscore
 from boxscore.diagnostics import ablation, explain, find_number, tool_names
-from boxscore.protocols import load_protocol, protocol_names
+from boxscore.diagnostics._tools import box_protocols
+from boxscore.protocols import load_protocol
 
-TOOLS = [name for name in protocol_names() if name != "coco"]
+TOOLS = [name for name in box_protocols() if name != "coco"]
 
 
 @pytest.mark.parametrize("tool", TOOLS)

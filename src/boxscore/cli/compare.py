@@ -37,7 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
             _validate.message("--detections", "name two files or more to compare", got=len(paths))
         )
     first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
-    tables = [first.detections, *(load_detections(path, first.ground_truth) for path in paths[1:])]
+    kind = first.protocol.similarity
+    tables = [
+        first.detections,
+        *(load_detections(path, first.ground_truth, similarity=kind) for path in paths[1:]),
+    ]
     results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
     frame = compare(
         dict(zip(_names(paths), results, strict=True)),

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from boxscore import _validate
+from boxscore.errors import ProtocolError
 from boxscore.grids import grid_text
 from boxscore.protocol import Protocol, SummaryRow
 from boxscore.protocols import load_protocol, protocol_names
 
-__all__ = ["CHOICES", "Choice", "Tool", "tool_names", "tool_of", "with_choice", "with_field"]
+__all__ = ["CHOICES", "Choice", "Tool", "box_protocols", "tool_names", "tool_of", "with_choice", "with_field"]
 
 ALIASES = {
     "pycocotools": "coco",
@@ -128,19 +129,26 @@ CHOICES = (
 
 
 def tool_names() -> list[str]:
-    """Names that :func:`~boxscore.diagnostics.explain.explain` knows: the shipped protocols, and aliases."""
-    return sorted([*protocol_names(), *ALIASES])
+    """Names that :func:`~boxscore.diagnostics.explain.explain` knows: protocols of boxes, and aliases."""
+    return sorted([*box_protocols(), *ALIASES])
+
+
+def box_protocols() -> list[str]:
+    """Names of the shipped protocols that compare boxes."""
+    return [name for name in protocol_names() if load_protocol(name).similarity == "box"]
 
 
 def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) -> Tool:
     """Return a tool by name, or any protocol as one; ``iou`` puts one threshold in place of its own."""
     if isinstance(tool, str) and not tool.endswith(".toml"):
         name = ALIASES.get(tool, tool)
-        _validate.one_of(name, [*protocol_names(), *ALIASES], name="tool")
+        _validate.one_of(name, tool_names(), name="tool")
         protocol = load_protocol(name)
     else:
         protocol = load_protocol(tool)
         name = protocol.name
+        if protocol.similarity != "box":
+            raise ProtocolError(_validate.message("an explained protocol", "compare boxes", got=repr(name)))
     matching = dataclasses.replace(protocol.matching, max_detections=protocol.matching.max_detections[-1:])
     if iou is not None:
         _validate.number_between(iou, 0, 1, name="iou", open_low=True)

@@ -34,6 +34,7 @@ from boxscore import _validate
 from boxscore.diagnostics._tools import (
     CHOICES,
     Tool,
+    box_protocols,
     tool_names,
     tool_of,
     with_choice,
@@ -42,7 +43,6 @@ from boxscore.diagnostics._tools import (
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import evaluate
 from boxscore.protocol import Protocol
-from boxscore.protocols import protocol_names
 from boxscore.tables import Detections, GroundTruth
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def find_number(
     scale = 100.0 if wanted > 1 or str(number).strip().endswith("%") else 1.0
     margin = 0.5 * 10.0**-digits / scale if within is None else within
     rows = []
-    for name in protocol_names():
+    for name in box_protocols():
         metrics = _metrics(ground_truth, detections, tool_of(name, None))
         if len(metrics) == 2 and metrics["AP"] == metrics.get("AP50"):
             del metrics["AP"]  # one threshold: one number
