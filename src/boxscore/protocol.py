@@ -338,7 +338,8 @@ class Protocol:
         """Write the threshold, or the range of thresholds, of a summary row."""
         if row.iou is not None:
             return f"{row.iou:.2f}"
-        return grid_text(self.matching.iou_thresholds).split("/")[0]
+        thresholds = self.matching.iou_thresholds
+        return grid_text(thresholds) if len(thresholds) <= 2 else f"{thresholds[0]:.2f}:{thresholds[-1]:.2f}"
 
     def row_title(self, row: SummaryRow) -> str:
         """Spell out what a summary row is, the way pycocotools prints it."""
@@ -389,8 +390,14 @@ class Protocol:
             parts["equal"] = self.ap.tie_order
         if self.ap.absent_classes != coco.ap.absent_classes:
             parts["absent"] = self.ap.absent_classes
+        if (
+            matching.bars != dataclasses.replace(matching, largest_threshold=base.largest_threshold).bars
+        ).any():
+            parts["top"] = f"{matching.largest_threshold:g}"
         if self.ap.precision_epsilon != coco.ap.precision_epsilon:
             parts["eps"] = f"{self.ap.precision_epsilon:g}"
+        if self.ap.sequential_mean and self.ap.interpolation == "points":
+            parts["mean"] = "sequential"
         parts["v"] = __version__
         return "|".join(["boxscore", self.name, *(f"{key}:{value}" for key, value in parts.items())])
 
@@ -406,16 +413,13 @@ class Protocol:
         if self.ap.interpolation == "area":
             return "area"
         points = self.ap.recall_points
-        known = {
-            tuple(np.linspace(0, 1, len(points)).tolist()): "",
-            tuple(colon(0, 0.1, 1)): "kit",
-            tuple(np.arange(0, 1.1, 0.1).tolist()): "arange",
-        }
         method = "" if self.ap.interpolation == "points" else f"-{self.ap.interpolation}"
-        return f"{len(points)}{known.get(points, 'own')}{method}"
+        if points == tuple(np.linspace(0, 1, len(points)).tolist()):
+            return f"{len(points)}{method}"
+        return f"{'11kit' if points == tuple(colon(0, 0.1, 1)) else grid_text(points)}{method}"
 
     def _area_text(self) -> str:
         ranges = self.ignore.area_ranges
-        if list(ranges) == ["all"]:
+        if ranges == {"all": (0.0, float("inf"))}:
             return "all"
         return ",".join(f"{name}={low:g}-{high:g}" for name, (low, high) in ranges.items())
