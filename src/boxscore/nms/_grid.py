@@ -30,6 +30,7 @@ Members are positions of a block; queries yield pairs in chunks, so that memory 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 KeyArray = NDArray[np.uint64]
 Pairs = tuple[IndexArray, IndexArray]
-_Ranges = tuple[IndexArray, IndexArray, IndexArray, KeyArray]  # query, low, high, row
+_Ranges = tuple[IndexArray, Any, Any, KeyArray]  # query, first and last key or index, row
 
 CHUNK = 1 << 18
 """Candidate pairs looked at together."""
@@ -59,6 +60,9 @@ SLACK = 1e-9
 
 FARTHEST = 2.0**52
 """Strip numbers are cut here, where they would no longer be exact; a cut keeps their order."""
+
+QUERIES = 1 << 15
+"""Boxes that ask together: what they ask with fits the cache."""
 
 ROW_BITS = 16
 X_BITS, FINE_X_BITS = 16, 32
@@ -159,7 +163,7 @@ class Grid:
         if len(members) == 0:
             self._members = members
             return
-        self._fit(extents, iou_threshold)
+        reach = self._fit(extents, iou_threshold)
         self._set_levels(extents)
         lowest, highest = int(extents.level.min()), int(extents.level.max())
         # One empty level at either end, so that a level's neighbours need no bounds check.
@@ -167,6 +171,7 @@ class Grid:
         levels = np.arange(lowest - 1, highest + 2)
         self._top = self._base ** (levels + 1.0) * (1 + SLACK)
         self._strip = np.maximum(2 * self._top * self._spread, 8 * self._rounding)
+        self._far = 4 * reach > FARTHEST * float(self._strip[0])
         extents.level -= self._lowest
         self._filled = np.bincount(extents.level, minlength=len(levels)) > 0
         self._widest = np.zeros(len(levels))
@@ -178,7 +183,7 @@ class Grid:
         self._members, self._extents = members.take(order), extents.take(order)
         self._rows, self._keys = rows.take(order), keys.take(order)
 
-    def _fit(self, extents: _Extents, iou_threshold: float) -> None:
+    def _fit(self, extents: _Extents, iou_threshold: float) -> float:
         """Choose bounds that hold in spite of rounding, and the raster of ``x1``."""
         x1, width, height = extents.x1, extents.width, extents.height
         left, right = float(x1.min()), float(x1.max())
@@ -197,6 +202,7 @@ class Grid:
         self._x_bits = X_BITS if typical * (1 << X_BITS) > 8 * span else FINE_X_BITS
         self._left = left
         self._scale = ((1 << self._x_bits) - 1) / span if span > 0 else 0.0
+        return reach
 
     def _set_levels(self, extents: _Extents) -> None:
         extents.level = np.floor(np.log2(extents.height) * (1 / np.log2(self._base))).astype(np.int64)
@@ -204,7 +210,9 @@ class Grid:
     def _strips(self, y: FloatArray, level: IndexArray) -> IndexArray:
         strips = y / self._strip.take(level)
         np.floor(strips, out=strips)
-        return np.clip(strips, -FARTHEST, FARTHEST, out=strips).astype(np.int64)
+        if self._far:
+            np.clip(strips, -FARTHEST, FARTHEST, out=strips)
+        return strips.astype(np.int64)
 
     @staticmethod
     def _row_ids(group: IndexArray | None, level: IndexArray, strip: IndexArray) -> KeyArray:
@@ -215,8 +223,10 @@ class Grid:
 
     def _keys_at(self, rows: KeyArray, x: FloatArray) -> KeyArray:
         """Sort key of a row and a place along it."""
-        places = (x - self._left) * self._scale
-        np.clip(places, 0, (1 << self._x_bits) - 1, out=places)
+        places = x - self._left
+        places *= self._scale
+        np.maximum(places, 0, out=places)
+        np.minimum(places, (1 << self._x_bits) - 1, out=places)
         keys = rows * HASH_FACTOR
         keys >>= np.uint64(64 - ROW_BITS)
         keys <<= np.uint64(self._x_bits)
@@ -228,23 +238,14 @@ class Grid:
 
     def pairs(self, chunk: int = CHUNK) -> Iterator[Pairs]:
         """Candidates among the members, each unordered pair once, as positions of the block."""
-        if len(self) < 2:
-            return
-        for query, low, high, rows in self._own_ranges():
-            yield from self._candidates(self._members, query, low, high, rows, chunk)
-
-    def count_pairs(self, sample: int) -> float:
-        """Estimate how many candidates :meth:`pairs` would give, from about ``sample`` boxes."""
-        if len(self) == 0:
-            return 0.0
-        step = max(1, len(self) // sample)
-        some = np.arange(0, len(self), step)
-        ranges = self._all_ranges(self._extents.take(some))
-        return sum(float((high - low).sum()) for _, low, high, _ in ranges) * step / 2
+        for start in range(0, len(self), QUERIES):
+            numbers = np.arange(start, min(start + QUERIES, len(self)))
+            extents = self._extents if len(numbers) == len(self) else self._extents.take(numbers)
+            yield from self._candidates(self._members, *self._own_ranges(extents, numbers), chunk)
 
     def neighbours(self, positions: IndexArray, chunk: int = CHUNK) -> Iterator[Pairs]:
-        """Candidates (position, member) of some boxes of the block; a member may meet itself."""
-        if len(self) == 0 or len(positions) == 0:
+        """Candidates (position, member) of some of the members; each also meets itself."""
+        if len(self) == 0:
             return
         extents = _Extents.of(self._measure, positions, self._group)
         good = np.flatnonzero(np.minimum(extents.height, extents.width) > 0)
@@ -252,82 +253,107 @@ class Grid:
             extents, positions = extents.take(good), positions.take(good)
         self._set_levels(extents)
         extents.level -= self._lowest
-        for query, low, high, rows in self._all_ranges(extents):
-            yield from self._candidates(positions, query, low, high, rows, chunk)
+        for start in range(0, len(positions), QUERIES):
+            numbers = np.arange(start, min(start + QUERIES, len(positions)))
+            some = extents if len(numbers) == len(positions) else extents.take(numbers)
+            parts = [self._windows(some, numbers, target) for target in self._targets(some, own=False)]
+            yield from self._candidates(positions, *self._look_up(parts), chunk)
 
-    def _own_ranges(self) -> Iterator[_Ranges]:
-        """Ranges that hold every unordered pair once: to the right in the own level, all of higher levels."""
-        own = self._extents
-        everyone = np.arange(len(self))
-        right = own.x1 + own.width * (1 - self._bound) + self._rounding
-        largest = self._top.take(own.level)
+    def crowding(self, sample: int = 512) -> float:
+        """Estimate how many members share a box's row within its reach."""
+        if len(self) == 0:
+            return 0.0
+        some = np.arange(0, len(self), max(1, len(self) // sample))
+        high = np.searchsorted(self._keys, self._keys_at(self._rows.take(some), self._right(self._extents.take(some))))
+        return float((high - some).mean())
+
+    def _right(self, extents: _Extents) -> FloatArray:
+        """Furthest start of a box to the right that may overlap."""
+        right = extents.width * (1 - self._bound)
+        right += extents.x1
+        right += self._rounding
+        return right
+
+    def _targets(self, extents: _Extents, *, own: bool) -> Iterator[IndexArray]:
+        """Levels to ask, -1 where a box asks none; without its own level, and those below, when ``own``."""
         if self._bound:
-            np.minimum(largest, own.height / self._bound, out=largest)
-        reach = (own.height + largest) * (0.5 * (1 + SLACK) * self._spread) + self._rounding
-        lowest = self._strips(own.centre - reach, own.level)
-        strip = self._strips(own.centre, own.level)
-        highest = self._strips(own.centre + reach, own.level)
-        high = np.searchsorted(self._keys, self._keys_at(self._rows, right), side="right")
-        yield everyone, everyone + 1, high, self._rows
-        del reach, largest, everyone, high
-        # Equal places are met from one side only: from the lower strip to the higher.
-        for step, side in ((1, "left"), (2, "left"), (-1, "right"), (-2, "right")):
+            for step in (1,) if own else (-1, 0, 1):
+                target = extents.level + step
+                yield np.where(self._filled.take(target), target, -1)
+        else:
+            for level in np.flatnonzero(self._filled):
+                asked = np.full(len(extents.level), level)
+                yield np.where(extents.level < level, asked, -1) if own else asked
+
+    def _own_ranges(self, extents: _Extents, numbers: IndexArray) -> _Ranges:
+        """Ranges that hold every unordered pair once: to the right in the own level, all of higher levels."""
+        right = self._right(extents)
+        reach = self._reach(extents, self._top.take(extents.level))
+        lowest = self._strips(extents.centre - reach, extents.level)
+        strip = self._strips(extents.centre, extents.level)
+        highest = self._strips(extents.centre + reach, extents.level)
+        rows = self._rows.take(numbers)
+        parts = [(numbers, self._keys_at(rows, extents.x1), self._keys_at(rows, right), rows)]
+        for step in (1, 2, -1, -2):
             query = np.flatnonzero(strip + step <= highest if step > 0 else strip + step >= lowest)
-            if len(query) == 0:
-                continue
-            rows = self._rows.take(query) + np.int64(step).astype(np.uint64)
-            low_keys = self._keys_at(rows, own.x1.take(query))
-            high_keys = self._keys_at(rows, right.take(query))
-            low = np.searchsorted(self._keys, low_keys, side="left" if side == "left" else "right")
-            yield query, low, np.searchsorted(self._keys, high_keys, side="right"), rows
-        for step in range(1, 2 if self._bound else len(self._filled)):
-            yield from self._ranges_to(own, step, right)
+            if len(query):
+                beside = rows.take(query) + np.uint64(step % (1 << 64))
+                low = self._keys_at(beside, extents.x1.take(query))
+                if step < 0:  # boxes at equal places meet once: from the lower strip to the higher
+                    low += np.uint64(1)
+                parts.append((numbers.take(query), low, self._keys_at(beside, right.take(query)), beside))
+        parts += [self._windows(extents, numbers, target) for target in self._targets(extents, own=True)]
+        query, start, end, wanted = self._look_up(parts)
+        start[: len(numbers)] = numbers + 1
+        return query, start, end, wanted
 
-    def _all_ranges(self, extents: _Extents) -> Iterator[_Ranges]:
-        """Ranges that hold every member that may overlap the boxes asked for."""
-        right = extents.x1 + extents.width * (1 - self._bound) + self._rounding
-        steps = 1 if self._bound else len(self._filled)
-        for step in range(-steps, steps + 1):
-            yield from self._ranges_to(extents, step, right)
+    def _reach(self, extents: _Extents, largest: FloatArray) -> FloatArray:
+        """Furthest centre in y that may overlap, of boxes no higher than ``largest``."""
+        if self._bound:
+            largest = np.minimum(largest, extents.height / self._bound)
+        return (extents.height + largest) * (0.5 * (1 + SLACK) * self._spread) + self._rounding
 
-    def _ranges_to(self, extents: _Extents, step: int, right: FloatArray) -> Iterator[_Ranges]:
-        """Ranges in the levels ``step`` higher than each box's own."""
-        target = extents.level + step
-        inside = (target >= 0) & (target < len(self._filled))
-        query = np.flatnonzero(inside & self._filled.take(target, mode="clip"))
-        if len(query) == 0:
-            return
-        if len(query) < len(target):
-            extents, target, right = extents.take(query), target.take(query), right.take(query)
-        left, largest = self._widest.take(target), self._top.take(target)
+    def _windows(self, extents: _Extents, numbers: IndexArray, target: IndexArray) -> _Ranges:
+        """Keys between which the boxes of the level asked stand that may overlap."""
+        asking = np.flatnonzero(target >= 0)
+        if len(asking) < len(target):
+            extents, numbers, target = extents.take(asking), numbers.take(asking), target.take(asking)
+        left = self._widest.take(target)
         if self._bound:
             np.minimum(left, extents.width / self._bound, out=left)
-            np.minimum(largest, extents.height / self._bound, out=largest)
-        left = extents.x1 - left * (1 - self._bound) - self._rounding
-        reach = (extents.height + largest) * (0.5 * (1 + SLACK) * self._spread) + self._rounding
+        left *= self._bound - 1
+        left += extents.x1
+        left -= self._rounding
+        reach = self._reach(extents, self._top.take(target))
         strip = self._strips(extents.centre - reach, target)
-        highest = self._strips(extents.centre + reach, target)
+        strips = self._strips(extents.centre + reach, target)
+        strips -= strip
         rows = self._row_ids(extents.group, target, strip)
-        while len(query):
-            low = np.searchsorted(self._keys, self._keys_at(rows, left), side="left")
-            high = np.searchsorted(self._keys, self._keys_at(rows, right), side="right")
-            yield query, low, high, rows
-            more = np.flatnonzero(strip < highest)
-            query, strip, highest, rows = (a.take(more) for a in (query, strip, highest, rows))
-            left, right = left.take(more), right.take(more)
-            strip += 1
-            rows += np.uint64(1)
+        right = self._right(extents)
+        parts = [(numbers, self._keys_at(rows, left), self._keys_at(rows, right), rows)]
+        step = 1
+        while len(more := np.flatnonzero(strips >= step)):
+            beside = rows.take(more) + np.uint64(step)
+            low, high = self._keys_at(beside, left.take(more)), self._keys_at(beside, right.take(more))
+            parts.append((numbers.take(more), low, high, beside))
+            step += 1
+        return _concatenate(parts)
+
+    def _look_up(self, parts: list[_Ranges]) -> _Ranges:
+        query, low, high, rows = _concatenate(parts)
+        start = np.searchsorted(self._keys, low, side="left")
+        return query, start, np.searchsorted(self._keys, high, side="right"), rows
 
     def _candidates(
         self,
         positions: IndexArray,
         query: IndexArray,
-        low: IndexArray,
-        high: IndexArray,
+        start: IndexArray,
+        end: IndexArray,
         rows: KeyArray,
         chunk: int,
     ) -> Iterator[Pairs]:
-        for which, table in expand(low, high, chunk):
+        for which, table in expand(start, end, chunk):
             real = np.flatnonzero(rows.take(which) == self._rows.take(table))  # hashes collide, rows do not
             which, table = which.take(real), table.take(real)
             first, second = positions.take(query.take(which)), self._members.take(table)
@@ -336,3 +362,10 @@ class Grid:
                 if len(real) < len(first):
                     first, second = first.take(real), second.take(real)
             yield first, second
+
+
+def _concatenate(parts: list[_Ranges]) -> _Ranges:
+    if len(parts) == 1:
+        return parts[0]
+    query, low, high, rows = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return query, low, high, rows

@@ -47,11 +47,14 @@ Plan = Literal["auto", "lockstep", "sweep", "grid"]
 FEW = 1500
 """Up to here a sweep along x beats building a grid, and a group is small enough for lockstep."""
 
+SWEEP_PAIRS = 40
+"""A sweep with more candidates a box than this is not worth it."""
+
 LOCKSTEP_SHARE = 30
 """Lockstep wants this many times more boxes than its largest group has: a round costs some 30 calls."""
 
-PAIRS_A_BOX = 12
-"""Grids with more candidates a box than this are settled in stages."""
+CROWDED = 2.5
+"""Grids with more boxes than this within reach in a row are settled in stages."""
 
 FIRST_STAGE, STAGE_GROWTH = 256, 4
 
@@ -85,8 +88,11 @@ def greedy(block: Block, threshold: float, *, plan: Plan = "auto") -> IndexArray
                 return suppressor
     if chosen == "lockstep":
         _lockstep(block.measure, block.starts[:-1], counts, threshold, suppressor)
-    elif chosen == "grid" or not _swept(block, threshold, suppressor, force=plan == "sweep"):
-        _staged(block, np.arange(len(block)), threshold, suppressor)
+    else:
+        everyone = np.arange(len(block))
+        most = np.inf if plan == "sweep" else SWEEP_PAIRS
+        if chosen == "grid" or not _swept(block, everyone, threshold, suppressor, most=most):
+            _staged(block, everyone, threshold, suppressor)
     return suppressor
 
 
@@ -123,10 +129,12 @@ def _lockstep(
         heads = running.take(np.cumsum(counts) - counts)
 
 
-def _swept(block: Block, threshold: float, suppressor: IndexArray, *, force: bool) -> bool:
-    """Settle by a sweep along x and rounds; False, and nothing done, when the pairs would be many."""
-    low, high, order = _sweep_ranges(block.measure, threshold)
-    if not force and int((high - low).sum()) > 40 * len(block):
+def _swept(
+    block: Block, members: IndexArray, threshold: float, suppressor: IndexArray, *, most: float
+) -> bool:
+    """Settle by a sweep along x and rounds; False, and nothing done, with over ``most`` candidates a box."""
+    low, high, order = _sweep_ranges(block.measure, members, threshold)
+    if int((high - low).sum()) > most * len(members):
         return False
     group = block.group if len(block.starts) > 2 else None
     pairs = [
@@ -137,14 +145,17 @@ def _swept(block: Block, threshold: float, suppressor: IndexArray, *, force: boo
     return True
 
 
-def _sweep_ranges(measure: Measure, threshold: float) -> tuple[IndexArray, IndexArray, IndexArray]:
-    """Ranges of the order along x that start inside a box, or far enough inside for the threshold."""
-    order = np.argsort(measure.x1, kind="stable")
+def _sweep_ranges(
+    measure: Measure, members: IndexArray, threshold: float
+) -> tuple[IndexArray, IndexArray, IndexArray]:
+    """Ranges of the members along x that start inside a box, or far enough inside for the threshold."""
+    x1 = measure.x1.take(members)
+    order = members.take(np.argsort(x1, kind="stable"))
     x1, x2 = measure.x1.take(order), measure.x2.take(order)
     if measure.at_most_iou:
-        # (1 - t) of the width, and some room for rounding in proportion to the coordinates
-        x2 = x2 - (x2 - x1) * (threshold * (1 - 1e-9))
-    x2 = x2 + (measure.offset + 1e-14 * max(abs(x1[0]), abs(x1[-1]), 1e-300)) if len(x1) else x2
+        x2 -= (x2 - x1 + measure.offset) * (threshold * (1 - 1e-9))
+    if len(x1):  # room for rounding
+        x2 += measure.offset + 1e-14 * max(abs(float(x1[0])), abs(float(x2.max())))
     return np.arange(1, len(order) + 1), np.searchsorted(x1, x2, side="right"), order
 
 
@@ -201,9 +212,8 @@ def _staged(block: Block, members: IndexArray, threshold: float, suppressor: Ind
     measure = block.measure
     group = block.group if len(block.starts) > 2 else None
     grid = Grid(measure, members, threshold, group)
-    if grid.count_pairs(sample=2048) <= PAIRS_A_BOX * len(members):
-        parts = [_exceeding(measure, one, other, threshold, None) for one, other in grid.pairs()]
-        _rounds(_join(parts), suppressor)
+    if grid.crowding() <= CROWDED:
+        _settle(block, grid, threshold, suppressor)
         return
     left, size = members, FIRST_STAGE
     while len(left):
@@ -213,9 +223,8 @@ def _staged(block: Block, members: IndexArray, threshold: float, suppressor: Ind
             groups = group.take(left)
             starts = np.searchsorted(groups, groups, side="left")
             best = left.compress(np.arange(len(left)) - starts < size)
-        stage = Grid(measure, best, threshold, group)
-        parts = [_exceeding(measure, one, other, threshold, None) for one, other in stage.pairs()]
-        _rounds(_join(parts), suppressor)
+        if len(best) > FEW or not _swept(block, best, threshold, suppressor, most=SWEEP_PAIRS):
+            _settle(block, Grid(measure, best, threshold, group), threshold, suppressor)
         settled = np.zeros(len(suppressor), dtype=bool)
         settled[best] = True
         kept = best.compress(suppressor.take(best) < 0)
@@ -235,11 +244,16 @@ def _staged(block: Block, members: IndexArray, threshold: float, suppressor: Ind
         size *= STAGE_GROWTH
 
 
+def _settle(block: Block, grid: Grid, threshold: float, suppressor: IndexArray) -> None:
+    parts = [_exceeding(block.measure, one, other, threshold, None) for one, other in grid.pairs()]
+    _rounds(_join(parts), suppressor)
+
+
 def overlapping_pairs(block: Block, threshold: float, *, chunk: int = CHUNK) -> Iterator[Pairs]:
     """Every pair of a group that overlaps by more than ``threshold``, each once, as (better, worse)."""
     group = block.group if len(block.starts) > 2 else None
     if len(block) <= FEW:
-        low, high, order = _sweep_ranges(block.measure, threshold)
+        low, high, order = _sweep_ranges(block.measure, np.arange(len(block)), threshold)
         for left, right in expand(low, high, chunk):
             yield _exceeding(block.measure, order.take(left), order.take(right), threshold, group)
         return
