@@ -31,17 +31,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.nms._grid import CHUNK, Grid, expand
+from boxscore.nms._grid import Grid, expand
 from boxscore.nms._measures import Measure, shared_length
 from boxscore.nms._ranked import Block
 
-__all__ = ["Plan", "greedy", "overlapping_pairs"]
+__all__ = ["PairStore", "Plan", "greedy"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Pairs = tuple[IndexArray, IndexArray]
-PLANS = ("auto", "lockstep", "sweep", "grid")
+ValuedPairs = tuple[IndexArray, IndexArray, FloatArray]
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
 
 FEW = 1500
@@ -249,14 +249,60 @@ def _settle(block: Block, grid: Grid, threshold: float, suppressor: IndexArray) 
     _rounds(_join(parts), suppressor)
 
 
-def overlapping_pairs(block: Block, threshold: float, *, chunk: int = CHUNK) -> Iterator[Pairs]:
-    """Every pair of a group that overlaps by more than ``threshold``, each once, as (better, worse)."""
-    group = block.group if len(block.starts) > 2 else None
-    if len(block) <= FEW:
-        low, high, order = _sweep_ranges(block.measure, np.arange(len(block)), threshold)
-        for left, right in expand(low, high, chunk):
-            yield _exceeding(block.measure, order.take(left), order.take(right), threshold, group)
-        return
-    grid = Grid(block.measure, np.arange(len(block)), threshold, group)
-    for one, other in grid.pairs(chunk):
-        yield _exceeding(block.measure, one, other, threshold, None)
+class PairStore:
+    """Every pair of a block that overlaps by more than a threshold: (better, worse, overlap), in chunks.
+
+    May be walked several times. The pairs are kept when they are few enough, and found again otherwise, so
+    memory stays bounded. Within one walk each pair comes once; walks give the same order.
+    """
+
+    def __init__(self, block: Block, threshold: float, *, limit: int = 1 << 22) -> None:
+        self._block, self._threshold, self._limit = block, threshold, limit
+        self._cached: list[ValuedPairs] | None = None
+
+    def __iter__(self) -> Iterator[ValuedPairs]:
+        """Walk over the pairs."""
+        if self._cached is not None:
+            yield from self._cached
+            return
+        cached, total = [], 0
+        for one, other in self._candidates():
+            values = self._block.measure.between(one, other)
+            hit = np.flatnonzero(values > self._threshold)
+            one, other = one.take(hit), other.take(hit)
+            found = np.minimum(one, other), np.maximum(one, other), values.take(hit)
+            total += len(hit)
+            if total <= self._limit:
+                cached.append(found)
+            else:
+                cached.clear()
+            yield found
+        if total <= self._limit:
+            self._cached = cached
+
+    def join(self) -> ValuedPairs | None:
+        """Return all pairs at once, or None when they are too many to hold."""
+        total, parts = 0, []
+        for part in self:
+            total += len(part[0])
+            if total > self._limit:
+                return None
+            parts.append(part)
+        if not parts:
+            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        better, worse, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return better, worse, values
+
+    def _candidates(self) -> Iterator[Pairs]:
+        block, everyone = self._block, np.arange(len(self._block))
+        group = block.group if len(block.starts) > 2 else None
+        if len(block) > FEW:
+            yield from Grid(block.measure, everyone, self._threshold, group).pairs()
+            return
+        low, high, order = _sweep_ranges(block.measure, everyone, self._threshold)
+        for left, right in expand(low, high):
+            one, other = order.take(left), order.take(right)
+            if group is not None:
+                same = np.flatnonzero(group.take(one) == group.take(other))
+                one, other = one.take(same), other.take(same)
+            yield one, other

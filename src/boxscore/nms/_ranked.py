@@ -27,7 +27,7 @@ from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.nms._measures import BoxMeasure, Measure, Overlap
 from boxscore.nms._order import descending_order, group_order
 
-__all__ = ["Block", "Ranked", "box_measure", "check_boxes", "check_groups", "check_scores", "rank"]
+__all__ = ["Block", "Ranked", "box_measure", "check_boxes", "check_groups", "check_scores", "prepare", "rank"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -46,6 +46,7 @@ class Block:
 
     start: int
     measure: Measure
+    rows: IndexArray  # [n], rows of the input
     scores: FloatArray  # [n]
     starts: IndexArray  # [g+1], where each group starts, counted from the block's first box
 
@@ -79,7 +80,7 @@ class Ranked:
             last = max(first + 1, int(np.searchsorted(self.starts, begin + size, side="right")) - 1)
             rows = self.order[begin : int(self.starts[last])]
             starts = self.starts[first : last + 1] - begin
-            yield Block(begin, self.measure_of(rows), self.scores.take(rows), starts)
+            yield Block(begin, self.measure_of(rows), rows, self.scores.take(rows), starts)
             first = last
 
     def by_score(self, kept: BoolArray) -> IndexArray:
@@ -92,6 +93,28 @@ class Ranked:
             return rows
         rows.sort()
         return rows.take(descending_order(self.scores.take(rows)))
+
+
+def prepare(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike | None,
+    *,
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    overlap: Overlap = "iou",
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+) -> Ranked:
+    """Check what the user gave and rank it: the first line of every public function."""
+    box_array = check_boxes(boxes, box_format=box_format)
+    return rank(
+        check_scores(scores, length=len(box_array)),
+        None if groups is None else check_groups(groups, length=len(box_array)),
+        box_measure(box_array, box_format=box_format, pixel_offset=pixel_offset, overlap=overlap),
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+    )
 
 
 def rank(
@@ -158,6 +181,7 @@ def box_measure(
     boxes: FloatArray, *, box_format: BoxFormat, pixel_offset: float, overlap: Overlap
 ) -> Callable[[IndexArray], Measure]:
     """Measure of some rows of checked boxes [N, 4]."""
+    pixel_offset = _validate.number_between(pixel_offset, 0, 1, name="pixel_offset")
 
     def measure_of(rows: IndexArray) -> Measure:
         corners, sizes = corners_and_sizes(boxes.take(rows, axis=0), box_format)

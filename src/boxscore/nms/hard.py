@@ -28,9 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore import _validate
 from boxscore._validate import BoxFormat
 from boxscore.errors import InputError
-from boxscore.nms._measures import Overlap
 from boxscore.nms._plans import Plan, greedy
-from boxscore.nms._ranked import Ranked, box_measure, check_boxes, check_groups, check_scores, rank
+from boxscore.nms._ranked import Ranked, check_groups, prepare
 
 __all__ = ["batched_nms", "diou_nms", "nms"]
 
@@ -133,18 +132,18 @@ def nms(
     [0, 2]
     """
     _validate.one_of(overlap, ("iou", "ios"), name="overlap")
-    return _suppress(
+    ranked = prepare(
         boxes,
         scores,
         None,
-        iou_threshold=iou_threshold,
         box_format=box_format,
         pixel_offset=pixel_offset,
         overlap=overlap,
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
-        max_per_group=max_per_group,
-        return_suppressed_by=return_suppressed_by,
+    )
+    return select(
+        ranked, iou_threshold, max_per_group=max_per_group, return_suppressed_by=return_suppressed_by
     )
 
 
@@ -236,18 +235,26 @@ def batched_nms(
     [1, 2]
     """
     _validate.one_of(overlap, ("iou", "ios"), name="overlap")
-    return _suppress(
+    if max_per_image is not None and images is None:
+        raise InputError(
+            _validate.message("images", "be given with max_per_image", got="None", cause="the image of each box")
+        )
+    ranked = prepare(
         boxes,
         scores,
         groups,
-        iou_threshold=iou_threshold,
         box_format=box_format,
         pixel_offset=pixel_offset,
         overlap=overlap,
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
+    )
+    length = len(ranked.scores)
+    return select(
+        ranked,
+        iou_threshold,
         max_per_group=max_per_group,
-        images=images,
+        images=None if images is None else check_groups(images, length=length, name="images"),
         max_per_image=max_per_image,
         return_suppressed_by=return_suppressed_by,
     )
@@ -277,69 +284,24 @@ def diou_nms(
     >>> diou_nms(boxes, scores, iou_threshold=0.5).tolist(), nms(boxes, scores, iou_threshold=0.5).tolist()
     ([0, 1], [0])
     """
-    result = _suppress(
+    ranked = prepare(
         boxes,
         scores,
         groups,
-        iou_threshold=iou_threshold,
         box_format=box_format,
         pixel_offset=pixel_offset,
         overlap="diou",
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
-        max_per_group=max_per_group,
     )
+    result = select(ranked, iou_threshold, max_per_group=max_per_group)
     assert isinstance(result, np.ndarray)
     return result
 
 
-def _suppress(
-    boxes: ArrayLike,
-    scores: ArrayLike,
-    groups: ArrayLike | None,
-    *,
-    iou_threshold: float,
-    box_format: BoxFormat,
-    pixel_offset: float,
-    overlap: Overlap,
-    score_threshold: float | None,
-    pre_top_k: int | None,
-    max_per_group: int | None,
-    images: ArrayLike | None = None,
-    max_per_image: int | None = None,
-    return_suppressed_by: bool = False,
-) -> IndexArray | tuple[IndexArray, IndexArray]:
-    threshold = _validate.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    offset = _validate.number_between(pixel_offset, 0, 1, name="pixel_offset")
-    box_array = check_boxes(boxes, box_format=box_format)
-    score_array = check_scores(scores, length=len(box_array))
-    if max_per_image is not None and images is None:
-        raise InputError(
-            _validate.message("images", "be given with max_per_image", got="None", cause="the image of each box")
-        )
-    ranked = rank(
-        score_array,
-        None if groups is None else check_groups(groups, length=len(box_array)),
-        box_measure(box_array, box_format=box_format, pixel_offset=offset, overlap=overlap),
-        score_threshold=score_threshold,
-        pre_top_k=pre_top_k,
-    )
-    image_array = None
-    if images is not None:
-        image_array = check_groups(images, length=len(box_array), name="images")
-    return select(
-        ranked,
-        threshold,
-        max_per_group=max_per_group,
-        images=image_array,
-        max_per_image=max_per_image,
-        return_suppressed_by=return_suppressed_by,
-    )
-
-
 def select(
     ranked: Ranked,
-    threshold: float,
+    iou_threshold: float,
     *,
     max_per_group: int | None = None,
     images: IndexArray | None = None,
@@ -348,6 +310,7 @@ def select(
     plan: Plan = "auto",
 ) -> IndexArray | tuple[IndexArray, IndexArray]:
     """Suppress ranked boxes and apply the caps: the part that all hard variants share."""
+    threshold = _validate.number_between(iou_threshold, 0, 1, name="iou_threshold")
     kept = np.empty(len(ranked.order), dtype=bool)
     suppressed_by = np.full(len(ranked.scores) if return_suppressed_by else 0, -1)
     for block in ranked.blocks():
@@ -359,7 +322,7 @@ def select(
             rows = ranked.order[block.start : end]
             suppressed_by[rows.take(dropped)] = rows.take(suppressor.take(dropped))
     if max_per_group is not None:
-        _cap_groups(kept, ranked.starts, _validate.whole_number(max_per_group, 1, name="max_per_group"))
+        cap_groups(kept, ranked.starts, _validate.whole_number(max_per_group, 1, name="max_per_group"))
     indices = ranked.by_score(kept)
     if max_per_image is not None and images is not None:
         most = _validate.whole_number(max_per_image, 1, name="max_per_image")
@@ -367,7 +330,7 @@ def select(
     return (indices, suppressed_by) if return_suppressed_by else indices
 
 
-def _cap_groups(kept: BoolArray, starts: IndexArray, most: int) -> None:
+def cap_groups(kept: BoolArray, starts: IndexArray, most: int) -> None:
     """Keep the first ``most`` of the boxes kept in each group, in place."""
     if len(kept) == 0:
         return
