@@ -64,6 +64,9 @@ FARTHEST = 2.0**52
 QUERIES = 1 << 15
 """Boxes that ask together: what they ask with fits the cache."""
 
+MOST_STRIPS = 256
+"""Where boxes of all sizes meet, a high one asks this many strips of low ones at most."""
+
 ROW_BITS = 16
 X_BITS, FINE_X_BITS = 16, 32
 """``x1`` is rastered to 16 bits, or to 32 when a typical box would be narrower than eight of its steps."""
@@ -170,7 +173,9 @@ class Grid:
         self._lowest = lowest - 1
         levels = np.arange(lowest - 1, highest + 2)
         self._top = self._base ** (levels + 1.0) * (1 + SLACK)
-        self._strip = np.maximum(2 * self._top * self._spread, 8 * self._rounding)
+        centres = extents.centre
+        least = max(8 * self._rounding, float(centres.max() - centres.min()) / MOST_STRIPS)
+        self._strip = np.maximum(2 * self._top * self._spread, 8 * self._rounding if self._bound else least)
         self._far = 4 * reach > FARTHEST * float(self._strip[0])
         extents.level -= self._lowest
         self._filled = np.bincount(extents.level, minlength=len(levels)) > 0
@@ -244,7 +249,7 @@ class Grid:
             yield from self._candidates(self._members, *self._own_ranges(extents, numbers), chunk)
 
     def neighbours(self, positions: IndexArray, chunk: int = CHUNK) -> Iterator[Pairs]:
-        """Candidates (position, member) of some of the members; each also meets itself."""
+        """Candidates (position, member) of some of the members; each also meets itself, and some meet twice."""
         if len(self) == 0:
             return
         extents = _Extents.of(self._measure, positions, self._group)
@@ -257,7 +262,8 @@ class Grid:
             numbers = np.arange(start, min(start + QUERIES, len(positions)))
             some = extents if len(numbers) == len(positions) else extents.take(numbers)
             parts = [self._windows(some, numbers, target) for target in self._targets(some, own=False)]
-            yield from self._candidates(positions, *self._look_up(parts), chunk)
+            query, start, end, _ = self._look_up(parts)
+            yield from self._candidates(positions, query, start, end, None, chunk)
 
     def crowding(self, sample: int = 512) -> float:
         """Estimate how many members share a box's row within its reach."""
@@ -330,6 +336,12 @@ class Grid:
         strips -= strip
         rows = self._row_ids(extents.group, target, strip)
         right = self._right(extents)
+        if len(strips) and strips.max() > 4:
+            which, beside = (np.concatenate(c) for c in zip(*expand(np.zeros_like(strips), strips + 1), strict=True))
+            rows = rows.take(which) + beside.view(np.uint64)
+            low, high = self._keys_at(rows, left.take(which)), self._keys_at(rows, right.take(which))
+            return numbers.take(which), low, high, rows
+        # Strip by strip, so that neighbours in the look-up are neighbours in the grid.
         parts = [(numbers, self._keys_at(rows, left), self._keys_at(rows, right), rows)]
         step = 1
         while len(more := np.flatnonzero(strips >= step)):
@@ -350,12 +362,14 @@ class Grid:
         query: IndexArray,
         start: IndexArray,
         end: IndexArray,
-        rows: KeyArray,
+        rows: KeyArray | None,
         chunk: int,
     ) -> Iterator[Pairs]:
+        """Pairs of ranges; with ``rows`` without those that only share the hash of a row."""
         for which, table in expand(start, end, chunk):
-            real = np.flatnonzero(rows.take(which) == self._rows.take(table))  # hashes collide, rows do not
-            which, table = which.take(real), table.take(real)
+            if rows is not None:
+                real = np.flatnonzero(rows.take(which) == self._rows.take(table))
+                which, table = which.take(real), table.take(real)
             first, second = positions.take(query.take(which)), self._members.take(table)
             if self._group is not None:
                 real = np.flatnonzero(self._group.take(first) == self._group.take(second))

@@ -19,8 +19,9 @@ All give the same result to the last index: a test compares them.
 
 Conventions
 -----------
-``suppressor`` [n] is -1 for a box kept, else the position of the box kept that dropped it: the best of those
-that could have. Positions are counted from the start of the block; a better box has a lower position.
+``suppressor`` [n] is -1 for a box kept. For a box dropped it is the position of the best kept box that overlaps
+it, or, when the caller does not ask for ``owners``, any position: finding the best costs a pass over the pairs.
+Positions are counted from the start of the block; a better box has a lower position.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ CROWDED = 2.5
 FIRST_STAGE, STAGE_GROWTH = 256, 4
 
 
-def greedy(block: Block, threshold: float, *, plan: Plan = "auto") -> IndexArray:
+def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IndexArray:
     """Suppress greedily inside each group where the overlap exceeds ``threshold``.
 
     Returns
@@ -84,15 +85,15 @@ def greedy(block: Block, threshold: float, *, plan: Plan = "auto") -> IndexArray
                 chosen = "lockstep"
             else:
                 _lockstep(block.measure, block.starts[:-1][small], counts[small], threshold, suppressor)
-                _staged(block, np.flatnonzero(np.repeat(~small, counts)), threshold, suppressor)
+                _staged(block, np.flatnonzero(np.repeat(~small, counts)), threshold, suppressor, owners)
                 return suppressor
     if chosen == "lockstep":
         _lockstep(block.measure, block.starts[:-1], counts, threshold, suppressor)
     else:
         everyone = np.arange(len(block))
         most = np.inf if plan == "sweep" else SWEEP_PAIRS
-        if chosen == "grid" or not _swept(block, everyone, threshold, suppressor, most=most):
-            _staged(block, everyone, threshold, suppressor)
+        if chosen == "grid" or not _swept(block, everyone, threshold, suppressor, owners, most=most):
+            _staged(block, everyone, threshold, suppressor, owners)
     return suppressor
 
 
@@ -130,7 +131,13 @@ def _lockstep(
 
 
 def _swept(
-    block: Block, members: IndexArray, threshold: float, suppressor: IndexArray, *, most: float
+    block: Block,
+    members: IndexArray,
+    threshold: float,
+    suppressor: IndexArray,
+    owners: bool,
+    *,
+    most: float,
 ) -> bool:
     """Settle by a sweep along x and rounds; False, and nothing done, with over ``most`` candidates a box."""
     low, high, order = _sweep_ranges(block.measure, members, threshold)
@@ -141,7 +148,7 @@ def _swept(
         _exceeding(block.measure, order.take(left), order.take(right), threshold, group)
         for left, right in expand(low, high)
     ]
-    _rounds(_join(pairs), suppressor)
+    _rounds(_join(pairs), suppressor, owners)
     return True
 
 
@@ -179,7 +186,7 @@ def _join(parts: list[Pairs]) -> Pairs:
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _rounds(pairs: Pairs, suppressor: IndexArray) -> None:
+def _rounds(pairs: Pairs, suppressor: IndexArray, owners: bool) -> None:
     """Settle all boxes that stand in a pair; pairs are (better, worse)."""
     better, worse = pairs
     if len(better) == 0:
@@ -193,7 +200,10 @@ def _rounds(pairs: Pairs, suppressor: IndexArray) -> None:
         better, worse = better.compress(waits_for), worse.compress(waits_for)
         alive = ~(dead.take(better) | dead.take(worse))
         better, worse = better.compress(alive), worse.compress(alive)
-    _credit(pairs, dead, suppressor)
+    if owners:
+        _credit(pairs, dead, suppressor)
+    else:
+        suppressor[dead] = 0
 
 
 def _credit(pairs: Pairs, dead: BoolArray, suppressor: IndexArray) -> None:
@@ -207,13 +217,15 @@ def _credit(pairs: Pairs, dead: BoolArray, suppressor: IndexArray) -> None:
     suppressor[dropped] = best.take(dropped)
 
 
-def _staged(block: Block, members: IndexArray, threshold: float, suppressor: IndexArray) -> None:
+def _staged(
+    block: Block, members: IndexArray, threshold: float, suppressor: IndexArray, owners: bool
+) -> None:
     """Settle large groups from a grid, at once or best boxes first."""
     measure = block.measure
     group = block.group if len(block.starts) > 2 else None
     grid = Grid(measure, members, threshold, group)
     if grid.crowding() <= CROWDED:
-        _settle(block, grid, threshold, suppressor)
+        _settle(block, grid, threshold, suppressor, owners)
         return
     left, size = members, FIRST_STAGE
     while len(left):
@@ -223,30 +235,36 @@ def _staged(block: Block, members: IndexArray, threshold: float, suppressor: Ind
             groups = group.take(left)
             starts = np.searchsorted(groups, groups, side="left")
             best = left.compress(np.arange(len(left)) - starts < size)
-        if len(best) > FEW or not _swept(block, best, threshold, suppressor, most=SWEEP_PAIRS):
-            _settle(block, Grid(measure, best, threshold, group), threshold, suppressor)
-        settled = np.zeros(len(suppressor), dtype=bool)
-        settled[best] = True
-        kept = best.compress(suppressor.take(best) < 0)
-        if len(best) < len(left):
-            best_by = np.full(len(suppressor), len(suppressor))
-            waiting = np.zeros(len(suppressor), dtype=bool)
-            waiting[left] = True
-            waiting[best] = False
-            for one, other in grid.neighbours(kept):
-                open_ = np.flatnonzero(waiting.take(other))
-                one, other = one.take(open_), other.take(open_)
-                hit = np.flatnonzero(measure.between(one, other) > threshold)
-                np.minimum.at(best_by, other.take(hit), one.take(hit))
+        if len(best) > FEW or not _swept(block, best, threshold, suppressor, owners, most=SWEEP_PAIRS):
+            _settle(block, Grid(measure, best, threshold, group), threshold, suppressor, owners)
+        if len(best) == len(left):
+            return
+        waiting = np.zeros(len(suppressor), dtype=bool)
+        waiting[left] = True
+        waiting[best] = False
+        best_by = np.full(len(suppressor) if owners else 0, len(suppressor))
+        for one, other in grid.neighbours(best.compress(suppressor.take(best) < 0)):
+            open_ = np.flatnonzero(waiting.take(other))
+            one, other = one.take(open_), other.take(open_)
+            hit = np.flatnonzero(measure.between(one, other) > threshold)
+            one, other = one.take(hit), other.take(hit)
+            if owners:
+                np.minimum.at(best_by, other, one)
+            else:
+                suppressor[other] = one
+        if owners:
             dropped = np.flatnonzero(best_by < len(suppressor))
             suppressor[dropped] = best_by.take(dropped)
-        left = left.compress(~settled.take(left) & (suppressor.take(left) < 0))
+        waiting &= suppressor < 0
+        left = left.compress(waiting.take(left))
         size *= STAGE_GROWTH
 
 
-def _settle(block: Block, grid: Grid, threshold: float, suppressor: IndexArray) -> None:
+def _settle(
+    block: Block, grid: Grid, threshold: float, suppressor: IndexArray, owners: bool
+) -> None:
     parts = [_exceeding(block.measure, one, other, threshold, None) for one, other in grid.pairs()]
-    _rounds(_join(parts), suppressor)
+    _rounds(_join(parts), suppressor, owners)
 
 
 class PairStore:

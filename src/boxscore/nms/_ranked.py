@@ -74,6 +74,9 @@ class Ranked:
 
     def blocks(self, size: int = BLOCK) -> Iterator[Block]:
         """Cut into blocks of whole groups with about ``size`` boxes."""
+        if len(self.starts) == 2:
+            yield Block(0, self.measure_of(self.order), self.order, self.scores.take(self.order), self.starts)
+            return
         first = 0
         while first < len(self.starts) - 1:
             begin = int(self.starts[first])
@@ -91,7 +94,9 @@ class Ranked:
         rows = self.order.compress(kept)
         if len(self.starts) <= 2:
             return rows
-        rows.sort()
+        chosen = np.zeros(len(self.scores), dtype=bool)
+        chosen[rows] = True
+        rows = np.flatnonzero(chosen)  # ascending without a sort
         return rows.take(descending_order(self.scores.take(rows)))
 
 

@@ -291,7 +291,7 @@ def _best_slot(
 
 def _nearest_kept(block: Block, threshold: float) -> IndexArray:
     """For each position the better kept box it overlaps most, itself when kept; [n]."""
-    suppressor = greedy(block, threshold)
+    suppressor = greedy(block, threshold, owners=True)
     owner = np.where(suppressor < 0, np.arange(len(block)), suppressor)
     if threshold >= 1:
         return owner

@@ -314,7 +314,7 @@ def select(
     kept = np.empty(len(ranked.order), dtype=bool)
     suppressed_by = np.full(len(ranked.scores) if return_suppressed_by else 0, -1)
     for block in ranked.blocks():
-        suppressor = greedy(block, threshold, plan=plan)
+        suppressor = greedy(block, threshold, owners=return_suppressed_by, plan=plan)
         end = block.start + len(block)
         np.less(suppressor, 0, out=kept[block.start : end])
         if return_suppressed_by:

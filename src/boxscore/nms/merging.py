@@ -171,7 +171,7 @@ def _merge(
 
 
 def _dropped_by(block: Block, threshold: float) -> IndexArray:
-    suppressor = greedy(block, threshold)
+    suppressor = greedy(block, threshold, owners=True)
     return np.where(suppressor < 0, np.arange(len(block)), suppressor)
 
 
