@@ -13,6 +13,7 @@ from boxscore.boxes import (
     distance_box_iou,
     generalized_box_iou,
 )
+from boxscore.compat import init_as_pycocotools
 from boxscore.errors import (
     BoxscoreError,
     BoxscoreWarning,
@@ -48,5 +49,6 @@ __all__ = [
     "distance_box_iou",
     "evaluate",
     "generalized_box_iou",
+    "init_as_pycocotools",
     "load_protocol",
 ]
