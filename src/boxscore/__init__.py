@@ -14,6 +14,7 @@ from boxscore.boxes import (
     generalized_box_iou,
 )
 from boxscore.compat import init_as_pycocotools
+from boxscore.datasets import load_detections, load_ground_truth
 from boxscore.errors import (
     BoxscoreError,
     BoxscoreWarning,
@@ -50,5 +51,7 @@ __all__ = [
     "evaluate",
     "generalized_box_iou",
     "init_as_pycocotools",
+    "load_detections",
+    "load_ground_truth",
     "load_protocol",
 ]

@@ -85,6 +85,13 @@ def whole_number(value: Any, low: int, *, name: str, place: str = "") -> int:
     return int(value)
 
 
+def plain_name(value: str, *, name: str, place: str = "") -> str:
+    """Check that a name from a file stays in its folder: no separators, no ``..``, no NUL."""
+    if value in ("", ".", "..") or any(mark in value for mark in "/\\\0"):
+        raise InputError(message(name, "be a plain name without / or ..", got=repr(value), place=place))
+    return value
+
+
 def float_array(values: ArrayLike, *, name: str, columns: int | None = None) -> NDArray[np.float64]:
     """Return a float64 array: [N], or [N, columns] when ``columns`` is given.
 

@@ -329,13 +329,14 @@ class Evaluation:
     @functools.cached_property
     def _original_rows(self) -> NDArray[np.int64]:
         """Rows of ``detections`` that ``matched.row`` means; classes pooled, the two differ."""
-        return self._unpooled(self.detections)[self.matched.row]
+        return self.unpooled_rows(self.detections)[self.matched.row]
 
     @functools.cached_property
     def _original_truths(self) -> NDArray[np.int64]:
-        return self._unpooled(self.ground_truth)[self.matched.truth_row]
+        return self.unpooled_rows(self.ground_truth)[self.matched.truth_row]
 
-    def _unpooled(self, table: GroundTruth | Detections) -> NDArray[np.int64]:
+    def unpooled_rows(self, table: GroundTruth | Detections) -> NDArray[np.int64]:
+        """Rows of a table in the order in which it was matched; classes pooled, that is class by class."""
         if self.protocol.matching.per_class:
             return np.arange(len(table))
         return np.argsort(table.category, kind="stable")

@@ -330,6 +330,41 @@ class Detections(BoxTable):
         _validate.finite(confidence, name="score", place=where, limit=np.finfo(np.float64).max)
         return cls(**base, scores=confidence, source=source)
 
+    @classmethod
+    def from_rows(
+        cls,
+        ground_truth: GroundTruth,
+        image: RowArray,
+        category: RowArray,
+        boxes: FloatArray,
+        scores: FloatArray,
+        *,
+        box_format: BoxFormat,
+        left_out: Mapping[str, int],
+        source: str,
+        place: Place,
+    ) -> Detections:
+        """Make a table from row numbers into a ground truth's vocabularies; for loaders.
+
+        Raises
+        ------
+        InputError
+            When a box or score is not finite, or a side is negative.
+        """
+        _validate.finite(scores, name="score", place=place, limit=np.finfo(np.float64).max)
+        corners, sizes = _checked_boxes(boxes, box_format, place)
+        return cls(
+            images=ground_truth.images,
+            categories=ground_truth.categories,
+            image=image,
+            category=category,
+            boxes=corners,
+            sizes=sizes,
+            scores=scores,
+            left_out=left_out,
+            source=source,
+        )
+
     def to_pandas(self) -> pd.DataFrame:
         """One row a detection: ``image_id, category_id, class, x1, y1, x2, y2, score``."""
         import pandas as pd
@@ -391,10 +426,7 @@ def _table_columns(
     _validate.one_of(box_format, _validate.BOX_FORMATS, name="box_format")
     array = np.array(_validate.float_array(boxes, name="boxes", columns=4))
     _validate.same_length(len(array), of=f"{name} boxes", image_ids=image_ids, category_ids=category_ids)
-    _validate.finite(array, name="box", place=place)
-    corners, sizes = corners_and_sizes(array, box_format)
-    cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
-    _validate.sizes_not_negative(sizes, place=place, cause=cause)
+    corners, sizes = _checked_boxes(array, box_format, place)
     if not isinstance(images, Images):
         images = Images.build(image_ids if images is None else images)
     if isinstance(categories, Mapping):
@@ -407,8 +439,17 @@ def _table_columns(
         "image": _vocabulary_rows(images, image_ids, name="image", place=place),
         "category": _vocabulary_rows(categories, category_ids, name="category", place=place),
         "boxes": corners,
-        "sizes": np.ascontiguousarray(sizes),
+        "sizes": sizes,
     }
+
+
+def _checked_boxes(boxes: FloatArray, box_format: BoxFormat, place: Place) -> tuple[FloatArray, FloatArray]:
+    """Corners [N, 4] and sizes [N, 2] of boxes that keep the rules."""
+    _validate.finite(boxes, name="bbox", place=place)
+    corners, sizes = corners_and_sizes(boxes, box_format)
+    cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
+    _validate.sizes_not_negative(sizes, place=place, cause=cause)
+    return corners, np.ascontiguousarray(sizes)
 
 
 def _frame_columns(

@@ -17,7 +17,7 @@ from boxscore import _validate
 from boxscore.errors import ProtocolError
 from boxscore.protocol import ApRules, BoxRules, IgnoreRules, MatchingRules, Protocol, SummaryRow
 
-__all__ = ["load_protocol", "protocol_names", "protocol_toml"]
+__all__ = ["load_protocol", "protocol_names", "protocol_toml", "read_toml"]
 
 _TABLES = {"boxes": BoxRules, "matching": MatchingRules, "ignore": IgnoreRules, "ap": ApRules}
 
@@ -64,7 +64,7 @@ def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protoc
         return _build(_resolve(dict(protocol), seen=()))
     if str(protocol).endswith(".toml"):
         path = Path(protocol)
-        values = _resolve(_parse(path), seen=(str(path.resolve()),), folder=path.parent)
+        values = _resolve(read_toml(path), seen=(str(path.resolve()),), folder=path.parent)
         values.setdefault("name", path.stem)
         try:
             return _build(values)
@@ -73,7 +73,14 @@ def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protoc
     return _build(_resolve(_parse_text(protocol_toml(str(protocol)), f"protocol {protocol}"), seen=()))
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises
+    ------
+    ProtocolError
+        When it cannot be read or is not TOML.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -102,7 +109,7 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
         raise ProtocolError(_validate.message("extends", "be a protocol's name or file", got=repr(parent)))
     if parent.endswith(".toml"):
         path = (folder or Path()) / parent
-        key, raw, where = str(path.resolve()), _parse(path), path.parent
+        key, raw, where = str(path.resolve()), read_toml(path), path.parent
     else:
         key, raw, where = parent, _parse_text(protocol_toml(parent), f"protocol {parent}"), None
     if key in seen:

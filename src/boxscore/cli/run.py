@@ -1,0 +1,103 @@
+"""Run a configuration file: the arguments of ``boxscore evaluate``, kept in TOML.
+
+Paths in the file are relative to the file. See configs/ for examples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from boxscore import _validate
+from boxscore.cli import evaluate
+from boxscore.errors import ProtocolError
+from boxscore.protocols import read_toml
+
+__all__ = ["add_arguments", "run"]
+
+_KEYS: dict[str, tuple[str, ...]] = {
+    "ground_truth": ("path", "format", "image_set"),
+    "detections": ("path",),
+    "evaluation": ("protocol", "classes", "images", "workers"),
+    "output": ("form", "per_class", "report", "verify"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this subcommand's arguments."""
+    parser.add_argument("config", type=Path, help="a TOML file, such as configs/shapes-coco.toml")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the file; return the exit status."""
+    return evaluate.run(read_config(arguments.config))
+
+
+def read_config(path: Path) -> argparse.Namespace:
+    """Read a run configuration into the arguments of ``boxscore evaluate``.
+
+    Raises
+    ------
+    ProtocolError
+        When a key is unknown or missing, or has a value of the wrong kind.
+    """
+    config = read_toml(path)
+    for table, values in config.items():
+        if table not in _KEYS:
+            raise ProtocolError(f"{path}: {_validate.unknown_key(table, table, _KEYS)}")
+        if not isinstance(values, dict):
+            raise ProtocolError(f"{path}: {_validate.message(table, 'be a table', got=repr(values))}")
+        for key in values:
+            if key not in _KEYS[table]:
+                raise ProtocolError(f"{path}: {_validate.unknown_key(f'{table}.{key}', key, _KEYS[table])}")
+
+    def value(table: str, key: str, kind: type, default: Any = None) -> Any:
+        found = config.get(table, {}).get(key, default)
+        if found is not default and not (
+            isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
+        ):
+            wanted = {str: "a string", bool: "true or false", int: "a whole number", list: "a list"}[kind]
+            raise ProtocolError(
+                f"{path}: {_validate.message(f'{table}.{key}', f'be {wanted}', got=repr(found))}"
+            )
+        return found
+
+    def required(table: str) -> Path:
+        found: str | None = value(table, "path", str)
+        if found is None:
+            raise ProtocolError(f"{path}: {_validate.message(f'{table}.path', 'be given', got='none')}")
+        return Path(os.path.normpath(path.parent / found))
+
+    protocol = value("evaluation", "protocol", str, "coco")
+    image_set = value("ground_truth", "image_set", str)
+    report = value("output", "report", str)
+    return argparse.Namespace(
+        ground_truth=required("ground_truth"),
+        detections=required("detections"),
+        format=_validate.one_of(
+            value("ground_truth", "format", str, "auto"), ("auto", "coco", "voc"), name="ground_truth.format"
+        ),
+        image_set=str(path.parent / image_set) if image_set and image_set.endswith(".txt") else image_set,
+        protocol=str(path.parent / protocol) if protocol.endswith(".toml") else protocol,
+        classes=_texts(value("evaluation", "classes", list)),
+        images=_texts(value("evaluation", "images", list)),
+        workers=value("evaluation", "workers", int, 1),
+        output=_validate.one_of(
+            value("output", "form", str, "text"), ("text", "json", "csv", "markdown"), name="output.form"
+        ),
+        per_class=value("output", "per_class", bool, False),
+        report=Path(os.path.normpath(path.parent / report)) if report else None,
+        verify=value("output", "verify", bool, False),
+    )
+
+
+def _texts(values: list[Any] | None) -> list[str] | None:
+    return None if values is None else [str(value) for value in values]
+
+
+def known_keys() -> Mapping[str, tuple[str, ...]]:
+    """Every key that a run configuration may have, by table."""
+    return _KEYS

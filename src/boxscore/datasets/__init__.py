@@ -1,0 +1,156 @@
+"""Reading ground truth and detections: one file format, one module, and a registry that detects them.
+
+Conventions
+-----------
+A format is detected by what lies at the path, never by the file's name alone: a folder with VOC annotations
+or results files, or a JSON file. What was detected is a value that the command line prints.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from boxscore import _validate
+from boxscore.datasets import _box_order, coco, voc
+from boxscore.errors import FileFormatError, InputError
+from boxscore.selection import warn_left_out
+from boxscore.tables import Detections, GroundTruth
+
+__all__ = ["detect_format", "load_detections", "load_ground_truth"]
+
+Format = Literal["auto", "coco", "voc"]
+
+
+def detect_format(path: str | Path) -> tuple[str, str]:
+    """Tell the format of ground truth or detections, and by what it was told.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    format, reason : str
+
+    Raises
+    ------
+    FileFormatError
+        When nothing is there, or nothing that is known.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+    ...     _ = file.write("[]"), file.flush()
+    ...     detect_format(file.name)
+    ('coco', 'a JSON file')
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileFormatError(_validate.message("a path", "exist", got=str(path)))
+    if path.is_dir():
+        if voc.is_results(path):
+            return "voc", "a folder of comp*_det_*.txt files"
+        if voc.is_ground_truth(path):
+            return "voc", "a folder of XML annotations"
+        raise FileFormatError(
+            _validate.message(
+                "a folder", "hold VOC annotations or comp4_det_*.txt results", got="neither", place=str(path)
+            )
+        )
+    if path.suffix.lower() == ".xml":
+        raise FileFormatError(
+            _validate.message("VOC ground truth", "be the folder of the XML files", got=f"one file, {path}")
+        )
+    return "coco", "a JSON file"
+
+
+def _format_of(path: Path, format: str) -> str:
+    _validate.one_of(format, get_args(Format), name="format")
+    found, reason = detect_format(path)
+    if format not in ("auto", found):
+        raise FileFormatError(
+            _validate.message(f"{path}", f"be in the {format} format", got=f"{reason} ({found})")
+        )
+    return found
+
+
+def load_ground_truth(
+    path: str | Path, *, format: Format = "auto", image_set: str | Path | None = None
+) -> GroundTruth:
+    """Read ground truth.
+
+    Parameters
+    ----------
+    path : str or Path
+        A COCO JSON file, or a VOC folder (``VOC2007``, or a folder of XML files).
+    format : {"auto", "coco", "voc"}, default "auto"
+    image_set : str or Path, optional
+        VOC only: the name of a set in ``ImageSets/Main``, or a file of image ids.
+
+    Returns
+    -------
+    GroundTruth
+
+    Raises
+    ------
+    FileFormatError
+        When the file breaks a rule of its format; the message names file, place, rule and value.
+    InputError
+        When a value does; for example a box with a negative side.
+
+    Warns
+    -----
+    BoxscoreWarning
+        When boxes look as if they were of another form, areas are missing, or ids occur twice.
+    """
+    path = Path(path)
+    if _format_of(path, format) == "voc":
+        ground_truth = voc.load_ground_truth(path, image_set=image_set)
+    else:
+        if image_set is not None:
+            raise InputError(
+                _validate.message("image_set", "be left out for COCO files", got=repr(str(image_set)))
+            )
+        ground_truth = coco.load_ground_truth(path)
+    _box_order.warn_of_box_order(ground_truth, given_sizes=not path.is_dir())
+    return ground_truth
+
+
+def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Format = "auto") -> Detections:
+    """Read detections of the images of a ground truth.
+
+    Parameters
+    ----------
+    path : str or Path
+        A COCO results file, or a folder of the VOC kit's ``comp4_det_<set>_<class>.txt`` files. Either
+        goes with either kind of ground truth.
+    ground_truth : GroundTruth
+    format : {"auto", "coco", "voc"}, default "auto"
+
+    Returns
+    -------
+    Detections
+        Without those of classes that the ground truth does not have: ``left_out`` counts them.
+
+    Raises
+    ------
+    FileFormatError
+        When the file breaks a rule of its format; the message names file, place, rule and value.
+    InputError
+        When a value does, or an image is not in the ground truth.
+
+    Warns
+    -----
+    BoxscoreWarning
+        When detections were left out, or boxes look as if they were of another form.
+    """
+    path = Path(path)
+    if _format_of(path, format) == "voc":
+        detections = voc.load_detections(path, ground_truth)
+    else:
+        detections = coco.load_detections(path, ground_truth)
+    warn_left_out(detections.left_out, detections.source)
+    _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
+    return detections

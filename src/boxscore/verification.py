@@ -1,0 +1,195 @@
+"""Running pycocotools on the same input, and naming the first place where it differs.
+
+Conventions
+-----------
+pycocotools gets the tables that were evaluated, as COCO dictionaries: ids are row numbers plus one, so that
+no annotation has id 0, which pycocotools would read as "no match". Its arrays must equal ours bit for bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+from typing import Any
+
+import numpy as np
+
+from boxscore import _validate
+from boxscore.errors import MissingDependencyError, ProtocolError
+from boxscore.evaluation import Evaluation
+
+__all__ = ["Verification", "verify"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """What comparing the arrays gave.
+
+    Attributes
+    ----------
+    largest : dict of str to float
+        Largest absolute difference of ``precision``, ``recall`` and ``scores``; a cell that only one side
+        defines counts as infinite.
+    first : str
+        The first cell that differs, and the first image and detection judged differently; empty if none.
+    """
+
+    largest: dict[str, float]
+    first: str
+
+    @property
+    def equal(self) -> bool:
+        """Whether every cell of every array is equal."""
+        return not self.first
+
+    def __str__(self) -> str:
+        worst = max(self.largest.values())
+        parts = ", ".join(f"{name} {value:g}" for name, value in self.largest.items())
+        text = f"verified against pycocotools: largest difference {worst:.1f} ({parts})"
+        return text if self.equal else f"{text}; {self.first}"
+
+
+def verify(evaluation: Evaluation) -> Verification:
+    """Evaluate the same tables with pycocotools and compare precision, recall and scores.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+
+    Returns
+    -------
+    Verification
+
+    Raises
+    ------
+    ProtocolError
+        When pycocotools cannot compute the protocol.
+    MissingDependencyError
+        When pycocotools is not installed.
+    """
+    _check_protocol(evaluation)
+    reference = _run_pycocotools(evaluation)
+    ours = evaluation.arrays()
+    largest, first = {}, ""
+    for name, mine in ours.items():
+        theirs = np.where(reference.eval[name] == -1, np.nan, reference.eval[name])
+        same = (mine == theirs) | (np.isnan(mine) & np.isnan(theirs))
+        difference = np.where(same, 0.0, np.abs(mine - theirs))
+        largest[name] = float(np.where(np.isnan(difference), np.inf, difference).max(initial=0.0))
+        if not same.all() and not first:
+            cell = tuple(int(i) for i in np.argwhere(~same)[0])
+            first = _describe(evaluation, reference, name, cell, mine[cell], theirs[cell])
+    return Verification(largest, first)
+
+
+def _check_protocol(evaluation: Evaluation) -> None:
+    protocol = evaluation.protocol
+    reasons = {
+        "boxes.pixel_offset = 0": protocol.boxes.pixel_offset == 0,
+        'matching.candidate = "best_available"': protocol.matching.candidate == "best_available",
+        'matching.equal_iou = "last"': protocol.matching.equal_iou == "last",
+        'matching.equal_scores = "image_order"': protocol.matching.equal_scores == "image_order",
+        "matching.threshold_closed = true": protocol.matching.threshold_closed,
+        'ignore.crowd = "iof"': protocol.ignore.crowd == "iof",
+        'ignore.difficult = "count"': protocol.ignore.difficult == "count",
+        'ap.interpolation = "points"': protocol.ap.interpolation == "points",
+        "detection caps": bool(protocol.matching.max_detections),
+    }
+    for rule, holds in reasons.items():
+        if not holds:
+            raise ProtocolError(
+                _validate.message(
+                    "a protocol to verify", f"have {rule}, as pycocotools does", got=repr(protocol.name)
+                )
+            )
+
+
+def _run_pycocotools(evaluation: Evaluation) -> Any:
+    try:
+        from pycocotools.coco import COCO
+        from pycocotools.cocoeval import COCOeval
+    except ImportError:
+        raise MissingDependencyError("--verify needs pycocotools: pip install pycocotools.") from None
+    truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
+    dataset = {
+        "images": [{"id": row + 1} for row in range(len(truth.images))],
+        "categories": [{"id": row + 1, "name": name} for row, name in enumerate(truth.categories.labels)],
+        "annotations": [
+            {**record, "area": area, "iscrowd": int(crowd)}
+            for record, area, crowd in zip(
+                _records(truth), truth.area.tolist(), truth.crowd.tolist(), strict=True
+            )
+        ],
+    }
+    results = [
+        {**record, "score": score, "area": record["bbox"][2] * record["bbox"][3]}
+        for record, score in zip(_records(detections), detections.scores.tolist(), strict=True)
+    ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        reference = COCO()
+        reference.dataset = dataset
+        reference.createIndex()
+        found = COCO()
+        found.dataset = {**dataset, "annotations": results}
+        found.createIndex()
+        run = COCOeval(reference, found, "bbox")
+        run.params.iouThrs = np.array(protocol.matching.iou_thresholds)
+        run.params.recThrs = np.array(protocol.ap.recall_points)
+        run.params.maxDets = list(protocol.matching.max_detections)
+        run.params.areaRng = [list(pair) for pair in protocol.ignore.area_ranges.values()]
+        run.params.areaRngLbl = list(protocol.ignore.area_ranges)
+        run.params.useCats = int(protocol.matching.per_class)
+        run.evaluate()
+        run.accumulate()
+    return run
+
+
+def _records(table: Any) -> list[dict[str, Any]]:
+    boxes = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
+    return [
+        {"id": row, "image_id": image + 1, "category_id": category + 1, "bbox": box}
+        for row, (image, category, box) in enumerate(
+            zip(table.image.tolist(), table.category.tolist(), boxes, strict=True), start=1
+        )
+    ]
+
+
+def _describe(
+    evaluation: Evaluation, reference: Any, name: str, cell: tuple[int, ...], mine: float, theirs: float
+) -> str:
+    """Name a cell that differs, and the first detection that the two judge differently in its class."""
+    protocol = evaluation.protocol
+    t, k, a, m = cell[0], cell[-3], cell[-2], cell[-1]
+    place = [f"IoU {protocol.matching.iou_thresholds[t]:.2f}", f"class {evaluation.labels[k]}"]
+    if len(cell) == 5:
+        place.insert(1, f"recall {protocol.ap.recall_points[cell[1]]:.2f}")
+    place += [f"area {list(protocol.ignore.area_ranges)[a]}", f"maxDets {protocol.caps[m]}"]
+    text = f"first in {name} at {', '.join(place)}: {mine!r} here, {theirs!r} in pycocotools"
+    return f"{text}; {_first_detection(evaluation, reference, t, k, a)}"
+
+
+def _first_detection(evaluation: Evaluation, reference: Any, t: int, k: int, a: int) -> str:
+    found, images = evaluation.matched, evaluation.ground_truth.images
+    here: dict[int, int] = {}
+    of_class = found.category[found.pair_detection] == k
+    hit = of_class & (((found.matched[:, a] >> found.matched.dtype.type(t)) & 1) == 1)
+    rows = evaluation.unpooled_rows(evaluation.detections)
+    truths = evaluation.unpooled_rows(evaluation.ground_truth)
+    for position, truth in zip(
+        found.pair_detection[hit].tolist(), found.pair_truth[hit].tolist(), strict=True
+    ):
+        here[int(rows[found.row[position]])] = int(truths[found.truth_row[truth]])
+    span = len(images)
+    block = reference.evalImgs[(k * len(reference.params.areaRng) + a) * span :][:span]
+    for item in block:
+        if item is None:
+            continue
+        for number, truth in zip(item["dtIds"], item["dtMatches"][t], strict=True):
+            row = int(number) - 1
+            if here.get(row, -1) + 1 != int(truth):
+                image = images.ids.tolist()[int(item["image_id"]) - 1]
+                mine = f"ground truth {here[row]}" if row in here else "nothing"
+                theirs = f"ground truth {int(truth) - 1}" if truth else "nothing"
+                return f"image {image!r}, detection {row}: matches {mine} here, {theirs} in pycocotools"
+    return "the same matches: the difference lies in the accumulation"
