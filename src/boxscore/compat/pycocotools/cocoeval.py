@@ -104,12 +104,7 @@ class COCOeval:
     def ious(self) -> Any:
         """Overlaps by image and category, [D, G] each; an empty list where there is nothing to compare."""
         if "ious" not in self._made:
-            params = self._evaluated
-            self._made["ious"] = {
-                (image, category): self._measure(image, category, params)
-                for image in params.imgIds
-                for category in _categories(params)
-            }
+            self._made["ious"] = self._all_ious()
         return self._made["ious"]
 
     @ious.setter
@@ -216,6 +211,16 @@ class COCOeval:
         return all(
             getattr(getattr(self, name), "__func__", None) is own for name, own in _OWN_METHODS.items()
         )
+
+    def _all_ious(self) -> dict[tuple[Any, Any], Any]:
+        """Overlaps under the parameters of the last ``evaluate``."""
+        params = self._evaluated
+        filled = {key for groups in (self._gts, self._dts) for key, records in groups.items() if records}
+        return {
+            (i, k): self._measure(i, k, params) if not params.useCats or (i, k) in filled else []
+            for i in params.imgIds
+            for k in _categories(params)
+        }
 
     def _measure(self, imgId: Any, catId: Any, params: Any) -> Any:
         """Overlaps of an image and category under the parameters of an earlier ``evaluate``."""
