@@ -27,8 +27,18 @@ from boxscore import _validate
 from boxscore._version import __version__
 from boxscore.errors import ProtocolError
 from boxscore.grids import colon, grid, grid_text
+from boxscore.similarity_rules import KeypointRules, MaskRules
 
-__all__ = ["ApRules", "BoxRules", "IgnoreRules", "MatchingRules", "Protocol", "SummaryRow"]
+__all__ = [
+    "ApRules",
+    "BoxRules",
+    "IgnoreRules",
+    "KeypointRules",
+    "MaskRules",
+    "MatchingRules",
+    "Protocol",
+    "SummaryRow",
+]
 
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
@@ -37,7 +47,9 @@ CrowdRule = Literal["iof", "ignore", "count"]
 DifficultRule = Literal["ignore", "count"]
 Interpolation = Literal["points", "area"]
 Metric = Literal["AP", "AR"]
-Similarity = Literal["box"]
+Similarity = Literal["box", "mask", "boundary", "keypoints"]
+DetectionArea = Literal["box", "mask", "box_or_mask"]
+UnlabelledRule = Literal["count", "ignore"]
 
 MOST_THRESHOLDS = 64
 """IoU thresholds are kept as the bits of one unsigned integer (see matching.py)."""
@@ -129,10 +141,17 @@ class IgnoreRules:
     area_ranges : mapping of str to (float, float), [A]
         Square pixels, closed at both ends. Ground truths outside are ignored, and so are detections
         outside that match nothing.
+    detection_area : {"box", "mask", "box_or_mask"}
+        What area ranges measure in a detection: width times height, its mask's pixels, or the former
+        where the results carry boxes and the latter where they do not (pycocotools).
+    unlabelled : {"count", "ignore"}
+        Ground truths without a labelled keypoint: counted, or ignored.
     """
 
     crowd: CrowdRule = "iof"
     difficult: DifficultRule = "count"
+    detection_area: DetectionArea = "box"
+    unlabelled: UnlabelledRule = "count"
     area_ranges: Mapping[str, tuple[float, float]] = dataclasses.field(
         default_factory=lambda: {"all": (0.0, float("inf"))}
     )
@@ -140,6 +159,8 @@ class IgnoreRules:
     def __post_init__(self) -> None:
         _validate.one_of(self.crowd, get_args(CrowdRule), name="ignore.crowd")
         _validate.one_of(self.difficult, get_args(DifficultRule), name="ignore.difficult")
+        _validate.one_of(self.detection_area, get_args(DetectionArea), name="ignore.detection_area")
+        _validate.one_of(self.unlabelled, get_args(UnlabelledRule), name="ignore.unlabelled")
         if not self.area_ranges:
             raise ProtocolError(
                 _validate.message("ignore.area_ranges", "name at least one range", got="none")
@@ -221,8 +242,11 @@ class Protocol:
     Attributes
     ----------
     name, title : str
-    similarity : {"box"}
+    similarity : {"box", "mask", "boundary", "keypoints"}
+        What decides how well a detection and a ground truth agree.
     boxes : BoxRules
+    masks : MaskRules
+    keypoints : KeypointRules
     matching : MatchingRules
     ignore : IgnoreRules
     ap : ApRules
@@ -233,6 +257,8 @@ class Protocol:
     title: str = ""
     similarity: Similarity = "box"
     boxes: BoxRules = BoxRules()
+    masks: MaskRules = MaskRules()  # noqa: RUF009 - frozen
+    keypoints: KeypointRules = KeypointRules()  # noqa: RUF009 - frozen
     matching: MatchingRules = MatchingRules()
     ignore: IgnoreRules = IgnoreRules()
     ap: ApRules = ApRules()
@@ -240,6 +266,8 @@ class Protocol:
 
     def __post_init__(self) -> None:
         _validate.one_of(self.similarity, get_args(Similarity), name="similarity")
+        if self.similarity == "keypoints" and not self.keypoints.sigmas:
+            raise ProtocolError(_validate.message("keypoints.sigmas", "be given", got="none"))
 
     @property
     def caps(self) -> tuple[int | None, ...]:
@@ -283,7 +311,8 @@ class Protocol:
 
         coco = load_protocol("coco")
         matching, base = self.matching, coco.matching
-        parts = {
+        parts = {} if self.similarity == "box" else {"sim": self._similarity_text()}
+        parts |= {
             "iou": grid_text(matching.iou_thresholds),
             "ap": self._ap_text(),
             "maxdet": ",".join(map(str, matching.max_detections)) or "none",
@@ -291,8 +320,9 @@ class Protocol:
             "crowd": self.ignore.crowd,
             "offset": f"{self.boxes.pixel_offset:g}",
         }
-        if self.ignore.difficult != coco.ignore.difficult:
-            parts["difficult"] = self.ignore.difficult
+        for key, name in (("difficult", "difficult"), ("dtarea", "detection_area"), ("nokpt", "unlabelled")):
+            if getattr(self.ignore, name) != getattr(coco.ignore, name):
+                parts[key] = getattr(self.ignore, name)
         if matching.candidate != base.candidate:
             parts["candidate"] = matching.candidate
         if matching.equal_iou != base.equal_iou:
@@ -307,6 +337,14 @@ class Protocol:
             parts["eps"] = f"{self.ap.precision_epsilon:g}"
         parts["v"] = __version__
         return "|".join(["boxscore", self.name, *(f"{key}:{value}" for key, value in parts.items())])
+
+    def _similarity_text(self) -> str:
+        if self.similarity == "boundary":
+            return f"boundary/{self.masks.boundary_dilation:g}"
+        if self.similarity == "keypoints":
+            spread = self.keypoints.spread
+            return f"oks/{len(spread)}/{spread.sum():.4g}"
+        return self.similarity
 
     def _ap_text(self) -> str:
         if self.ap.interpolation == "area":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from boxscore.datasets import detect_format, load_detections, load_ground_truth
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.protocol import Protocol
-from boxscore.protocols import load_protocol
+from boxscore.protocols import IOU_TYPES, load_protocol, protocol_of_type
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Id
 
@@ -58,6 +59,16 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol", default="coco", metavar="NAME|FILE.toml", help="how to score (default: coco)"
     )
+    parser.add_argument(
+        "--iou-type",
+        choices=list(IOU_TYPES),
+        help="what to compare: boxes, masks, their boundaries or keypoints (default: as the protocol says)",
+    )
+    parser.add_argument(
+        "--detection-area",
+        choices=["box", "mask", "box_or_mask"],
+        help="what tells small, medium and large detections (default: as the protocol says)",
+    )
     parser.add_argument("--image-set", metavar="NAME|FILE", help="VOC: the image set, e.g. test")
     parser.add_argument(
         "--classes", nargs="+", metavar="CLASS|FILE", help="only these: names or ids, or a file of them"
@@ -83,16 +94,19 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     InputError
         When a file or value breaks a rule.
     """
-    protocol = load_protocol(arguments.protocol)
+    protocol = _protocol(arguments)
     _validate.whole_number(arguments.workers, 1, name="--workers")
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         found, reason = detect_format(path)
         if arguments.format == "auto" and sys.stderr.isatty():
             print(f"{name}: {path} is {reason}; reading it as {found}", file=sys.stderr)
     ground_truth = load_ground_truth(
-        arguments.ground_truth, format=arguments.format, image_set=arguments.image_set
+        arguments.ground_truth,
+        format=arguments.format,
+        image_set=arguments.image_set,
+        similarity=protocol.similarity,
     )
-    detections = load_detections(arguments.detections, ground_truth)
+    detections = load_detections(arguments.detections, ground_truth, similarity=protocol.similarity)
     return Inputs(
         ground_truth,
         detections,
@@ -105,6 +119,17 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         ),
         arguments.workers,
     )
+
+
+def _protocol(arguments: argparse.Namespace) -> Protocol:
+    """Return the protocol that the arguments name, with what they change in it."""
+    protocol = load_protocol(arguments.protocol)
+    if arguments.iou_type is not None:
+        protocol = protocol_of_type(protocol, arguments.iou_type)
+    if arguments.detection_area is not None:
+        ignore = dataclasses.replace(protocol.ignore, detection_area=arguments.detection_area)
+        protocol = dataclasses.replace(protocol, ignore=ignore)
+    return protocol
 
 
 def evaluate_inputs(inputs: Inputs) -> Evaluation:

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from boxscore import _validate
 from boxscore.datasets import _box_order, coco, voc
 from boxscore.errors import FileFormatError, InputError
+from boxscore.protocol import Similarity
 from boxscore.selection import warn_left_out
 from boxscore.tables import Detections, GroundTruth
 
@@ -77,7 +78,11 @@ def _format_of(path: Path, format: str) -> str:
 
 
 def load_ground_truth(
-    path: str | Path, *, format: Format = "auto", image_set: str | Path | None = None
+    path: str | Path,
+    *,
+    format: Format = "auto",
+    image_set: str | Path | None = None,
+    similarity: Similarity = "box",
 ) -> GroundTruth:
     """Read ground truth.
 
@@ -88,6 +93,9 @@ def load_ground_truth(
     format : {"auto", "coco", "voc"}, default "auto"
     image_set : str or Path, optional
         VOC only: the name of a set in ``ImageSets/Main``, or a file of image ids.
+    similarity : {"box", "mask", "boundary", "keypoints"}, default "box"
+        What will be compared: ``load_protocol(name).similarity``. Masks and keypoints are read only when
+        they are asked for; COCO files alone have them.
 
     Returns
     -------
@@ -106,6 +114,7 @@ def load_ground_truth(
         When boxes look as if they were of another form, areas are missing, or ids occur twice.
     """
     path = Path(path)
+    _validate.one_of(similarity, get_args(Similarity), name="similarity")
     if _format_of(path, format) == "voc":
         ground_truth = voc.load_ground_truth(path, image_set=image_set)
     else:
@@ -113,12 +122,18 @@ def load_ground_truth(
             raise InputError(
                 _validate.message("image_set", "be left out for COCO files", got=repr(str(image_set)))
             )
-        ground_truth = coco.load_ground_truth(path)
+        ground_truth = coco.load_ground_truth(path, similarity=similarity)
     _box_order.warn_of_box_order(ground_truth, given_sizes=not path.is_dir())
     return ground_truth
 
 
-def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Format = "auto") -> Detections:
+def load_detections(
+    path: str | Path,
+    ground_truth: GroundTruth,
+    *,
+    format: Format = "auto",
+    similarity: Similarity = "box",
+) -> Detections:
     """Read detections of the images of a ground truth.
 
     Parameters
@@ -128,6 +143,8 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Form
         goes with either kind of ground truth.
     ground_truth : GroundTruth
     format : {"auto", "coco", "voc"}, default "auto"
+    similarity : {"box", "mask", "boundary", "keypoints"}, default "box"
+        As for :func:`load_ground_truth`. Results with masks or keypoints need no boxes.
 
     Returns
     -------
@@ -147,10 +164,11 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Form
         When detections were left out, or boxes look as if they were of another form.
     """
     path = Path(path)
+    _validate.one_of(similarity, get_args(Similarity), name="similarity")
     if _format_of(path, format) == "voc":
         detections = voc.load_detections(path, ground_truth)
     else:
-        detections = coco.load_detections(path, ground_truth)
+        detections = coco.load_detections(path, ground_truth, similarity=similarity)
     warn_left_out(detections.left_out, detections.source)
     _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
     return detections

@@ -28,9 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
-from boxscore.datasets import _json
+from boxscore.datasets import _coco_parts, _json
+from boxscore.datasets._coco_parts import Part
 from boxscore.datasets._places import OwnVocabulary, resolve_categories, resolve_images
 from boxscore.errors import BoxscoreWarning, FileFormatError
+from boxscore.protocol import Similarity
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Categories, Id, Images, as_ids
 
@@ -84,12 +86,14 @@ class _Columns(NamedTuple):
     others: dict[str, NDArray[Any]]
 
 
-def load_ground_truth(path: Path) -> GroundTruth:
+def load_ground_truth(path: Path, *, similarity: Similarity = "box") -> GroundTruth:
     """Read a COCO ground-truth file.
 
     Parameters
     ----------
     path : Path
+    similarity : {"box", "mask", "boundary", "keypoints"}
+        What will be compared; masks and keypoints are read only for it.
 
     Returns
     -------
@@ -124,7 +128,8 @@ def load_ground_truth(path: Path) -> GroundTruth:
             raise FileFormatError(
                 _validate.message("ground truth", f"have {key}", got=f"no such key in {path}")
             )
-    columns = _annotation_columns(path, content.annotations)
+    part = _coco_parts.part_of(similarity)
+    columns = _annotation_columns(path, content.annotations, part)
     others = columns.others
     images, categories = _vocabularies(content)
 
@@ -145,11 +150,12 @@ def load_ground_truth(path: Path) -> GroundTruth:
         columns={"truncated": others["truncated"].astype(bool)},
         source=str(path),
         place=place,
+        **_coco_parts.part_columns(others, part, place=place),
     )
     return _resolve_repeated_ids(ground_truth)
 
 
-def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
+def load_detections(path: Path, ground_truth: GroundTruth, *, similarity: Similarity = "box") -> Detections:
     """Read a COCO results file.
 
     Parameters
@@ -159,6 +165,8 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
         ``score``. An empty list is legal.
     ground_truth : GroundTruth
         Whose images and classes the results are of, in whatever format it was.
+    similarity : {"box", "mask", "boundary", "keypoints"}
+        What will be compared; masks and keypoints are read only for it, and may then stand for boxes.
 
     Returns
     -------
@@ -173,7 +181,7 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
         When a box or score is not finite, a side is negative, or an image is unknown.
     """
     start = _json.first_byte(path)
-    own = None
+    own, part = None, _coco_parts.part_of(similarity)
     if start == b"{":
         content = _read_object(path)
         if not len(memoryview(content.annotations)):
@@ -184,9 +192,9 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
             )
         own = OwnVocabulary(*_vocabularies(content))
         annotations = content.annotations
-        columns = _result_columns(path, _slices(annotations), lambda: bytes(annotations))
+        columns = _result_columns(path, _slices(annotations), lambda: bytes(annotations), part)
     else:
-        columns = _result_columns(path, _json.chunks_of(path), path.read_bytes)
+        columns = _result_columns(path, _json.chunks_of(path), path.read_bytes, part)
 
     def place(row: int) -> str:
         return f"detection {row} of {path}"
@@ -194,13 +202,16 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
     image = resolve_images(columns.image_ids, ground_truth, own=own, place=place)
     category, left_out = resolve_categories(columns.category_ids, ground_truth, own=own)
     kept = np.flatnonzero(category >= 0) if left_out else slice(None)
+    boxes = columns.boxes if part == "none" else _coco_parts.given_boxes(columns.boxes, place=place)
+    parts = _coco_parts.part_columns(columns.others, part, place=place)
     return Detections.from_rows(
         ground_truth,
         image[kept],
         category[kept],
-        columns.boxes[kept],
+        None if boxes is None else boxes[kept],
         columns.others["score"][kept],
         box_format="xywh",
+        **{name: values[kept] for name, values in parts.items()},
         left_out=left_out,
         source=str(path),
         place=lambda row: place(int(np.arange(len(image))[kept][row])),
@@ -243,14 +254,21 @@ def _slices(array: msgspec.Raw) -> Iterator[memoryview]:
     return (view[at : at + _json.SLICE_BYTES] for at in range(0, len(view), _json.SLICE_BYTES))
 
 
-def _result_columns(path: Path, chunks: Any, whole: Callable[[], bytes]) -> _Columns:
-    fields = {"score": lambda records: _numbers(records, "score")}
+def _result_columns(path: Path, chunks: Any, whole: Callable[[], bytes], part: Part) -> _Columns:
+    fields: dict[str, Callable[[list[Any]], Any]] = {"score": lambda records: _numbers(records, "score")}
     return _read_columns(
-        path, chunks, whole, _Result, fields, record="detection", cause="is this a ground-truth file?"
+        path,
+        chunks,
+        whole,
+        _coco_parts.record_type(_Result, part),
+        fields | _coco_parts.readers(part, results=True),
+        read_boxes=_boxes if part == "none" else _coco_parts.boxes_or_nan,
+        record="detection",
+        cause="is this a ground-truth file?",
     )
 
 
-def _annotation_columns(path: Path, annotations: msgspec.Raw) -> _Columns:
+def _annotation_columns(path: Path, annotations: msgspec.Raw, part: Part) -> _Columns:
     fields: dict[str, Callable[[list[Any]], Any]] = {
         "id": lambda records: _ids(records, "id"),
         "area": lambda records: _numbers(records, "area"),
@@ -259,7 +277,12 @@ def _annotation_columns(path: Path, annotations: msgspec.Raw) -> _Columns:
         "truncated": lambda records: _flags(records, "truncated"),
     }
     return _read_columns(
-        path, _slices(annotations), lambda: bytes(annotations), _Annotation, fields, record="annotation"
+        path,
+        _slices(annotations),
+        lambda: bytes(annotations),
+        _coco_parts.record_type(_Annotation, part),
+        fields | _coco_parts.readers(part, results=False),
+        record="annotation",
     )
 
 
@@ -270,6 +293,7 @@ def _read_columns(
     kind: type[Any],
     fields: dict[str, Callable[[list[Any]], Any]],
     *,
+    read_boxes: Callable[[list[Any]], NDArray[np.float64]] | None = None,
     record: str,
     cause: str = "",
 ) -> _Columns:
@@ -277,7 +301,7 @@ def _read_columns(
     readers = [
         lambda records: _ids(records, "image_id"),
         lambda records: _ids(records, "category_id"),
-        _boxes,
+        read_boxes or _boxes,
         *fields.values(),
     ]
     parts: list[list[NDArray[Any]]] = []
