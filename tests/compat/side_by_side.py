@@ -13,6 +13,7 @@ import numpy as np
 import pycocotools.coco
 import pycocotools.cocoeval
 import pycocotools.mask
+
 from boxscore.compat import pycocotools as drop_in
 
 
@@ -157,9 +158,7 @@ def random_dataset(
         results.append(result)
     dataset = {
         "info": {"year": 2024, "note": "generated"},
-        "images": [
-            {"id": i, "height": height, "width": width, "file_name": f"{i}.png"} for i in image_ids
-        ],
+        "images": [{"id": i, "height": height, "width": width, "file_name": f"{i}.png"} for i in image_ids],
         "categories": [
             {"id": k, "name": f"class {k}", "supercategory": f"group {k % 2}"} for k in category_ids
         ],

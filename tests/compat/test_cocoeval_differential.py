@@ -200,8 +200,7 @@ def test_call_sequences(seed: int) -> None:
         evaluation = library.COCOeval(*load(library, dataset, results), "bbox")
         evaluation.params.useCats = int(rng.random() < 0.8)
         log = [outcome(evaluation.evaluate)]
-        for _ in range(8):
-            log.append(outcome(lambda rng=rng, it=evaluation: step(rng, it)))
+        log += [outcome(lambda rng=rng, it=evaluation: step(rng, it)) for _ in range(8)]
         pair.append(log)
     for number, (one, other) in enumerate(zip(*pair, strict=True)):
         assert same(one, other), (number, one, other)
@@ -254,11 +253,11 @@ def test_overridden_methods_are_called(method: str) -> None:
         class Changed(library.COCOeval):  # type: ignore[misc, name-defined]
             pass
 
-        def computeIoU(self: Any, imgId: Any, catId: Any) -> Any:  # noqa: N802, N803
+        def computeIoU(self: Any, imgId: Any, catId: Any) -> Any:  # noqa: N802
             ious = super(type(self), self).computeIoU(imgId, catId)
             return ious * 0.9 if len(ious) else ious
 
-        def evaluateImg(self: Any, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Any:  # noqa: N802, N803
+        def evaluateImg(self: Any, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Any:  # noqa: N802
             found = super(type(self), self).evaluateImg(imgId, catId, aRng, maxDet)
             if found is not None:
                 found["dtIgnore"][:, ::2] = True
@@ -300,7 +299,11 @@ def test_pickle_and_copy(looked: bool) -> None:
         if looked:
             list(evaluation.evalImgs)
             dict(evaluation.ious)
-        for again in (pickle.loads(pickle.dumps(evaluation)), copy.deepcopy(evaluation), copy.copy(evaluation)):
+        for again in (
+            pickle.loads(pickle.dumps(evaluation)),
+            copy.deepcopy(evaluation),
+            copy.copy(evaluation),
+        ):
             outcome(again.accumulate)
             outcome(again.summarize)
             pair.append(again)

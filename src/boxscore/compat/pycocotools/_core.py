@@ -26,9 +26,11 @@ from numpy.typing import NDArray
 
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.keypoints import keypoint_array
+from boxscore.mask_column import Masks
 from boxscore.matching import Matches, match
 from boxscore.overlaps import candidate_pairs
-from boxscore.protocol import ApRules, IgnoreRules, MatchingRules, Protocol
+from boxscore.protocol import ApRules, IgnoreRules, KeypointRules, MatchingRules, Protocol, Similarity
 from boxscore.ranking import rank_detections
 from boxscore.sorting import stable_order
 from boxscore.tables import Detections, GroundTruth
@@ -37,6 +39,7 @@ from boxscore.vocabulary import Categories, Images
 Record = dict[str, Any]
 FloatArray = NDArray[np.float64]
 
+SIMILARITIES: dict[str, Similarity] = {"bbox": "box", "segm": "mask", "keypoints": "keypoints"}
 LARGEST_COORDINATE = 1e100
 LARGEST_THRESHOLD = 1 - 1e-10
 
@@ -117,12 +120,18 @@ def run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun | None:
     params : Params
         As ``evaluate`` has tidied it.
     """
-    if params.iouType != "bbox":
-        return None
     try:
         return _run(truths, detections, params)
-    except (_NotOrdinaryError, InputError, TypeError, ValueError, OverflowError):
-        return None
+    except (
+        _NotOrdinaryError,
+        InputError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ):
+        return None  # where the input is at fault, going image by image says so as the reference does
 
 
 def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
@@ -134,7 +143,9 @@ def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
     rows, columns = _rows(detections, images, categories, pooled=pooled)
 
     iscrowd = list(map(itemgetter("iscrowd"), truth_rows))
-    if not set(iscrowd) <= {0, 1}:
+    crowd = np.array(iscrowd, dtype=bool)
+    ignored = np.array([bool(truth["ignore"]) for truth in truth_rows], dtype=bool)
+    if not set(iscrowd) <= {0, 1} or (crowd & ~ignored).any():
         raise _NotOrdinaryError
     _finite(_column(truth_rows, "id", params))
     if not (_finite(_column(rows, "id", params)) > 0).all():
@@ -151,15 +162,19 @@ def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
     truth_table = GroundTruth(
         **vocabularies,
         **truth_columns,
-        **_boxes(truth_rows),
+        **_measured(truth_rows, params, of_truths=True),
         ids=np.arange(len(truth_rows)),
         area=_column(truth_rows, "area", params),
-        crowd=np.array(iscrowd, dtype=bool),
+        crowd=crowd,
         difficult=flags,
         ignore=flags,
+        keypoint_count=np.where(ignored & ~crowd, 0, 1),  # 0: ignored, and taken by one match
     )
     table = Detections(
-        **vocabularies, **columns, **_boxes(rows), scores=_finite(_column(rows, "score", params))
+        **vocabularies,
+        **columns,
+        **_measured(rows, params, of_truths=False),
+        scores=_finite(_column(rows, "score", params)),
     )
     area = _column(rows, "area", params)
     ranking = rank_detections(table, protocol)
@@ -173,8 +188,15 @@ def _protocol(params: Any) -> Protocol:
     thresholds = np.array(params.iouThrs, dtype=np.float64)
     if not (ends and thresholds.ndim == 1 and len(params.imgIds) and len(params.catIds)):
         raise _NotOrdinaryError
+    sigmas: list[float] = []
+    if params.iouType == "keypoints":
+        sigmas = np.array(params.kpt_oks_sigmas, dtype=np.float64).tolist()
+        if not params.useCats:  # the reference finds no similarities then
+            raise _NotOrdinaryError
     return Protocol(
         name="pycocotools",
+        similarity=SIMILARITIES[params.iouType],
+        keypoints=KeypointRules(sigmas=tuple(sigmas)),
         matching=MatchingRules(
             iou_thresholds=tuple(thresholds.tolist()),
             largest_threshold=LARGEST_THRESHOLD,
@@ -182,6 +204,7 @@ def _protocol(params: Any) -> Protocol:
         ),
         ignore=IgnoreRules(
             area_ranges={str(place): (low, high) for place, (low, high) in enumerate(ends)},
+            unlabelled="ignore",
         ),
         ap=ApRules(precision_epsilon=float(np.spacing(1))),
     )
@@ -238,6 +261,18 @@ def _finite(values: FloatArray) -> FloatArray:
     if not np.isfinite(values).all():
         raise _NotOrdinaryError
     return values
+
+
+def _measured(records: list[Record], params: Any, *, of_truths: bool) -> dict[str, Any]:
+    """Return the columns that are compared: boxes, masks or keypoints."""
+    none = {"boxes": np.zeros((len(records), 4)), "sizes": np.zeros((len(records), 2))}
+    if params.iouType == "segm":
+        return {**none, "masks": Masks(map(itemgetter("segmentation"), records))}
+    if params.iouType == "keypoints":
+        points = keypoint_array(list(map(itemgetter("keypoints"), records)))
+        _finite(points)
+        return {**(_boxes(records) if of_truths else none), "keypoints": points}
+    return _boxes(records)
 
 
 def _boxes(records: list[Record]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,7 @@ def _outside(values: NDArray[Any], low: Any, high: Any, count: int) -> Any:
 def evaluate_image(
     truths: Sequence[Record],
     detections: Sequence[Record],
-    similarity: Any,
+    measure: Callable[[], Any],
     params: Any,
     *,
     image_id: Any,
@@ -100,8 +100,8 @@ def evaluate_image(
     ----------
     truths, detections : sequence of dict
         ``_ignore`` is written into the ground truths, as in the reference.
-    similarity : ndarray, [D, G], or empty list
-        As :func:`overlaps` or :func:`keypoint_similarities` gave it.
+    measure : callable
+        Gives what :func:`overlaps` or :func:`keypoint_similarities` gave.
     params : Params
     image_id, category_id, area_range, cap
         As the entry states them.
@@ -110,8 +110,7 @@ def evaluate_image(
         return None
     low, high = area_range[0], area_range[1]
     for truth in truths:
-        outside = truth["area"] < low or truth["area"] > high
-        truth["_ignore"] = 1 if truth["ignore"] or outside else 0
+        truth["_ignore"] = int(bool(truth["ignore"] or truth["area"] < low or truth["area"] > high))
     columns = np.argsort([truth["_ignore"] for truth in truths], kind="mergesort")  # ignored last
     truths = [truths[column] for column in columns]
     detections = by_score(detections, cap)
@@ -120,6 +119,7 @@ def evaluate_image(
     matches = np.zeros((len(params.iouThrs), len(detections)))
     truth_matches = np.zeros((len(params.iouThrs), len(truths)))
     detection_ignored: NDArray[Any] = np.zeros(matches.shape)
+    similarity = measure()
     if len(similarity):
         chosen = _match(
             similarity[:, columns], ignored == 1, crowd, detections, truth_matches, params.iouThrs

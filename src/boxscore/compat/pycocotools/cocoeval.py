@@ -30,6 +30,7 @@ import numpy as np
 from boxscore.compat.pycocotools import _core, _per_image
 from boxscore.compat.pycocotools import mask as maskUtils
 from boxscore.compat.pycocotools._accumulate import accumulate_images
+from boxscore.compat.pycocotools._encode import encode_annotations
 from boxscore.compat.pycocotools._eval_imgs import eval_imgs
 from boxscore.compat.pycocotools._summary import summary
 
@@ -154,9 +155,8 @@ class COCOeval:
         gts = self.cocoGt.loadAnns(self.cocoGt.getAnnIds(**chosen))
         dts = self.cocoDt.loadAnns(self.cocoDt.getAnnIds(**chosen))
         if params.iouType == "segm":
-            for coco, anns in ((self.cocoGt, gts), (self.cocoDt, dts)):
-                for ann in anns:
-                    ann["segmentation"] = coco.annToRLE(ann)
+            encode_annotations(self.cocoGt, gts)
+            encode_annotations(self.cocoDt, dts)
         for gt in gts:
             ignore = "iscrowd" in gt and gt["iscrowd"]
             if params.iouType == "keypoints":
@@ -192,7 +192,9 @@ class COCOeval:
             self._run = run
             for name in ("evalImgs", "ious"):
                 self._made.pop(name, None)
-            for truth, ignored in zip(run.truths, run.ignored_truths(len(params.areaRng) - 1).tolist(), strict=True):
+            for truth, ignored in zip(
+                run.truths, run.ignored_truths(len(params.areaRng) - 1).tolist(), strict=True
+            ):
                 truth["_ignore"] = int(ignored)
         else:
             compute = self.computeOks if params.iouType == "keypoints" else self.computeIoU
@@ -224,6 +226,8 @@ class COCOeval:
 
     def _measure(self, imgId: Any, catId: Any, params: Any) -> Any:
         """Overlaps of an image and category under the parameters of an earlier ``evaluate``."""
+        if imgId not in params.imgIds or catId not in _categories(params):
+            raise KeyError((imgId, catId))
         current, self.params = self.params, params
         try:
             return (
@@ -254,17 +258,21 @@ class COCOeval:
         gts, dts = self._of(self._gts, imgId, catId), self._of(self._dts, imgId, catId)
         if not gts and not dts:
             return None
-        lazy = "ious" not in self._made
         return _per_image.evaluate_image(
             gts,
             dts,
-            self._measure(imgId, catId, self._evaluated) if lazy else self.ious[imgId, catId],
+            lambda: self._iou(imgId, catId),
             self.params,
             image_id=imgId,
             category_id=catId,
             area_range=aRng,
             cap=maxDet,
         )
+
+    def _iou(self, imgId: Any, catId: Any) -> Any:
+        if "ious" in self._made:
+            return self._made["ious"][imgId, catId]
+        return self._measure(imgId, catId, self._evaluated)
 
     def accumulate(self, p: Any = None) -> None:
         """Turn the outcomes into precision, recall and scores: ``eval``.
