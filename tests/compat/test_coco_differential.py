@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 from side_by_side import OURS, REFERENCE, Library, load, outcome, random_dataset, same
 
+# pycocotools' compiled decode, under NumPy 2.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept:DeprecationWarning")
+
 
 def both(function: Any, dataset: Any, results: Any = ()) -> None:
     """Call with each library's ground truth and results; compare value, text and what became of both."""
