@@ -272,14 +272,15 @@ def declare_compiled_operators(torch: Any) -> Any:
 
     torchmetrics needs nothing of it but functions on boxes, which are Python.
     """
-    if importlib.util.find_spec("torchvision") is None:
+    spec = importlib.util.find_spec("torchvision")
+    compiled = next(Path(spec.origin).parent.glob("_C*.so"), None) if spec and spec.origin else None
+    if compiled is None:
         return None
-    with contextlib.suppress(RuntimeError, ImportError):
-        return importlib.import_module("torchvision")
-    for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
-        del sys.modules[name]
+    with contextlib.suppress(OSError):
+        return torch.ops.load_library(str(compiled))
     library = torch.library.Library("torchvision", "DEF")
-    library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    for operator in ("nms", "qnms"):
+        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     return library
 
 
