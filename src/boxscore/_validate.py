@@ -128,10 +128,9 @@ def finite(
     limit: float = LARGEST_COORDINATE,
 ) -> None:
     """Check that every number of [N] or [N, C] is finite and not absurdly large."""
-    with np.errstate(invalid="ignore"):
-        good = np.abs(values) <= limit  # NaN compares false
-    if good.all():
+    if not values.size or -limit <= values.min() <= values.max() <= limit:  # NaN compares false
         return
+    good = np.abs(values) <= limit
     row = int(np.argmin(good if good.ndim == 1 else good.all(axis=1)))
     got = values[row] if values.ndim == 1 else values[row].tolist()
     where = place(row) if place else f"row {row}"
@@ -150,10 +149,9 @@ def sizes_not_negative(
     cause: str = "are these x1,y1,x2,y2?",
 ) -> None:
     """Check that widths and heights [N, 2] are not negative."""
-    bad = sizes < 0
-    if not bad.any():
+    if not sizes.size or sizes.min() >= 0:
         return
-    row, side = (int(i) for i in np.argwhere(bad)[0])
+    row, side = (int(i) for i in np.argwhere(sizes < 0)[0])
     where = place(row) if place else f"row {row}"
     raise InputError(
         message(

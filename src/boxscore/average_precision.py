@@ -71,10 +71,8 @@ class TruePositives:
     @functools.cached_property
     def recall(self) -> FloatArray:
         """Recall reached at each threshold by each class, [T, K]."""
-        counts = np.diff(self._starts).reshape(-1, self.category_count)
-        reached: FloatArray = np.divide(
-            counts, self.positive, out=np.full(counts.shape, np.nan), where=self.positive > 0
-        )
+        undefined = np.full(self._counts.shape, np.nan)
+        reached: FloatArray = np.divide(self._counts, self.positive, out=undefined, where=self.positive > 0)
         return reached
 
     @functools.cached_property
@@ -94,7 +92,11 @@ class TruePositives:
         first = np.searchsorted(self.matches.category, np.arange(self.category_count + 1))
         # Recall point 0 is reached by the first detection of the class, whatever it is.
         at_once = (self._needed.T == 0)[None]  # [1,K,R]
-        position = np.where(at_once, first[None, :-1, None], np.append(self._position, 0)[entry])
+        position = np.where(
+            at_once,
+            first[None, :-1, None],
+            np.append(self._detection[np.concatenate(self._candidates)], 0)[entry],
+        )
         reached = np.where(at_once, (np.diff(first) > 0)[None, :, None], reached)
         score = np.where(reached, np.append(self.matches.score, 0.0)[position], 0.0)
         score[:, self.positive == 0] = np.nan
@@ -126,24 +128,26 @@ class TruePositives:
         base = inside if limit is None or self._is_largest_cap else inside & (matches.rank < limit)
         before = np.zeros(len(base) + 1, dtype=np.int64)  # counted detections before each place
         np.cumsum(base, out=before[1:])
+        before_class = before[np.searchsorted(matches.category, np.arange(self.category_count))]  # [K]
+        up_to_candidate = before[1:][detection]  # [C]
+        inside_candidate = inside[detection]  # [C]
 
-        true, ignored = self._outcomes
-        inside_candidate = inside[detection]
-        change = (true & ~inside_candidate).view(np.int8) - (ignored & inside_candidate).view(np.int8)
-        changes = np.zeros((change.shape[0], change.shape[1] + 1), dtype=np.int64)
-        np.cumsum(change, axis=1, out=changes[:, 1:])
-
-        # Everything before the class itself is taken off again, segment by segment.
-        class_start = np.searchsorted(matches.category, np.arange(self.category_count))
-        class_candidate = np.searchsorted(detection, class_start)
-        before_class = before[class_start] + changes[:, class_candidate]  # [T,K]
-        counted = before[1:][self._position]
-        counted += changes[:, 1:][true]
-        counts = np.diff(self._starts)
-        counted -= np.repeat(before_class.ravel(), counts)
-        nth = np.arange(1, len(counted) + 1) - np.repeat(self._starts[:-1], counts)
-        precision: FloatArray = nth / (counted + self.protocol.ap.precision_epsilon)
-        return precision
+        lines = []
+        changes = np.zeros(len(detection) + 1, dtype=np.int64)
+        for true, ignored, candidate, starts in zip(
+            *self._outcomes, self._candidates, self._line_starts, strict=True
+        ):
+            moved_in, moved_out = true & ~inside_candidate, ignored & inside_candidate
+            np.cumsum(moved_in.view(np.int8) - moved_out.view(np.int8), out=changes[1:])
+            counted = np.take(up_to_candidate, candidate)
+            counted += np.take(changes[1:], candidate)
+            nth = np.arange(1, len(candidate) + 1)
+            # Both counts ran on through all classes: take off what came before the class.
+            counts = np.diff(starts)
+            counted -= np.repeat(before_class + changes[self._class_bounds[:-1]], counts)
+            nth -= np.repeat(starts[:-1], counts)
+            lines.append(nth / (counted + self.protocol.ap.precision_epsilon))
+        return np.concatenate(lines)
 
     @property
     def _is_largest_cap(self) -> bool:
@@ -182,29 +186,38 @@ class TruePositives:
         return _spread(true_bits, threshold_count), _spread(match_bits & ~true_bits, threshold_count)
 
     @functools.cached_property
-    def _position(self) -> NDArray[np.intp]:
-        """Place in class order of each true positive, [N]."""
-        true = self._outcomes[0]
-        candidate = np.concatenate([np.flatnonzero(line) for line in true])
-        position: NDArray[np.intp] = self._detection[candidate]
-        return position
+    def _candidates(self) -> list[NDArray[np.intp]]:
+        """Which of the C detections are true positives, threshold by threshold."""
+        return [np.flatnonzero(true) for true in self._outcomes[0]]
+
+    @functools.cached_property
+    def _class_bounds(self) -> NDArray[np.intp]:
+        """Where each class starts among the C detections, and the end; [K + 1]."""
+        category = self.matches.category[self._detection]
+        return np.searchsorted(category, np.arange(self.category_count + 1))
+
+    @functools.cached_property
+    def _line_starts(self) -> NDArray[np.intp]:
+        """Where each class starts among the true positives of a threshold, and the end; [T, K + 1]."""
+        return np.stack([np.searchsorted(line, self._class_bounds) for line in self._candidates])
+
+    @functools.cached_property
+    def _counts(self) -> NDArray[np.intp]:
+        """Count the true positives of each threshold and class, [T, K]."""
+        return np.diff(self._line_starts, axis=1)
 
     @functools.cached_property
     def _starts(self) -> NDArray[np.intp]:
-        """Where the segment of each threshold and class starts among the true positives, [T*K + 1]."""
-        true = self._outcomes[0]
-        category = self.matches.category[self._detection]
-        bounds = np.searchsorted(category, np.arange(self.category_count + 1))
-        sums = np.zeros((true.shape[0], true.shape[1] + 1), dtype=np.int64)
-        np.cumsum(true, axis=1, out=sums[:, 1:])
-        counts = np.diff(sums[:, bounds], axis=1)  # [T,K]
-        return np.concatenate([[0], np.cumsum(counts)])
+        """Where the segment of each threshold and class starts among all true positives, [T, K]."""
+        ends = np.cumsum(self._counts).reshape(self._counts.shape)
+        starts: NDArray[np.intp] = ends - self._counts
+        return starts
 
     @functools.cached_property
     def _needed(self) -> NDArray[np.int64]:
         """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
         points, total = np.array(self.protocol.ap.recall_points), np.maximum(self.positive, 1)
-        needed = np.ceil(points[:, None] * total).astype(np.int64)  # at most one off
+        needed: NDArray[np.int64] = np.ceil(points[:, None] * total).astype(np.int64)  # at most one off
         needed -= (needed > 0) & ((needed - 1) / total >= points[:, None])
         needed += needed / total < points[:, None]
         return needed
@@ -212,9 +225,9 @@ class TruePositives:
     @functools.cached_property
     def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The true positive that reaches each recall point, and whether there is one; [T, K, R]."""
-        counts = np.diff(self._starts).reshape(-1, self.category_count, 1)  # [T,K,1]
+        counts = self._counts[..., None]  # [T,K,1]
         needed = np.maximum(self._needed.T[None], 1)  # [1,K,R]
-        entry = np.minimum(needed - 1, counts) + self._starts[:-1].reshape(counts.shape)
+        entry = np.minimum(needed - 1, counts) + self._starts[..., None]
         return entry, needed <= counts
 
     def _areas(self) -> FloatArray:
@@ -222,8 +235,9 @@ class TruePositives:
         ap = np.full(self.recall.shape, np.nan)
         for t, k in np.ndindex(*ap.shape):
             if self.positive[k]:
-                segment = slice(*self._starts[t * self.category_count + k :][:2].tolist())
-                ap[t, k] = _area_under_envelope(self.precision[segment], int(self.positive[k]))
+                start = int(self._starts[t, k])
+                segment = self.precision[start : start + int(self._counts[t, k])]
+                ap[t, k] = _area_under_envelope(segment, int(self.positive[k]))
         return ap
 
 

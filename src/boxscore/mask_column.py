@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore import _validate
+from boxscore._collector import paused_collector
 from boxscore._validate import Place
 from boxscore.errors import InputError
 
@@ -40,6 +41,9 @@ MaskLike = Any
 
 BATCH = 250
 """Masks in one call: ``pycocotools.mask.area`` fails on more than 255."""
+
+_UNFINISHED = frozenset(chr(code) for code in range(256) if (code - 48) & 32)
+"""Characters of a compressed code that say that its last number goes on."""
 
 LARGEST_VERTEX = 1e6
 """Pixels; the C code walks every edge pixel by pixel, and overflows long before infinity."""
@@ -163,7 +167,8 @@ class Masks:
         store, rows = self._store, self._rows.tolist()
         todo = {row for row in rows if store.codes[row] is None}
         if todo:
-            _encode(store, sorted(todo))
+            with paused_collector():
+                _encode(store, sorted(todo))
         return [store.codes[row] for row in rows]
 
     @property
@@ -251,18 +256,21 @@ def _encode(store: _Store, rows: list[int]) -> None:
     from pycocotools import mask as coco_mask
 
     polygons: dict[tuple[int, int], list[int]] = {}
+    given, codes = store.given, store.codes
+    compressed = []
     for row in rows:
-        mask = store.given[row]
+        mask = given[row]
         if type(mask) is dict:
-            counts = mask["counts"]
-            if isinstance(counts, (str, bytes)):
-                store.codes[row] = _checked(mask, store, row)
+            if isinstance(mask["counts"], (str, bytes)):
+                codes[row] = mask
+                compressed.append(row)
             else:
-                store.codes[row] = _converted(store, row)
+                codes[row] = _converted(store, row)
         elif type(mask) is list and all(hasattr(part, "__len__") and len(part) > 4 for part in mask):
             polygons.setdefault(tuple(store.size[row].tolist()), []).append(row)
         else:
-            store.codes[row] = _converted(store, row)
+            codes[row] = _converted(store, row)
+    _check_ends(store, compressed)
     for (height, width), members in polygons.items():
         if height < 0:
             raise InputError(
@@ -274,10 +282,10 @@ def _encode(store: _Store, rows: list[int]) -> None:
                     cause="pass Images.build(ids, sizes=...), or masks as arrays or run-length codes",
                 )
             )
-        codes = iter(coco_mask.frPyObjects(_parts(store, members), height, width))
+        encoded = iter(coco_mask.frPyObjects(_parts(store, members), height, width))
         for row in members:
-            own = [next(codes) for _ in store.given[row]]
-            store.codes[row] = own[0] if len(own) == 1 else coco_mask.merge(own)
+            own = [next(encoded) for _ in given[row]]
+            codes[row] = own[0] if len(own) == 1 else coco_mask.merge(own)
 
 
 def _parts(store: _Store, rows: list[int]) -> list[FloatArray]:
@@ -320,13 +328,13 @@ def _converted(store: _Store, row: int) -> Code:
         raise InputError(_validate.message("a mask", rule, got=got, place=store.place(row))) from None
 
 
-def _checked(code: Code, store: _Store, row: int) -> Code:
-    """Refuse a compressed code that ends inside a number: the C code would read past its end."""
-    counts = code["counts"]
-    last = counts[-1:] if isinstance(counts, bytes) else counts[-1:].encode("ascii", "replace")
-    if last and (last[0] - 48) & 32:
-        got = f"counts that end in {counts[-8:]!r}"
-        raise InputError(
-            _validate.message("a mask", "be whole", got=got, place=store.place(row), cause="cut short?")
-        )
-    return code
+def _check_ends(store: _Store, rows: list[int]) -> None:
+    """Refuse compressed codes that end inside a number: the C code would read past their end."""
+    counts = [store.given[row]["counts"] for row in rows]
+    ends = [text[-1:] if type(text) is str else text[-1:].decode("latin-1") for text in counts]
+    for row, end in zip(rows, ends, strict=True) if any(map(_UNFINISHED.__contains__, ends)) else ():
+        if end in _UNFINISHED:
+            got = f"counts that end in {store.given[row]['counts'][-8:]!r}"
+            raise InputError(
+                _validate.message("a mask", "be whole", got=got, place=store.place(row), cause="cut short?")
+            )

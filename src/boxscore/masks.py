@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
+from boxscore._collector import paused_collector
 from boxscore._validate import Place
 from boxscore.errors import InputError
 from boxscore.mask_column import MaskLike, Masks
@@ -45,6 +46,10 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+
+MASKS_IN_CALL = 32
+"""About as many masks go into one call: a call costs as much as comparing some hundred pairs."""
+
 MasksLike = Masks | Sequence[MaskLike] | NDArray[Any]
 """A column of masks, a sequence of them, or a binary array [N, H, W]."""
 
@@ -57,7 +62,7 @@ def overlaps_of_pairs(
     group: NDArray[Any],
     crowd: NDArray[np.bool_],
 ) -> FloatArray:
-    """Overlap of pairs of masks, in one call of the C code for each group.
+    """Overlap of pairs of masks; the C code is called for several small groups at once.
 
     Parameters
     ----------
@@ -80,7 +85,7 @@ def overlaps_of_pairs(
     order = stable_order(pair_second, len(second))
     pair_first, pair_second = pair_first[order], pair_second[order]
     rows, truth = np.unique(pair_second, return_inverse=True)  # the masks of `second` that are in a pair
-    starts = run_starts(group[rows])
+    starts = _calls(group[rows], 1 + np.bincount(truth))
     call = np.searchsorted(starts, truth, side="right") - 1  # [P], ascending
     keys, found = np.unique(call * len(first) + pair_first, return_inverse=True)
     heights = np.bincount(keys // len(first), minlength=len(starts))  # masks of `first` in each call
@@ -89,17 +94,24 @@ def overlaps_of_pairs(
     iscrowd = crowd[rows].astype(np.uint8)
     cells = []
     top = 0
-    for left, height, width in zip(starts.tolist(), heights.tolist(), widths.tolist(), strict=True):
-        columns = slice(left, left + width)
-        block = coco_mask.iou(first_codes[top : top + height], second_codes[columns], iscrowd[columns])
-        cells.append(block.ravel(order="F"))
-        top += height
+    with paused_collector():
+        for left, height, width in zip(starts.tolist(), heights.tolist(), widths.tolist(), strict=True):
+            columns = slice(left, left + width)
+            block = coco_mask.iou(first_codes[top : top + height], second_codes[columns], iscrowd[columns])
+            cells.append(block.ravel(order="F"))
+            top += height
     before = np.cumsum(heights * widths) - heights * widths
     tops = np.cumsum(heights) - heights
     cell = before[call] + (truth - starts[call]) * heights[call] + found - tops[call]
     overlaps = np.empty(len(order))
     overlaps[order] = np.concatenate(cells)[cell]
     return overlaps
+
+
+def _calls(group: NDArray[Any], weight: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where the calls start that take whole groups, until their masks weigh ``MASKS_IN_CALL``."""
+    starts = run_starts(group)
+    return starts[run_starts(np.cumsum(np.add.reduceat(weight, starts)) // MASKS_IN_CALL)]
 
 
 def as_masks(masks: MasksLike) -> Masks:

@@ -303,14 +303,15 @@ def _similar_keypoints(
     for low, high in _chunks(counts, CHUNK_PAIRS // len(sigmas)):
         detection = ragged_ranges(starts[low:high], counts[low:high])
         truth = np.repeat(np.arange(low, high), counts[low:high])
+        here = truth_rows[low:high]
         value = keypoints.similarity_of_pairs(
             found,
-            truths,
+            truths[here],
             rows[detection],
-            truth_rows[truth],
-            ground_truth.area,
-            ground_truth.boxes,
-            ground_truth.sizes,
+            truth - low,
+            ground_truth.area[here],
+            ground_truth.boxes[here],
+            ground_truth.sizes[here],
             sigmas,
         )
         enough = np.flatnonzero(value >= lowest)

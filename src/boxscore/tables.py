@@ -471,7 +471,7 @@ def _table_columns(
     category_ids = as_ids(category_ids, name="category_ids")
     _validate.one_of(box_format, _validate.BOX_FORMATS, name="box_format")
     given = np.zeros((len(image_ids), 4)) if boxes is None else boxes
-    array = np.array(_validate.float_array(given, name="boxes", columns=4))
+    array = _validate.float_array(given, name="boxes", columns=4)
     _validate.same_length(len(array), of=f"{name} boxes", image_ids=image_ids, category_ids=category_ids)
     corners, sizes = _checked_boxes(array, box_format, place)
     if not isinstance(images, Images):
@@ -496,7 +496,7 @@ def _checked_boxes(boxes: FloatArray, box_format: BoxFormat, place: Place) -> tu
     corners, sizes = corners_and_sizes(boxes, box_format)
     cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
     _validate.sizes_not_negative(sizes, place=place, cause=cause)
-    return corners, np.ascontiguousarray(sizes)
+    return corners, sizes
 
 
 def _frame_columns(

@@ -180,7 +180,7 @@ def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
         return coco_mask.encode(np.asfortranarray(boundary, dtype=np.uint8))
 
     class Boundaries(evaluator):  # type: ignore[misc]
-        def computeIoU(self, imgId: int, catId: int) -> Any:  # noqa: N802, N803 - their names
+        def computeIoU(self, imgId: int, catId: int) -> Any:  # noqa: N802 - their names
             overlaps = super().computeIoU(imgId, catId)
             classes = [catId] if self.params.useCats else self.params.catIds
             truths = [truth for k in classes for truth in self._gts[imgId, k]]

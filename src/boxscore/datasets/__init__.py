@@ -133,6 +133,7 @@ def load_detections(
     *,
     format: Format = "auto",
     similarity: Similarity = "box",
+    workers: int = 1,
 ) -> Detections:
     """Read detections of the images of a ground truth.
 
@@ -145,6 +146,9 @@ def load_detections(
     format : {"auto", "coco", "voc"}, default "auto"
     similarity : {"box", "mask", "boundary", "keypoints"}, default "box"
         As for :func:`load_ground_truth`. Results with masks or keypoints need no boxes.
+    workers : int, default 1
+        Processes that read a large results file together. More than 1 forks this process: leave it at 1
+        inside a training process that has threads or devices of its own.
 
     Returns
     -------
@@ -165,10 +169,12 @@ def load_detections(
     """
     path = Path(path)
     _validate.one_of(similarity, get_args(Similarity), name="similarity")
+    _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
         detections = voc.load_detections(path, ground_truth)
     else:
-        detections = coco.load_detections(path, ground_truth, similarity=similarity)
+        detections = coco.load_detections(path, ground_truth, similarity=similarity, workers=workers)
     warn_left_out(detections.left_out, detections.source)
-    _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
+    if detections.boxes_given:
+        _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
     return detections

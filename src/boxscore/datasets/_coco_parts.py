@@ -57,25 +57,26 @@ def record_type(base: type[msgspec.Struct], part: Part) -> type[msgspec.Struct]:
     return msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True, gc=False)
 
 
-def readers(part: Part, *, results: bool) -> dict[str, Callable[[list[Any]], NDArray[Any]]]:
-    """Return what turns records into the further columns."""
+def readers(part: Part, *, results: bool) -> dict[str, Callable[[list[Any], str], NDArray[Any]]]:
+    """Return what turns records into the further columns, by the columns' names."""
     if part == "none":
         return {}
     names = [name for name, _, _ in _FIELDS[part]]
     if part == "keypoints" and not results:
         names.append("num_keypoints")
-    return {name: _object_reader(name) for name in names}
+    return dict.fromkeys(names, _objects)
 
 
-def _object_reader(name: str) -> Callable[[list[Any]], NDArray[Any]]:
-    get = operator.attrgetter(name)
-    return lambda records: np.fromiter(map(get, records), dtype=object, count=len(records))
+def _objects(records: list[Any], name: str) -> NDArray[Any]:
+    return np.fromiter(map(operator.attrgetter(name), records), dtype=object, count=len(records))
 
 
-def boxes_or_nan(records: list[Any]) -> NDArray[np.float64]:
+def boxes_or_nan(records: list[Any], name: str) -> NDArray[np.float64]:
     """Read boxes [N, 4]; NaN for a record without one, infinite for one of another length."""
     missing, wrong = [np.nan] * 4, [np.inf] * 4
-    rows = [wrong if box and len(box) != 4 else box or missing for box in (record.bbox for record in records)]
+    rows = [
+        wrong if box and len(box) != 4 else box or missing for box in map(operator.attrgetter(name), records)
+    ]
     return np.array(rows, dtype=np.float64).reshape(-1, 4)
 
 

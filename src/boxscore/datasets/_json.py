@@ -12,34 +12,35 @@ Conventions
 from __future__ import annotations
 
 import contextlib
-import gc
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import msgspec
 
+from boxscore._collector import paused_collector
 from boxscore._validate import message
 from boxscore.errors import FileFormatError
 
-__all__ = ["chunks_of", "decode_records", "explain", "first_byte", "open_binary", "paused_collector"]
+__all__ = [
+    "chunks_of",
+    "decode_records",
+    "explain",
+    "first_byte",
+    "open_binary",
+    "parts_of",
+    "paused_collector",
+]
 
 Record = TypeVar("Record")
 
 SLICE_BYTES = 1 << 17
-
-
-@contextlib.contextmanager
-def paused_collector() -> Iterator[None]:
-    """Pause the garbage collector, if it runs, for the length of a block."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
+PART_BYTES = 1 << 22
+"""Least share of a file that is worth a process of its own."""
+PROGRESS_BYTES = 1 << 27
+"""Files from this size on take about a second to read."""
 
 
 @contextlib.contextmanager
@@ -60,24 +61,50 @@ def first_byte(path: Path) -> bytes:
         return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
 
 
-def chunks_of(path: Path) -> Iterator[bytes]:
-    """Read a file in slices, with a progress bar on stderr where it takes more than a second."""
+def chunks_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Read bytes [start, end) of a file in slices, with a progress bar on stderr where that takes long."""
+    with open_binary(path) as file, _progress(path) as advance:
+        file.seek(start)
+        left = path.stat().st_size - start if end is None else end - start
+        while chunk := file.read(min(SLICE_BYTES, left)):
+            left -= len(chunk)
+            advance(len(chunk))
+            yield chunk
+
+
+@contextlib.contextmanager
+def _progress(path: Path) -> Iterator[Callable[[int], object]]:
+    size = path.stat().st_size
+    if size < PROGRESS_BYTES or not sys.stderr.isatty():
+        yield lambda count: None
+        return
     from tqdm import tqdm
 
+    with tqdm(total=size, unit="B", unit_scale=True, desc=f"reading {path.name}", leave=False) as bar:
+        yield bar.update
+
+
+def parts_of(path: Path, count: int) -> list[tuple[int, int]]:
+    """Cut the file of a JSON array between records into about equal byte ranges.
+
+    Returns
+    -------
+    list of (start, end)
+        Fewer than ``count`` where the file is small or no boundary is found. Every range but the first
+        starts at a record; every one but the last ends before the comma behind one.
+    """
+    size = path.stat().st_size
+    count = min(count, size // PART_BYTES)
+    starts, ends = [0], []
     with open_binary(path) as file:
-        size = path.stat().st_size
-        with tqdm(
-            total=size,
-            unit="B",
-            unit_scale=True,
-            desc=f"reading {path.name}",
-            delay=1,
-            disable=None,
-            leave=False,
-        ) as bar:
-            while chunk := file.read(SLICE_BYTES):
-                bar.update(len(chunk))
-                yield chunk
+        for part in range(1, count):
+            file.seek(size * part // count)
+            found = _last_boundary(file.read(SLICE_BYTES))
+            if found is None:
+                return [(0, size)]
+            ends.append(size * part // count + found[0])
+            starts.append(size * part // count + found[1])
+    return list(zip(starts, [*ends, size], strict=True))
 
 
 def decode_records(

@@ -16,10 +16,12 @@ https://cocodataset.org/#format-data and #format-results; pycocotools ``coco.py`
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
+import struct
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
+from boxscore._forks import run_forked
 from boxscore.datasets import _coco_parts, _json
 from boxscore.datasets._coco_parts import Part
 from boxscore.datasets._places import OwnVocabulary, resolve_categories, resolve_images
@@ -56,7 +59,6 @@ class _Annotation(msgspec.Struct, gc=False):
     area: float | None = None
     iscrowd: int | bool | None = 0
     difficult: int | bool | None = 0
-    truncated: int | bool | None = 0
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -147,7 +149,6 @@ def load_ground_truth(path: Path, *, similarity: Similarity = "box") -> GroundTr
         ids=others["id"],
         images=images,
         categories=categories,
-        columns={"truncated": others["truncated"].astype(bool)},
         source=str(path),
         place=place,
         **_coco_parts.part_columns(others, part, place=place),
@@ -155,7 +156,9 @@ def load_ground_truth(path: Path, *, similarity: Similarity = "box") -> GroundTr
     return _resolve_repeated_ids(ground_truth)
 
 
-def load_detections(path: Path, ground_truth: GroundTruth, *, similarity: Similarity = "box") -> Detections:
+def load_detections(
+    path: Path, ground_truth: GroundTruth, *, similarity: Similarity = "box", workers: int = 1
+) -> Detections:
     """Read a COCO results file.
 
     Parameters
@@ -167,6 +170,8 @@ def load_detections(path: Path, ground_truth: GroundTruth, *, similarity: Simila
         Whose images and classes the results are of, in whatever format it was.
     similarity : {"box", "mask", "boundary", "keypoints"}
         What will be compared; masks and keypoints are read only for it, and may then stand for boxes.
+    workers : int, default 1
+        Processes to fork for a large list of results that are boxes only.
 
     Returns
     -------
@@ -194,7 +199,7 @@ def load_detections(path: Path, ground_truth: GroundTruth, *, similarity: Simila
         annotations = content.annotations
         columns = _result_columns(path, _slices(annotations), lambda: bytes(annotations), part)
     else:
-        columns = _result_columns(path, _json.chunks_of(path), path.read_bytes, part)
+        columns = _result_list(path, workers, part)
 
     def place(row: int) -> str:
         return f"detection {row} of {path}"
@@ -254,67 +259,79 @@ def _slices(array: msgspec.Raw) -> Iterator[memoryview]:
     return (view[at : at + _json.SLICE_BYTES] for at in range(0, len(view), _json.SLICE_BYTES))
 
 
+def _result_list(path: Path, workers: int, part: Part) -> _Columns:
+    """Read a list of results, each part of a large file in a process of its own."""
+    parts = _json.parts_of(path, workers) if workers > 1 and part == "none" else []
+    if len(parts) > 1:
+        try:
+            return _concatenated(
+                run_forked([functools.partial(_result_part, path, start, end) for start, end in parts])
+            )
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            pass  # a cut fell inside a record, or the file breaks a rule: read it whole, and name the place
+    return _result_columns(path, _json.chunks_of(path), path.read_bytes, part)
+
+
+def _result_part(path: Path, start: int, end: int) -> _Columns:
+    chunks: Iterable[bytes] = _json.chunks_of(path, start, end)
+    if end < path.stat().st_size:
+        chunks = itertools.chain(chunks, [b"]"])
+    return _columns_of(chunks, _refuse, _Result, _RESULT_FIELDS, _boxes)
+
+
+def _refuse() -> bytes:
+    raise msgspec.DecodeError("a part of a file does not decode on its own")
+
+
 def _result_columns(path: Path, chunks: Any, whole: Callable[[], bytes], part: Part) -> _Columns:
-    fields: dict[str, Callable[[list[Any]], Any]] = {"score": lambda records: _numbers(records, "score")}
-    return _read_columns(
-        path,
-        chunks,
-        whole,
-        _coco_parts.record_type(_Result, part),
-        fields | _coco_parts.readers(part, results=True),
-        read_boxes=_boxes if part == "none" else _coco_parts.boxes_or_nan,
-        record="detection",
-        cause="is this a ground-truth file?",
-    )
+    kind = _coco_parts.record_type(_Result, part)
+    fields = {**_RESULT_FIELDS, **_coco_parts.readers(part, results=True)}
+    read_boxes = _boxes if part == "none" else _coco_parts.boxes_or_nan
+    try:
+        return _columns_of(chunks, whole, kind, fields, read_boxes)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        cause = "is this a ground-truth file?"
+        raise _json.explain(error, path, record="detection", text=whole(), cause=cause) from None
 
 
 def _annotation_columns(path: Path, annotations: msgspec.Raw, part: Part) -> _Columns:
-    fields: dict[str, Callable[[list[Any]], Any]] = {
-        "id": lambda records: _ids(records, "id"),
-        "area": lambda records: _numbers(records, "area"),
-        "iscrowd": lambda records: _flags(records, "iscrowd"),
-        "difficult": lambda records: _flags(records, "difficult"),
-        "truncated": lambda records: _flags(records, "truncated"),
-    }
-    return _read_columns(
-        path,
-        _slices(annotations),
-        lambda: bytes(annotations),
-        _coco_parts.record_type(_Annotation, part),
-        fields | _coco_parts.readers(part, results=False),
-        record="annotation",
-    )
+    def whole() -> bytes:
+        return bytes(annotations)
+
+    kind = _coco_parts.record_type(_Annotation, part)
+    fields = {**_ANNOTATION_FIELDS, **_coco_parts.readers(part, results=False)}
+    try:
+        return _columns_of(_slices(annotations), whole, kind, fields, _boxes)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise _json.explain(error, path, record="annotation", text=whole()) from None
 
 
-def _read_columns(
-    path: Path,
-    chunks: Any,
+def _columns_of(
+    chunks: Iterable[bytes | memoryview],
     whole: Callable[[], bytes],
     kind: type[Any],
-    fields: dict[str, Callable[[list[Any]], Any]],
-    *,
-    read_boxes: Callable[[list[Any]], NDArray[np.float64]] | None = None,
-    record: str,
-    cause: str = "",
+    fields: Fields,
+    read_boxes: Reader,
 ) -> _Columns:
     """Decode records slice by slice, each slice into columns before the next is read."""
-    readers = [
-        lambda records: _ids(records, "image_id"),
-        lambda records: _ids(records, "category_id"),
-        read_boxes or _boxes,
-        *fields.values(),
-    ]
-    parts: list[list[NDArray[Any]]] = []
+    readers = {"image_id": _ids, "category_id": _ids, "bbox": read_boxes, **fields}
     decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
-    try:
-        with _json.paused_collector():
-            parts.extend(
-                [read(records) for read in readers] for records in _json.decode_records(chunks, decode, whole)
-            )
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise _json.explain(error, path, record=record, text=whole(), cause=cause) from None
+    with _json.paused_collector():
+        parts = [
+            [read(records, name) for name, read in readers.items()]
+            for records in _json.decode_records(chunks, decode, whole)
+        ]
     columns = [_joined(column) for column in zip(*parts, strict=True)]
     return _Columns(columns[0], columns[1], columns[2], dict(zip(fields, columns[3:], strict=True)))
+
+
+def _concatenated(parts: Sequence[_Columns]) -> _Columns:
+    return _Columns(
+        _joined([part.image_ids for part in parts]),
+        _joined([part.category_ids for part in parts]),
+        _joined([part.boxes for part in parts]),
+        {name: _joined([part.others[name] for part in parts]) for name in parts[0].others},
+    )
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -323,34 +340,56 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(parts)
 
 
-def _column(records: list[Any], name: str) -> Iterator[Any]:
-    return map(operator.attrgetter(name), records)
+def _packed(values: list[Any], code: str) -> NDArray[Any]:
+    """Turn Python numbers into an array; struct reads them several times faster than NumPy.
+
+    Raises
+    ------
+    struct.error
+        When a value is of another kind or out of range.
+    """
+    return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
 
 
 def _ids(records: list[Any], name: str) -> NDArray[Any]:
-    values = list(_column(records, name))
-    if name == "id" and None in values:
-        values = [value if value is not None else row for row, value in enumerate(values)]
-    if set(map(type, values)) <= {int}:
-        try:
-            return np.array(values, dtype=np.int64)
-        except OverflowError:
-            pass
-    return as_ids(values, name=name)
+    values = list(map(operator.attrgetter(name), records))
+    try:
+        return _packed(values, "q")
+    except struct.error:
+        if name == "id" and None in values:
+            values = [row if value is None else value for row, value in enumerate(values)]
+        return as_ids(values, name=name)
 
 
 def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
     """Read a column of numbers; null is NaN."""
-    return np.array(list(_column(records, name)), dtype=np.float64)
+    values = list(map(operator.attrgetter(name), records))
+    try:
+        return _packed(values, "d")
+    except struct.error:
+        return np.array(values, dtype=np.float64)
 
 
 def _flags(records: list[Any], name: str) -> NDArray[np.bool_]:
-    return np.fromiter(map(bool, _column(records, name)), dtype=bool, count=len(records))
+    return np.fromiter(map(operator.attrgetter(name), records), dtype=bool, count=len(records))
 
 
-def _boxes(records: list[Any]) -> NDArray[np.float64]:
-    flat = itertools.chain.from_iterable(_column(records, "bbox"))
-    return np.fromiter(flat, dtype=np.float64, count=4 * len(records)).reshape(-1, 4)
+def _boxes(records: list[Any], name: str) -> NDArray[np.float64]:
+    flat: list[float] = []
+    for record in records:
+        flat += record.bbox
+    return _packed(flat, "d").reshape(-1, 4)
+
+
+Reader = Callable[[list[Any], str], NDArray[Any]]
+Fields = Mapping[str, Reader]
+_RESULT_FIELDS: Fields = {"score": _numbers}
+_ANNOTATION_FIELDS: Fields = {
+    "id": _ids,
+    "area": _numbers,
+    "iscrowd": _flags,
+    "difficult": _flags,
+}
 
 
 def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) -> NDArray[np.float64]:
@@ -368,8 +407,10 @@ def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) ->
 
 def _resolve_repeated_ids(ground_truth: GroundTruth) -> GroundTruth:
     """Put the last annotation of an id in the place of the earlier ones, as pycocotools does."""
-    ids: list[Id] = ground_truth.ids.tolist()
-    last = {identifier: row for row, identifier in enumerate(ids)}
+    ids = ground_truth.ids
+    if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
+        return ground_truth
+    last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
     if len(last) == len(ids):
         return ground_truth
     warnings.warn(
@@ -378,4 +419,4 @@ def _resolve_repeated_ids(ground_truth: GroundTruth) -> GroundTruth:
         BoxscoreWarning,
         stacklevel=4,
     )
-    return ground_truth.take(np.array([last[identifier] for identifier in ids]))
+    return ground_truth.take(np.array([last[identifier] for identifier in ids.tolist()]))
