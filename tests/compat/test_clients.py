@@ -15,7 +15,6 @@ import importlib.util
 import io
 import json
 import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
