@@ -4,16 +4,16 @@ Conventions
 -----------
 Only for a process that owns itself (the command line) or a caller who asked for ``workers``: a training
 process has threads and devices that do not survive a fork. The children only decode text into arrays and
-write them to a pipe. Where there is no ``fork``, or a child fails, its task is simply done here.
+write them to an unnamed file: a pipe would hold 64 KiB and make the two take turns. Where there is no
+``fork``, or a child fails, its task is simply done here.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import IO, TypeVar
 
 __all__ = ["run_forked"]
 
@@ -37,31 +37,31 @@ def run_forked(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
     if not hasattr(os, "fork"):
         return [task() for task in tasks]
     children = [_start(task) for task in tasks[1:]]
-    results = []
     try:
-        results.append(tasks[0]())
+        results = [tasks[0]()]
     finally:
-        collected = [_collect(process, reader) for process, reader in children]
+        collected = [_collect(process, file) for process, file in children]
     for task, (succeeded, result) in zip(tasks[1:], collected, strict=True):
         results.append(result if succeeded else task())  # type: ignore[arg-type]
     return results
 
 
-def _start(task: Callable[[], object]) -> tuple[int, int]:
-    """Fork a child that writes its pickled result to a pipe; return its process id and the pipe's end."""
-    reader, writer = os.pipe()
+def _start(task: Callable[[], object]) -> tuple[int, IO[bytes]]:
+    """Fork a child that writes its pickled result to a file; return its process id and the file."""
+    import pickle
+    import tempfile
+
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _collect
     with warnings.catch_warnings():
         # Python warns of forking beside threads; NumPy's idle BLAS threads are not used by the child.
         warnings.simplefilter("ignore", DeprecationWarning)
         process = os.fork()
     if process:
-        os.close(writer)
-        return process, reader
+        return process, file
     status = 1
     try:
-        os.close(reader)
-        with os.fdopen(writer, "wb") as pipe:
-            pickle.dump(task(), pipe, protocol=5)
+        pickle.dump(task(), file, protocol=5)
+        file.flush()
         status = 0
     except BaseException:
         status = 1  # whatever it was, the parent repeats the task and meets it there
@@ -69,11 +69,13 @@ def _start(task: Callable[[], object]) -> tuple[int, int]:
         os._exit(status)
 
 
-def _collect(process: int, reader: int) -> tuple[bool, object]:
-    """Read a child's result; the flag says whether it succeeded."""
-    with os.fdopen(reader, "rb") as pipe:
-        content = pipe.read()
-    _, status = os.waitpid(process, 0)
-    if status != 0:
-        return False, None
-    return True, pickle.loads(content)  # written by our own child a moment ago
+def _collect(process: int, file: IO[bytes]) -> tuple[bool, object]:
+    """Wait for a child and read its result; the flag says whether it succeeded."""
+    import pickle
+
+    with file:
+        _, status = os.waitpid(process, 0)
+        if status != 0:
+            return False, None
+        file.seek(0)
+        return True, pickle.load(file)  # written by our own child a moment ago

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore import _validate
 from boxscore.errors import InputError
-from boxscore.mask_column import Masks
+from boxscore.mask_column import Masks, decoded
 from boxscore.masks import MasksLike, as_masks, same_size
 from boxscore.sorting import run_starts, stable_order
 
@@ -180,13 +180,11 @@ def _outlines(masks: Masks, dilation_ratio: float) -> list[_Outline]:
     """Outlines of masks of one size."""
     if not len(masks):
         return []
-    from pycocotools import mask as coco_mask
-
-    decoded = coco_mask.decode(masks.codes()).astype(bool, copy=False)  # [H,W,N], column by column
-    distance = boundary_width(decoded.shape[0], decoded.shape[1], dilation_ratio)
+    whole = decoded(masks.codes())  # [H,W,N]
+    distance = boundary_width(whole.shape[0], whole.shape[1], dilation_ratio)
     outlines = []
     for number, (left, top, right, bottom) in enumerate(masks.boxes.astype(int).tolist()):
-        pixels = _boundary(decoded[top:bottom, left:right, number].T, distance)
+        pixels = _boundary(whole[top:bottom, left:right, number].T, distance)
         outlines.append(_Outline(left, top, pixels, int(np.count_nonzero(pixels))))
     return outlines
 

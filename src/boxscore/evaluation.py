@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from boxscore.protocol import Protocol, SummaryRow
 from boxscore.protocols import load_protocol
 from boxscore.ranking import rank_detections
 from boxscore.selection import align, pool_classes, select
-from boxscore.similarity_inputs import with_needed_columns
+from boxscore.similarity_inputs import warn_of_stand_ins, with_needed_columns
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Id
 
@@ -100,6 +99,7 @@ def evaluate(
         ground_truth, detections, chosen, match_tables(ground_truth, detections, chosen, workers=workers)
     )
     _warn_of_id_zero(result)
+    warn_of_stand_ins(detections, chosen)
     return result
 
 
@@ -112,6 +112,8 @@ def match_tables(
         ground_truth, detections = pool_classes(ground_truth), pool_classes(detections)
     if workers == 1:
         return _match_block(ground_truth, detections, protocol)
+    from concurrent.futures import ThreadPoolExecutor
+
     bounds = np.linspace(0, len(ground_truth.images), workers + 1).round().astype(int)
     blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     with ThreadPoolExecutor(workers) as pool:

@@ -20,6 +20,7 @@ pycocotools 2.0.11, ``coco.py`` (``annToRLE``) and ``maskApi.c`` (``rleFrPoly``,
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -31,7 +32,7 @@ from boxscore._collector import paused_collector
 from boxscore._validate import Place
 from boxscore.errors import InputError
 
-__all__ = ["Code", "MaskLike", "Masks"]
+__all__ = ["Code", "MaskLike", "Masks", "decoded"]
 
 FloatArray = NDArray[np.float64]
 Code = dict[str, Any]
@@ -185,9 +186,7 @@ class Masks:
 
     def arrays(self) -> list[NDArray[np.bool_]]:
         """Decode each mask, [H, W] bool."""
-        from pycocotools import mask as coco_mask
-
-        return [coco_mask.decode(code).astype(bool) for code in self.codes()]
+        return [decoded([code])[:, :, 0] for code in self.codes()]
 
     def _measure(self) -> None:
         """Fill in area and box of the rows that lack them."""
@@ -221,6 +220,16 @@ class Masks:
         chosen = object.__new__(Masks)
         chosen._store, chosen._rows = self._store, rows
         return chosen
+
+
+def decoded(codes: list[Code]) -> NDArray[np.bool_]:
+    """Decode codes of one size, [H, W, N] bool, column by column in memory."""
+    from pycocotools import mask as coco_mask
+
+    with warnings.catch_warnings():  # pycocotools 2.0.11 does not know NumPy 2's __array__
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pixels: NDArray[np.bool_] = coco_mask.decode(codes).astype(bool, copy=False)
+    return pixels
 
 
 def _plain(mask: MaskLike, size: NDArray[np.int64], place: str) -> tuple[MaskLike, Any]:

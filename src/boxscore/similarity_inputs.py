@@ -5,7 +5,7 @@ Conventions
 - Ground truth must have what is compared. A detection without a mask is taken for its box, as in
   pycocotools, with a warning.
 - pycocotools measures mask results that carry boxes by width times height: see
-  :func:`with_needed_columns`.
+  :func:`warn_of_stand_ins`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from boxscore.mask_column import Masks
 from boxscore.protocol import Protocol
 from boxscore.tables import BoxTable, Detections, GroundTruth
 
-__all__ = ["needs_keypoints", "needs_masks", "with_needed_columns"]
+__all__ = ["needs_keypoints", "needs_masks", "warn_of_stand_ins", "with_needed_columns"]
 
 
 def needs_masks(protocol: Protocol) -> bool:
@@ -53,12 +53,6 @@ def with_needed_columns(ground_truth: GroundTruth, detections: Detections, proto
     ------
     InputError
         When the ground truth lacks masks or keypoints, or the detections lack keypoints.
-
-    Warns
-    -----
-    BoxscoreWarning
-        When boxes stand in for masks, and when area ranges measure boxes although there are masks: then
-        small, medium and large differ from what detectron2 and others report, who drop the boxes first.
     """
     if needs_keypoints(protocol):
         for table in (ground_truth, detections):
@@ -67,22 +61,34 @@ def with_needed_columns(ground_truth: GroundTruth, detections: Detections, proto
         return detections
     if protocol.similarity != "box":
         _check_masks(ground_truth)
-    filled = _with_masks(detections)
-    if (
-        protocol.ignore.detection_area == "box_or_mask"
-        and filled is detections
-        and detections.boxes_given
-        and len(detections)
-        and len(protocol.ignore.area_ranges) > 1
-    ):
+    return _with_masks(detections)
+
+
+def warn_of_stand_ins(detections: Detections, protocol: Protocol) -> None:
+    """Warn where boxes are used although masks are compared.
+
+    That is where a detection has no mask, and where area ranges measure boxes although there are masks: then
+    small, medium and large differ from what detectron2 and others report, who drop the boxes first.
+    """
+    if protocol.similarity not in ("mask", "boundary"):
+        return
+    missing = len(detections) if detections.masks is None else int(detections.masks.missing.sum())
+    by_boxes = protocol.ignore.detection_area == "box_or_mask" and detections.boxes_given
+    if missing:
+        warnings.warn(
+            f"{detections.source}: {missing} detection{'s' * (missing > 1)} without a mask; boxes are taken "
+            "for masks, as in pycocotools.",
+            BoxscoreWarning,
+            stacklevel=3,
+        )
+    elif by_boxes and len(detections) and len(protocol.ignore.area_ranges) > 1:
         warnings.warn(
             f"{detections.source}: the results carry boxes as well as masks, so small, medium and large are "
             "told by width times height, as in pycocotools. For the masks' own areas say "
             'ignore.detection_area = "mask" (--detection-area mask), or drop the boxes from the results.',
             BoxscoreWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
-    return filled
 
 
 def _check_masks(ground_truth: GroundTruth) -> None:
@@ -102,16 +108,8 @@ def _check_masks(ground_truth: GroundTruth) -> None:
 
 def _with_masks(detections: Detections) -> Detections:
     masks = detections.masks
-    missing = len(detections) if masks is None else int(masks.missing.sum())
-    if masks is not None and not missing:
+    if masks is not None and not masks.missing.any():
         return detections
-    if missing:
-        warnings.warn(
-            f"{detections.source}: {missing} detection{'s' * (missing > 1)} without a mask; boxes are taken "
-            "for masks, as in pycocotools.",
-            BoxscoreWarning,
-            stacklevel=5,
-        )
     rectangles = Masks.from_boxes(
         detections.boxes,
         detections.images.sizes[detections.image],

@@ -31,8 +31,6 @@ class KeypointRules:
     ----------
     sigmas : tuple of float, [J]
         How far annotators scatter around each keypoint, relative to the object's size.
-    divisor : float
-        Divides every sigma: COCO's are written as tenths, and their last bits depend on it.
     names : tuple of str, [J]
         Names of the keypoints; may be left out.
     skeleton : tuple of (int, int)
@@ -40,12 +38,11 @@ class KeypointRules:
     """
 
     sigmas: tuple[float, ...] = ()
-    divisor: float = 1.0
     names: tuple[str, ...] = ()
     skeleton: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        for value in (*self.sigmas, self.divisor):
+        for value in self.sigmas:
             _validate.number_between(value, 0, 1000, name="keypoints.sigmas", open_low=True)
         if self.names:
             _validate.same_length(len(self.sigmas), of="keypoints.sigmas", names=self.names)
@@ -59,4 +56,4 @@ class KeypointRules:
     @property
     def spread(self) -> NDArray[np.float64]:
         """The sigmas as they are computed with, [J]."""
-        return np.array(self.sigmas) / self.divisor
+        return np.array(self.sigmas, dtype=np.float64)

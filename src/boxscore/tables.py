@@ -38,11 +38,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Self
 
-__all__ = ["Detections", "GroundTruth"]
+__all__ = ["BoxTable", "Detections", "GroundTruth"]
 
 FloatArray = NDArray[np.float64]
 RowArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
+
+LARGEST = float(np.finfo(np.float64).max)
+DIVERGED = "a diverged model?"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -222,7 +225,7 @@ class GroundTruth(BoxTable):
         areas = (
             base["sizes"][:, 0] * base["sizes"][:, 1]
             if area is None
-            else _validate.float_array(area, name="area")
+            else np.array(_validate.float_array(area, name="area"))
         )
         flags: dict[str, Any] = {
             name: np.zeros(count, dtype=bool) if value is None else np.array(value, dtype=bool)
@@ -233,10 +236,10 @@ class GroundTruth(BoxTable):
             counts = labelled.sum(axis=1) if keypoint_count is None else np.array(keypoint_count)
             _validate.same_length(count, of="ground truth boxes", keypoint_count=counts)
             base["keypoint_count"] = counts.astype(np.int64)
-        numbers = np.arange(1, count + 1) if ids is None else as_ids(ids, name="ids")
-        extra = {key: np.asarray(value) for key, value in (columns or {}).items()}
+        numbers = np.arange(1, count + 1) if ids is None else as_ids(ids, name="ids").copy()
+        extra = {key: read_only(np.array(value)) for key, value in (columns or {}).items()}
         _validate.same_length(count, of="ground truth boxes", area=areas, ids=numbers, **flags, **extra)
-        _validate.finite(areas, name="area", place=where, limit=np.inf)
+        _validate.finite(areas, name="area", place=where, limit=LARGEST)
         return cls(**base, ids=numbers, area=areas, **flags, columns=extra, source=source)
 
     def _rows(self, keep: NDArray[Any]) -> dict[str, Any]:
@@ -363,9 +366,9 @@ class Detections(BoxTable):
             image_ids, category_ids, boxes, box_format, images, categories, name="detections", place=where
         )
         base |= instance_columns(base, masks, keypoints, boxes_given=boxes is not None, place=where)
-        confidence = _validate.float_array(scores, name="scores")
+        confidence = np.array(_validate.float_array(scores, name="scores"))
         _validate.same_length(len(base["image"]), of="detection boxes", scores=confidence)
-        _validate.finite(confidence, name="score", place=where, limit=np.finfo(np.float64).max)
+        _validate.finite(confidence, name="score", place=where, limit=LARGEST, cause=DIVERGED)
         return cls(**base, scores=confidence, boxes_given=boxes is not None, source=source)
 
     @classmethod
@@ -391,9 +394,9 @@ class Detections(BoxTable):
         InputError
             When a box or score is not finite, or a side is negative.
         """
-        _validate.finite(scores, name="score", place=place, limit=np.finfo(np.float64).max)
+        _validate.finite(scores, name="score", place=place, limit=LARGEST, cause=DIVERGED)
         given = np.zeros((len(image), 4)) if boxes is None else boxes
-        corners, sizes = _checked_boxes(given, box_format, place)
+        corners, sizes = _checked_boxes(given, box_format, place, cause=DIVERGED)
         base: dict[str, Any] = {
             "images": ground_truth.images,
             "categories": ground_truth.categories,
@@ -473,7 +476,7 @@ def _table_columns(
     given = np.zeros((len(image_ids), 4)) if boxes is None else boxes
     array = _validate.float_array(given, name="boxes", columns=4)
     _validate.same_length(len(array), of=f"{name} boxes", image_ids=image_ids, category_ids=category_ids)
-    corners, sizes = _checked_boxes(array, box_format, place)
+    corners, sizes = _checked_boxes(array, box_format, place, cause=DIVERGED if name == "detections" else "")
     if not isinstance(images, Images):
         images = Images.build(image_ids if images is None else images)
     if isinstance(categories, Mapping):
@@ -490,9 +493,11 @@ def _table_columns(
     }
 
 
-def _checked_boxes(boxes: FloatArray, box_format: BoxFormat, place: Place) -> tuple[FloatArray, FloatArray]:
-    """Corners [N, 4] and sizes [N, 2] of boxes that keep the rules."""
-    _validate.finite(boxes, name="bbox", place=place)
+def _checked_boxes(
+    boxes: FloatArray, box_format: BoxFormat, place: Place, *, cause: str = ""
+) -> tuple[FloatArray, FloatArray]:
+    """Corners [N, 4] and sizes [N, 2] of boxes that keep the rules; ``cause`` of one that is not finite."""
+    _validate.finite(boxes, name="bbox", place=place, cause=cause)
     corners, sizes = corners_and_sizes(boxes, box_format)
     cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
     _validate.sizes_not_negative(sizes, place=place, cause=cause)

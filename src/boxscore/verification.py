@@ -19,6 +19,7 @@ from boxscore import _validate
 from boxscore.boundaries import mask_boundary
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
+from boxscore.mask_column import decoded
 from boxscore.overlaps import detection_areas
 from boxscore.protocol import Protocol
 from boxscore.similarity_inputs import with_needed_columns
@@ -175,7 +176,7 @@ def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
     from pycocotools import mask as coco_mask
 
     def outline(annotation: dict[str, Any]) -> Any:
-        pixels = coco_mask.decode(annotation["segmentation"])
+        pixels = decoded([annotation["segmentation"]])[:, :, 0]
         boundary = mask_boundary(pixels, dilation_ratio=protocol.masks.boundary_dilation)
         return coco_mask.encode(np.asfortranarray(boundary, dtype=np.uint8))
 
@@ -216,7 +217,9 @@ def _records(table: Any) -> list[dict[str, Any]]:
         for record, mask in zip(records, table.masks.given, strict=True):
             record["segmentation"] = mask
     if table.keypoints is not None:
-        for record, points in zip(records, table.keypoints.reshape(len(table), -1).tolist(), strict=True):
+        for record, points in zip(
+            records, [points.ravel().tolist() for points in table.keypoints], strict=True
+        ):
             record["keypoints"] = points
     return records
 

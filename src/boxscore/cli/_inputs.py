@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,7 +76,11 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--images", nargs="+", metavar="ID|FILE", help="only these: ids, or a file of them")
     parser.add_argument(
-        "--workers", type=int, default=1, metavar="N", help="threads (default: 1); the result is the same"
+        "--workers",
+        type=int,
+        metavar="N",
+        help="processes that read large files, and threads that match blocks of images; the result is the "
+        "same (default: read with every processor, match with one)",
     )
 
 
@@ -95,7 +100,9 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         When a file or value breaks a rule.
     """
     protocol = _protocol(arguments)
-    _validate.whole_number(arguments.workers, 1, name="--workers")
+    if arguments.workers is not None:
+        _validate.whole_number(arguments.workers, 1, name="--workers")
+    readers = arguments.workers or _processors()
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         found, reason = detect_format(path)
         if arguments.format == "auto" and sys.stderr.isatty():
@@ -105,8 +112,11 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         format=arguments.format,
         image_set=arguments.image_set,
         similarity=protocol.similarity,
+        workers=readers,
     )
-    detections = load_detections(arguments.detections, ground_truth, similarity=protocol.similarity)
+    detections = load_detections(
+        arguments.detections, ground_truth, similarity=protocol.similarity, workers=readers
+    )
     return Inputs(
         ground_truth,
         detections,
@@ -117,7 +127,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
             names=ground_truth.categories.names.tolist(),
             integers=ground_truth.categories.ids.dtype != object,
         ),
-        arguments.workers,
+        arguments.workers or 1,
     )
 
 
@@ -142,6 +152,13 @@ def evaluate_inputs(inputs: Inputs) -> Evaluation:
         classes=inputs.classes,
         workers=inputs.workers,
     )
+
+
+def _processors() -> int:
+    """Processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: bool) -> list[Id] | None:

@@ -90,7 +90,7 @@ def read_config(path: Path) -> argparse.Namespace:
         detection_area=choice("detection_area", ("box", "mask", "box_or_mask")),
         classes=_texts(value("evaluation", "classes", list)),
         images=_texts(value("evaluation", "images", list)),
-        workers=value("evaluation", "workers", int, 1),
+        workers=value("evaluation", "workers", int),
         output=_validate.one_of(
             value("output", "form", str, "text"), ("text", "json", "csv", "markdown"), name="output.form"
         ),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from boxscore import _validate
-from boxscore.datasets import _box_order, coco, voc
+from boxscore.datasets import _box_order
 from boxscore.errors import FileFormatError, InputError
 from boxscore.protocol import Similarity
 from boxscore.selection import warn_left_out
@@ -47,9 +47,11 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     ...     detect_format(file.name)
     ('coco', 'a JSON file')
     """
+    from boxscore.datasets import voc
+
     path = Path(path)
     if not path.exists():
-        raise FileFormatError(_validate.message("a path", "exist", got=str(path)))
+        raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
     if path.is_dir():
         if voc.is_results(path):
             return "voc", "a folder of comp*_det_*.txt files"
@@ -63,6 +65,12 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     if path.suffix.lower() == ".xml":
         raise FileFormatError(
             _validate.message("VOC ground truth", "be the folder of the XML files", got=f"one file, {path}")
+        )
+    if voc.is_results_file(path):
+        raise FileFormatError(
+            _validate.message(
+                "VOC results", "be the folder of the comp4_det_*.txt files", got=f"one file, {path}"
+            )
         )
     return "coco", "a JSON file"
 
@@ -83,6 +91,7 @@ def load_ground_truth(
     format: Format = "auto",
     image_set: str | Path | None = None,
     similarity: Similarity = "box",
+    workers: int = 1,
 ) -> GroundTruth:
     """Read ground truth.
 
@@ -96,6 +105,9 @@ def load_ground_truth(
     similarity : {"box", "mask", "boundary", "keypoints"}, default "box"
         What will be compared: ``load_protocol(name).similarity``. Masks and keypoints are read only when
         they are asked for; COCO files alone have them.
+    workers : int, default 1
+        Processes that read a large COCO file together. More than 1 forks this process: leave it at 1
+        inside a training process that has threads or devices of its own.
 
     Returns
     -------
@@ -115,14 +127,19 @@ def load_ground_truth(
     """
     path = Path(path)
     _validate.one_of(similarity, get_args(Similarity), name="similarity")
+    _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
+        from boxscore.datasets import voc
+
         ground_truth = voc.load_ground_truth(path, image_set=image_set)
     else:
+        from boxscore.datasets import coco
+
         if image_set is not None:
             raise InputError(
                 _validate.message("image_set", "be left out for COCO files", got=repr(str(image_set)))
             )
-        ground_truth = coco.load_ground_truth(path, similarity=similarity)
+        ground_truth = coco.load_ground_truth(path, similarity=similarity, workers=workers)
     _box_order.warn_of_box_order(ground_truth, given_sizes=not path.is_dir())
     return ground_truth
 
@@ -147,8 +164,7 @@ def load_detections(
     similarity : {"box", "mask", "boundary", "keypoints"}, default "box"
         As for :func:`load_ground_truth`. Results with masks or keypoints need no boxes.
     workers : int, default 1
-        Processes that read a large results file together. More than 1 forks this process: leave it at 1
-        inside a training process that has threads or devices of its own.
+        As in :func:`load_ground_truth`.
 
     Returns
     -------
@@ -171,8 +187,12 @@ def load_detections(
     _validate.one_of(similarity, get_args(Similarity), name="similarity")
     _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
+        from boxscore.datasets import voc
+
         detections = voc.load_detections(path, ground_truth)
     else:
+        from boxscore.datasets import coco
+
         detections = coco.load_detections(path, ground_truth, similarity=similarity, workers=workers)
     warn_left_out(detections.left_out, detections.source)
     if detections.boxes_given:

@@ -23,7 +23,7 @@ from boxscore._validate import Place
 from boxscore.errors import FileFormatError
 from boxscore.protocol import Similarity
 
-__all__ = ["Part", "boxes_or_nan", "given_boxes", "part_columns", "part_of", "readers", "record_type"]
+__all__ = ["Part", "given_boxes", "part_columns", "part_of", "readers", "record_type"]
 
 Part = Literal["none", "masks", "keypoints"]
 
@@ -64,14 +64,14 @@ def readers(part: Part, *, results: bool) -> dict[str, Callable[[list[Any], str]
     names = [name for name, _, _ in _FIELDS[part]]
     if part == "keypoints" and not results:
         names.append("num_keypoints")
-    return dict.fromkeys(names, _objects)
+    return {**({"bbox": _boxes_or_nan} if results else {}), **dict.fromkeys(names, _objects)}
 
 
 def _objects(records: list[Any], name: str) -> NDArray[Any]:
     return np.fromiter(map(operator.attrgetter(name), records), dtype=object, count=len(records))
 
 
-def boxes_or_nan(records: list[Any], name: str) -> NDArray[np.float64]:
+def _boxes_or_nan(records: list[Any], name: str) -> NDArray[np.float64]:
     """Read boxes [N, 4]; NaN for a record without one, infinite for one of another length."""
     missing, wrong = [np.nan] * 4, [np.inf] * 4
     rows = [

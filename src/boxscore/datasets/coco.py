@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from boxscore import _validate
 from boxscore._forks import run_forked
 from boxscore.datasets import _coco_parts, _json
-from boxscore.datasets._coco_parts import Part
 from boxscore.datasets._places import OwnVocabulary, resolve_categories, resolve_images
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.protocol import Similarity
@@ -79,6 +78,9 @@ class _File(msgspec.Struct):
     annotations: msgspec.Raw = msgspec.Raw(b"")
 
 
+_DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
 class _Columns(NamedTuple):
     """Records as columns."""
 
@@ -88,7 +90,7 @@ class _Columns(NamedTuple):
     others: dict[str, NDArray[Any]]
 
 
-def load_ground_truth(path: Path, *, similarity: Similarity = "box") -> GroundTruth:
+def load_ground_truth(path: Path, *, similarity: Similarity = "box", workers: int = 1) -> GroundTruth:
     """Read a COCO ground-truth file.
 
     Parameters
@@ -96,6 +98,8 @@ def load_ground_truth(path: Path, *, similarity: Similarity = "box") -> GroundTr
     path : Path
     similarity : {"box", "mask", "boundary", "keypoints"}
         What will be compared; masks and keypoints are read only for it.
+    workers : int, default 1
+        Processes to fork for a large file, where only boxes are read.
 
     Returns
     -------
@@ -131,8 +135,18 @@ def load_ground_truth(path: Path, *, similarity: Similarity = "box") -> GroundTr
                 _validate.message("ground truth", f"have {key}", got=f"no such key in {path}")
             )
     part = _coco_parts.part_of(similarity)
-    columns = _annotation_columns(path, content.annotations, part)
+    columns = _read_records(
+        _text_in_memory(content.annotations),
+        path,
+        _coco_parts.record_type(_Annotation, part),
+        {**_ANNOTATION_FIELDS, **_coco_parts.readers(part, results=False)},
+        record="annotation",
+        whole="a list",
+        workers=workers if part == "none" else 1,
+    )
     others = columns.others
+    if None in others["id"]:
+        others["id"] = np.arange(1, len(others["id"]) + 1)
     images, categories = _vocabularies(content)
 
     def place(row: int) -> str:
@@ -171,7 +185,7 @@ def load_detections(
     similarity : {"box", "mask", "boundary", "keypoints"}
         What will be compared; masks and keypoints are read only for it, and may then stand for boxes.
     workers : int, default 1
-        Processes to fork for a large list of results that are boxes only.
+        Processes to fork for a large list of results.
 
     Returns
     -------
@@ -196,10 +210,18 @@ def load_detections(
                 )
             )
         own = OwnVocabulary(*_vocabularies(content))
-        annotations = content.annotations
-        columns = _result_columns(path, _slices(annotations), lambda: bytes(annotations), part)
+        text = _text_in_memory(content.annotations)
     else:
-        columns = _result_list(path, workers, part)
+        text = _text_in_file(path)
+    columns = _read_records(
+        text,
+        path,
+        _coco_parts.record_type(_Result, part),
+        {**_RESULT_FIELDS, **_coco_parts.readers(part, results=True)},
+        record="detection",
+        whole="a list of results",
+        workers=workers if part == "none" else 1,
+    )
 
     def place(row: int) -> str:
         return f"detection {row} of {path}"
@@ -230,9 +252,16 @@ def _read_object(path: Path) -> _File:
     try:
         with _json.paused_collector():
             return msgspec.json.decode(text, type=_File)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        place = "image" if "$.images" in str(error) else "category" if "$.categories" in str(error) else "key"
-        raise _json.explain(error, path, record=place, text=text) from None
+    except _DECODING_ERRORS as error:
+        raise _explain_object(error, path, text) from None
+
+
+def _explain_object(error: Exception, path: Path, text: bytes) -> FileFormatError:
+    for key, record in (("images", "image"), ("categories", "category")):
+        if f"`$.{key}[" in str(error):
+            return _json.explain(error, path, record=record, text=text, whole=(key, "a list"))
+    whole = ("ground truth", "an object with images, annotations and categories")
+    return _json.explain(error, path, record="record", text=text, whole=whole)
 
 
 def _vocabularies(content: _File) -> tuple[Images, Categories]:
@@ -254,67 +283,68 @@ def _vocabularies(content: _File) -> tuple[Images, Categories]:
     )
 
 
-def _slices(array: msgspec.Raw) -> Iterator[memoryview]:
+class _Text(NamedTuple):
+    """The text of a JSON array of records, in a file or in memory, and how to read some of it."""
+
+    size: int
+    chunks: Callable[[int, int], Iterable[bytes | memoryview]]
+    whole: Callable[[], bytes]
+
+
+def _text_in_file(path: Path) -> _Text:
+    return _Text(path.stat().st_size, functools.partial(_json.chunks_of, path), path.read_bytes)
+
+
+def _text_in_memory(array: msgspec.Raw) -> _Text:
     view = memoryview(array)
-    return (view[at : at + _json.SLICE_BYTES] for at in range(0, len(view), _json.SLICE_BYTES))
+
+    def chunks(start: int, end: int) -> Iterator[memoryview]:
+        return (view[at : min(at + _json.SLICE_BYTES, end)] for at in range(start, end, _json.SLICE_BYTES))
+
+    return _Text(len(view), chunks, lambda: bytes(view))
 
 
-def _result_list(path: Path, workers: int, part: Part) -> _Columns:
-    """Read a list of results, each part of a large file in a process of its own."""
-    parts = _json.parts_of(path, workers) if workers > 1 and part == "none" else []
-    if len(parts) > 1:
+def _read_records(
+    text: _Text, path: Path, kind: type[Any], fields: Fields, *, record: str, whole: str, workers: int
+) -> _Columns:
+    """Read records into columns; the parts of a large text in processes of their own, where asked for.
+
+    Raises
+    ------
+    FileFormatError
+        Naming the record and the field.
+    """
+    if workers > 1:
+        parts = _json.parts_of(text.size, lambda start, end: b"".join(text.chunks(start, end)), workers)
         try:
-            return _concatenated(
-                run_forked([functools.partial(_result_part, path, start, end) for start, end in parts])
-            )
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            tasks = [functools.partial(_read_part, text, part, kind, fields) for part in parts]
+            return _concatenated(run_forked(tasks))
+        except _DECODING_ERRORS:
             pass  # a cut fell inside a record, or the file breaks a rule: read it whole, and name the place
-    return _result_columns(path, _json.chunks_of(path), path.read_bytes, part)
+    try:
+        return _columns_of(text.chunks(0, text.size), text.whole, kind, fields)
+    except _DECODING_ERRORS as error:
+        raise _json.explain(
+            error, path, record=record, text=text.whole(), whole=(f"{record}s", whole)
+        ) from None
 
 
-def _result_part(path: Path, start: int, end: int) -> _Columns:
-    chunks: Iterable[bytes] = _json.chunks_of(path, start, end)
-    if end < path.stat().st_size:
+def _read_part(text: _Text, part: tuple[int, int], kind: type[Any], fields: Fields) -> _Columns:
+    chunks = text.chunks(*part)
+    if part[1] < text.size:
         chunks = itertools.chain(chunks, [b"]"])
-    return _columns_of(chunks, _refuse, _Result, _RESULT_FIELDS, _boxes)
+    return _columns_of(chunks, _refuse, kind, fields)
 
 
 def _refuse() -> bytes:
-    raise msgspec.DecodeError("a part of a file does not decode on its own")
-
-
-def _result_columns(path: Path, chunks: Any, whole: Callable[[], bytes], part: Part) -> _Columns:
-    kind = _coco_parts.record_type(_Result, part)
-    fields = {**_RESULT_FIELDS, **_coco_parts.readers(part, results=True)}
-    read_boxes = _boxes if part == "none" else _coco_parts.boxes_or_nan
-    try:
-        return _columns_of(chunks, whole, kind, fields, read_boxes)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        cause = "is this a ground-truth file?"
-        raise _json.explain(error, path, record="detection", text=whole(), cause=cause) from None
-
-
-def _annotation_columns(path: Path, annotations: msgspec.Raw, part: Part) -> _Columns:
-    def whole() -> bytes:
-        return bytes(annotations)
-
-    kind = _coco_parts.record_type(_Annotation, part)
-    fields = {**_ANNOTATION_FIELDS, **_coco_parts.readers(part, results=False)}
-    try:
-        return _columns_of(_slices(annotations), whole, kind, fields, _boxes)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise _json.explain(error, path, record="annotation", text=whole()) from None
+    raise msgspec.DecodeError("a part of a text does not decode on its own")
 
 
 def _columns_of(
-    chunks: Iterable[bytes | memoryview],
-    whole: Callable[[], bytes],
-    kind: type[Any],
-    fields: Fields,
-    read_boxes: Reader,
+    chunks: Iterable[bytes | memoryview], whole: Callable[[], bytes], kind: type[Any], fields: Fields
 ) -> _Columns:
     """Decode records slice by slice, each slice into columns before the next is read."""
-    readers = {"image_id": _ids, "category_id": _ids, "bbox": read_boxes, **fields}
+    readers = {"image_id": _ids, "category_id": _ids, "bbox": _boxes, **fields}
     decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
     with _json.paused_collector():
         parts = [
@@ -322,7 +352,8 @@ def _columns_of(
             for records in _json.decode_records(chunks, decode, whole)
         ]
     columns = [_joined(column) for column in zip(*parts, strict=True)]
-    return _Columns(columns[0], columns[1], columns[2], dict(zip(fields, columns[3:], strict=True)))
+    others = dict(zip(list(readers)[3:], columns[3:], strict=True))
+    return _Columns(columns[0], columns[1], columns[2], others)
 
 
 def _concatenated(parts: Sequence[_Columns]) -> _Columns:
@@ -356,8 +387,8 @@ def _ids(records: list[Any], name: str) -> NDArray[Any]:
     try:
         return _packed(values, "q")
     except struct.error:
-        if name == "id" and None in values:
-            values = [row if value is None else value for row, value in enumerate(values)]
+        if name == "id" and None in values:  # numbered when all are read
+            return np.array([None] * len(values), dtype=object)
         return as_ids(values, name=name)
 
 
@@ -381,8 +412,7 @@ def _boxes(records: list[Any], name: str) -> NDArray[np.float64]:
     return _packed(flat, "d").reshape(-1, 4)
 
 
-Reader = Callable[[list[Any], str], NDArray[Any]]
-Fields = Mapping[str, Reader]
+Fields = Mapping[str, Callable[[list[Any], str], NDArray[Any]]]
 _RESULT_FIELDS: Fields = {"score": _numbers}
 _ANNOTATION_FIELDS: Fields = {
     "id": _ids,
