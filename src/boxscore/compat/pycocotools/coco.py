@@ -11,14 +11,12 @@ Annotations stay the dictionaries of the file: shared, never copied, written to 
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import gc
 import itertools
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.compat.pycocotools import mask as maskUtils
+from boxscore.compat.pycocotools._collector import no_collection
 
 Record = dict[str, Any]
 
@@ -48,20 +47,8 @@ def _member_of(values: Any) -> Callable[[Any], bool]:
     return lambda value: value in values
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the garbage collector: it walks over millions of new records again and again, in vain."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
-
-
 def _read_json(path: Any) -> Any:
-    with _no_collection(), Path(path).open() as file:
+    with no_collection(), Path(path).open() as file:
         return json.load(file)
 
 
@@ -106,7 +93,7 @@ class COCO:
         annotations = self.dataset.get("annotations", [])
         by_image: defaultdict[Any, list[Record]] = defaultdict(list)
         by_category: defaultdict[Any, list[Any]] = defaultdict(list)
-        with _no_collection():
+        with no_collection():
             for annotation in annotations:
                 by_image[annotation["image_id"]].append(annotation)
             if "categories" in self.dataset:
@@ -234,7 +221,7 @@ class COCO:
         of_images = {ann["image_id"] for ann in anns}
         assert of_images <= set(self.getImgIds()), "Results do not correspond to current coco set"
         first = anns[0]
-        with _no_collection():
+        with no_collection():
             if "caption" in first:
                 res.dataset["images"] = [img for img in res.dataset["images"] if img["id"] in of_images]
                 _number(anns)
