@@ -25,7 +25,7 @@ from boxscore.errors import (
     VerificationError,
 )
 from boxscore.evaluation import Evaluation, evaluate
-from boxscore.evaluator import Evaluator, gather_with_torch
+from boxscore.evaluator import Evaluator
 from boxscore.protocol import Protocol
 from boxscore.protocols import load_protocol
 from boxscore.tables import Detections, GroundTruth
@@ -51,7 +51,6 @@ __all__ = [
     "complete_box_iou",
     "distance_box_iou",
     "evaluate",
-    "gather_with_torch",
     "generalized_box_iou",
     "init_as_pycocotools",
     "load_detections",

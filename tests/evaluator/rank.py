@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import distributed
 
-from boxscore import Evaluator, gather_with_torch
+from boxscore.evaluator import Evaluator, gather_with_torch
 
 rank, folder, port = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)

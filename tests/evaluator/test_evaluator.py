@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError, gather_with_torch
+from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError
+from boxscore.evaluator import gather_with_torch
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 
