@@ -14,7 +14,7 @@ from boxscore.boxes import (
     generalized_box_iou,
 )
 from boxscore.compat import init_as_pycocotools
-from boxscore.datasets import load_detections, load_ground_truth
+from boxscore.datasets import load_detections, load_ground_truth, save_columns
 from boxscore.errors import (
     BoxscoreError,
     BoxscoreWarning,
@@ -56,4 +56,5 @@ __all__ = [
     "load_detections",
     "load_ground_truth",
     "load_protocol",
+    "save_columns",
 ]

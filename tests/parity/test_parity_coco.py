@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import event, given, settings
-from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
-from support.cases import Case, coco_cases
 
 import boxscore
 from boxscore.verification import verify
+from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
+from support.cases import Case, coco_cases
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,7 @@ def outcomes_of_pycocotools(case: Case, reference: Any, thresholds: int) -> dict
             match, ignored = int(item["dtMatches"][0, place]), bool(item["dtIgnore"][0, place])
             kind = "ignored" if ignored else "true positive" if match else "false positive"
             hits = [
-                t
-                for t in range(thresholds)
-                if item["dtMatches"][t, place] and not item["dtIgnore"][t, place]
+                t for t in range(thresholds) if item["dtMatches"][t, place] and not item["dtIgnore"][t, place]
             ]
             up_to = reference.params.iouThrs[hits[-1]] if hits else math.nan
             iou = overlap[number, match] if match else math.nan

@@ -19,7 +19,14 @@ from boxscore.protocols import IOU_TYPES, load_protocol, protocol_of_type
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Id
 
-__all__ = ["Inputs", "add_input_arguments", "add_output_argument", "evaluate_inputs", "read_inputs"]
+__all__ = [
+    "Inputs",
+    "add_input_arguments",
+    "add_output_argument",
+    "chosen_protocol",
+    "evaluate_inputs",
+    "read_inputs",
+]
 
 
 class Inputs(NamedTuple):
@@ -54,7 +61,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         default="auto",
-        choices=["auto", "coco", "voc"],
+        choices=["auto", "coco", "voc", "columns"],
         help="of the ground truth (default: auto)",
     )
     parser.add_argument(
@@ -99,7 +106,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     InputError
         When a file or value breaks a rule.
     """
-    protocol = _protocol(arguments)
+    protocol = chosen_protocol(arguments)
     if arguments.workers is not None:
         _validate.whole_number(arguments.workers, 1, name="--workers")
     readers = arguments.workers or _processors()
@@ -131,7 +138,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     )
 
 
-def _protocol(arguments: argparse.Namespace) -> Protocol:
+def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     """Return the protocol that the arguments name, with what they change in it."""
     protocol = load_protocol(arguments.protocol)
     if arguments.iou_type is not None:
@@ -175,7 +182,14 @@ def _chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: boo
                 raise InputError(
                     _validate.message("a file of ids", "be UTF-8 text", got="other bytes", place=str(path))
                 ) from None
-            texts += [line.strip() for line in lines if line.strip()]
+            chosen = [line.strip() for line in lines if line.strip()]
+            if not chosen:
+                raise InputError(
+                    _validate.message(
+                        "a file of ids", "name at least one", got="an empty file", place=str(path)
+                    )
+                )
+            texts += chosen
         else:
             texts.append(value)
     return [int(text) if integers and text not in names and _is_integer(text) else text for text in texts]

@@ -14,7 +14,13 @@ import sys
 import warnings
 from pathlib import Path
 
-from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
+from boxscore.cli._inputs import (
+    add_input_arguments,
+    add_output_argument,
+    chosen_protocol,
+    evaluate_inputs,
+    read_inputs,
+)
 from boxscore.errors import BoxscoreWarning, VerificationError
 from boxscore.reports import evaluation_text
 
@@ -34,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
+    if arguments.verify:
+        from boxscore.verification import check_protocol, verify
+
+        check_protocol(chosen_protocol(arguments))
     with _remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     write = {
@@ -42,13 +52,12 @@ def run(arguments: argparse.Namespace) -> int:
         "csv": lambda: evaluation_text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
         "json": lambda: evaluation_text.as_json(evaluation, warnings=messages),
     }
-    print(write[arguments.output]())
     if arguments.report:
         evaluation_text.write_report(evaluation, arguments.report, warnings=messages)
+    print(write[arguments.output]())
+    if arguments.report:
         print(f"report written to {arguments.report}", file=sys.stderr)
     if arguments.verify:
-        from boxscore.verification import verify
-
         verification = verify(evaluation)
         if not verification.equal:
             raise VerificationError(str(verification))
