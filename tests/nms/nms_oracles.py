@@ -177,7 +177,9 @@ def average_into_kept(boxes, scores, groups, threshold):
         weights = [scores[k] * float(box_iou([boxes[cluster[0]]], [boxes[k]])[0, 0]) for k in cluster]
         weights[0] = scores[cluster[0]]
         rows = [np.array(boxes[k], dtype=float) for k in cluster]
-        fused.append(sum(w * r for w, r in zip(weights, rows, strict=True)) / sum(weights) if sum(weights) else rows[0])
+        fused.append(
+            sum(w * r for w, r in zip(weights, rows, strict=True)) / sum(weights) if sum(weights) else rows[0]
+        )
     return fused, [scores[cluster[0]] for cluster in clusters], clusters
 
 

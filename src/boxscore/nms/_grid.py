@@ -270,7 +270,9 @@ class Grid:
         if len(self) == 0:
             return 0.0
         some = np.arange(0, len(self), max(1, len(self) // sample))
-        high = np.searchsorted(self._keys, self._keys_at(self._rows.take(some), self._right(self._extents.take(some))))
+        high = np.searchsorted(
+            self._keys, self._keys_at(self._rows.take(some), self._right(self._extents.take(some)))
+        )
         return float((high - some).mean())
 
     def _right(self, extents: _Extents) -> FloatArray:
@@ -337,7 +339,9 @@ class Grid:
         rows = self._row_ids(extents.group, target, strip)
         right = self._right(extents)
         if len(strips) and strips.max() > 4:
-            which, beside = (np.concatenate(c) for c in zip(*expand(np.zeros_like(strips), strips + 1), strict=True))
+            which, beside = (
+                np.concatenate(c) for c in zip(*expand(np.zeros_like(strips), strips + 1), strict=True)
+            )
             rows = rows.take(which) + beside.view(np.uint64)
             low, high = self._keys_at(rows, left.take(which)), self._keys_at(rows, right.take(which))
             return numbers.take(which), low, high, rows

@@ -260,9 +260,7 @@ def _staged(
         size *= STAGE_GROWTH
 
 
-def _settle(
-    block: Block, grid: Grid, threshold: float, suppressor: IndexArray, owners: bool
-) -> None:
+def _settle(block: Block, grid: Grid, threshold: float, suppressor: IndexArray, owners: bool) -> None:
     parts = [_exceeding(block.measure, one, other, threshold, None) for one, other in grid.pairs()]
     _rounds(_join(parts), suppressor, owners)
 

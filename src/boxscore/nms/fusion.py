@@ -215,7 +215,9 @@ def _gather(
         )
     names = numbers = None
     if groups is not None:
-        parts = [np.asarray(some) for some, count in zip(groups, counts, strict=True) if count or np.size(some)]
+        parts = [
+            np.asarray(some) for some, count in zip(groups, counts, strict=True) if count or np.size(some)
+        ]
         names = np.concatenate(parts) if parts else np.empty(0, np.int64)
         numbers = check_groups(names, length=len(box_array))
     model = np.repeat(np.arange(len(counts)), counts)
@@ -272,7 +274,9 @@ def _best_slot(
     """
     best, slot = np.full(len(starts), threshold), np.full(len(starts), -1)
     for which, at in expand(starts, starts + founded):
-        wide = np.minimum(fused[2].take(at), box[2].take(which)) - np.maximum(fused[0].take(at), box[0].take(which))
+        wide = np.minimum(fused[2].take(at), box[2].take(which)) - np.maximum(
+            fused[0].take(at), box[0].take(which)
+        )
         near = np.flatnonzero(wide > 0)
         which, at, wide = which.take(near), at.take(near), wide.take(near)
         x1, y1, x2, y2 = (column.take(at) for column in fused)
@@ -314,7 +318,12 @@ def _nearest_kept(block: Block, threshold: float) -> IndexArray:
 
 
 def _confidence(
-    ensemble: _Ensemble, cluster: IndexArray, weight: FloatArray, confidence: Confidence, *, allow_overflow: bool
+    ensemble: _Ensemble,
+    cluster: IndexArray,
+    weight: FloatArray,
+    confidence: Confidence,
+    *,
+    allow_overflow: bool,
 ) -> FloatArray:
     """Score [n] of each cluster, at the position of its first member."""
     trust, size = ensemble.weights, len(cluster)

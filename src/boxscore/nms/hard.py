@@ -237,7 +237,9 @@ def batched_nms(
     _validate.one_of(overlap, ("iou", "ios"), name="overlap")
     if max_per_image is not None and images is None:
         raise InputError(
-            _validate.message("images", "be given with max_per_image", got="None", cause="the image of each box")
+            _validate.message(
+                "images", "be given with max_per_image", got="None", cause="the image of each box"
+            )
         )
     ranked = prepare(
         boxes,

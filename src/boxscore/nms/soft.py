@@ -129,7 +129,9 @@ def check_not_negative(scores: FloatArray) -> None:
     if len(scores) and scores.min() < 0:
         row = int(np.argmax(scores < 0))
         raise InputError(
-            _validate.message("scores", "be >= 0", got=scores[row], place=f"row {row}", cause="are these logits?")
+            _validate.message(
+                "scores", "be >= 0", got=scores[row], place=f"row {row}", cause="are these logits?"
+            )
         )
 
 
@@ -150,7 +152,11 @@ def by_new_score(
 
 
 def _rounds(
-    block: Block, pairs: ValuedPairs, factor: Callable[[FloatArray], FloatArray], floor: float, final: FloatArray
+    block: Block,
+    pairs: ValuedPairs,
+    factor: Callable[[FloatArray], FloatArray],
+    floor: float,
+    final: FloatArray,
 ) -> None:
     """Make final, in every round, each box that beats all undecided boxes it overlaps."""
     final[:] = block.scores
