@@ -136,7 +136,7 @@ def match(
     absorbs = np.zeros(len(ground_truth), dtype=bool)
     if protocol.ignore.crowd != "count":
         absorbs |= ground_truth.crowd
-    if protocol.ignore.difficult == "ignore":
+    if protocol.ignore.difficult != "count":
         absorbs |= ground_truth.difficult
     in_area = (ground_truth.area[:, None] >= ranges[:, 0]) & (ground_truth.area[:, None] <= ranges[:, 1])
     counted = in_area & ~absorbs[:, None]  # [G,A]

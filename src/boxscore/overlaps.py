@@ -76,6 +76,7 @@ def candidate_pairs(
     category_count = len(ground_truth.categories)
     truth_group = ground_truth.image.astype(np.int64) * category_count + ground_truth.category
     truth_rows = stable_order(truth_group, len(ground_truth.images) * category_count)
+    truth_rows = _present(truth_rows, ground_truth, protocol)
     truth_group = truth_group[truth_rows]
     truth_starts = run_starts(truth_group)
     groups = truth_group[truth_starts]  # the (image, category) groups that have a ground truth
@@ -100,6 +101,14 @@ def candidate_pairs(
     order = stable_order(detection, len(places))
     positions = np.take(ranking.grouped, np.take(places, detection[order]))
     return Pairs(positions, np.take(truth_rows, truth[order]), iou[order])
+
+
+def _present(rows: NDArray[np.intp], truth: GroundTruth, protocol: Protocol) -> NDArray[np.intp]:
+    """Leave out the ground truths that the protocol deletes."""
+    for rule, flag in ((protocol.ignore.crowd, truth.crowd), (protocol.ignore.difficult, truth.difficult)):
+        if rule == "delete":
+            rows = rows[~flag[rows]]
+    return rows
 
 
 def similarity(

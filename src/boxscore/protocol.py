@@ -44,9 +44,12 @@ __all__ = [
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
 EqualScores = Literal["image_order", "file_order"]
-CrowdRule = Literal["iof", "ignore", "count"]
-DifficultRule = Literal["ignore", "count"]
-Interpolation = Literal["points", "area"]
+CapScope = Literal["class", "image"]
+CrowdRule = Literal["iof", "ignore", "count", "delete"]
+DifficultRule = Literal["ignore", "count", "delete"]
+Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
+TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
+AbsentClasses = Literal["skip", "zero", "all_zero"]
 Metric = Literal["AP", "AR"]
 Similarity = Literal["box", "mask", "boundary", "keypoints"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
@@ -86,6 +89,10 @@ class MatchingRules:
         In which order a class's equally scored detections are counted.
     max_detections : tuple of int, [M]
         Caps on the detections of an image and class, ascending; empty for none.
+    cap_scope : {"class", "image"}
+        Whether the largest cap holds for an image and class, or for an image over all its classes.
+    minimum_score : float
+        Detections below are left out before anything else.
     per_class : bool
         False pools all classes into one.
     """
@@ -97,6 +104,8 @@ class MatchingRules:
     equal_iou: EqualIou = "last"
     equal_scores: EqualScores = "image_order"
     max_detections: tuple[int, ...] = ()
+    cap_scope: CapScope = "class"
+    minimum_score: float = float("-inf")
     per_class: bool = True
 
     def __post_init__(self) -> None:
@@ -116,6 +125,8 @@ class MatchingRules:
         _validate.one_of(self.candidate, get_args(Candidate), name="matching.candidate")
         _validate.one_of(self.equal_iou, get_args(EqualIou), name="matching.equal_iou")
         _validate.one_of(self.equal_scores, get_args(EqualScores), name="matching.equal_scores")
+        _validate.one_of(self.cap_scope, get_args(CapScope), name="matching.cap_scope")
+        _validate.number_between(self.minimum_score, -np.inf, np.inf, name="matching.minimum_score")
         if not isinstance(self.max_detections, (list, tuple)):
             raise ProtocolError(
                 _validate.message(
@@ -140,11 +151,13 @@ class IgnoreRules:
 
     Attributes
     ----------
-    crowd : {"iof", "ignore", "count"}
+    crowd : {"iof", "ignore", "count", "delete"}
         Crowd regions: ignored and measured by intersection over the detection (COCO), ignored and
-        measured by IoU, or counted like any object. Ignored, they absorb any number of detections.
-    difficult : {"count", "ignore"}
-        Difficult objects: counted like any object, or ignored, absorbing any number of detections.
+        measured by IoU, counted like any object, or taken out of the data before matching. Ignored,
+        they absorb any number of detections.
+    difficult : {"count", "ignore", "delete"}
+        Difficult objects: counted like any object, ignored, absorbing any number of detections, or taken
+        out of the data before matching.
     area_ranges : mapping of str to (float, float), [A]
         Square pixels, closed at both ends. Ground truths outside are ignored, and so are detections
         outside that match nothing.
@@ -196,25 +209,36 @@ class ApRules:
 
     Attributes
     ----------
-    interpolation : {"points", "area"}
-        Mean of the interpolated precision at recall points, or the area under its envelope.
+    interpolation : {"points", "area", "trapezoid", "trapezoid_to_one"}
+        Mean of the interpolated precision at recall points; the area under its envelope; or the area
+        under straight lines through the envelope, read at the recall points: falling to 0 after the
+        last recall reached, or along a line from there to (1, 0).
     recall_points : tuple of float, [R]
         For "points"; also where :meth:`Evaluation.curves` reads the curve.
     precision_epsilon : float
         Added to tp + fp in the denominator of precision (pycocotools: ``np.spacing(1)``).
     sequential_mean : bool
         Sum ``p / R`` point by point, as the VOC kit does, instead of taking ``numpy.mean``.
+    tie_order : {"as_ranked", "true_positives_first", "true_positives_last"}
+        Whether, after matching, the true positives among a class's equally scored detections move.
+    absent_classes : {"skip", "zero", "all_zero"}
+        A class without counted ground truth: undefined; AP 0 in the mean when it has detections; or AP 0
+        in any case.
     """
 
     interpolation: Interpolation = "points"
     recall_points: tuple[float, ...] = tuple(np.linspace(0, 1, 101).tolist())
     precision_epsilon: float = 0.0
     sequential_mean: bool = False
+    tie_order: TieOrder = "as_ranked"
+    absent_classes: AbsentClasses = "skip"
 
     def __post_init__(self) -> None:
         _validate.one_of(self.interpolation, get_args(Interpolation), name="ap.interpolation")
         object.__setattr__(self, "recall_points", grid(self.recall_points, name="ap.recall_points"))
         _validate.number_between(self.precision_epsilon, 0, 1, name="ap.precision_epsilon")
+        _validate.one_of(self.tie_order, get_args(TieOrder), name="ap.tie_order")
+        _validate.one_of(self.absent_classes, get_args(AbsentClasses), name="ap.absent_classes")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,7 +338,8 @@ class Protocol:
         """Write the threshold, or the range of thresholds, of a summary row."""
         if row.iou is not None:
             return f"{row.iou:.2f}"
-        return grid_text(self.matching.iou_thresholds).split("/")[0]
+        thresholds = self.matching.iou_thresholds
+        return grid_text(thresholds) if len(thresholds) <= 2 else f"{thresholds[0]:.2f}:{thresholds[-1]:.2f}"
 
     def row_title(self, row: SummaryRow) -> str:
         """Spell out what a summary row is, the way pycocotools prints it."""
@@ -355,10 +380,24 @@ class Protocol:
             parts["order"] = matching.equal_scores
         if not matching.threshold_closed:
             parts["match"] = ">"
+        if matching.cap_scope != base.cap_scope:
+            parts["cap"] = f"per {matching.cap_scope}"
+        if matching.minimum_score != base.minimum_score:
+            parts["conf"] = f"{matching.minimum_score:g}"
         if not matching.per_class:
             parts["classes"] = "pooled"
+        if self.ap.tie_order != coco.ap.tie_order:
+            parts["equal"] = self.ap.tie_order
+        if self.ap.absent_classes != coco.ap.absent_classes:
+            parts["absent"] = self.ap.absent_classes
+        if (
+            matching.bars != dataclasses.replace(matching, largest_threshold=base.largest_threshold).bars
+        ).any():
+            parts["top"] = f"{matching.largest_threshold:g}"
         if self.ap.precision_epsilon != coco.ap.precision_epsilon:
             parts["eps"] = f"{self.ap.precision_epsilon:g}"
+        if self.ap.sequential_mean and self.ap.interpolation == "points":
+            parts["mean"] = "sequential"
         parts["v"] = __version__
         return "|".join(["boxscore", self.name, *(f"{key}:{value}" for key, value in parts.items())])
 
@@ -374,13 +413,13 @@ class Protocol:
         if self.ap.interpolation == "area":
             return "area"
         points = self.ap.recall_points
+        method = "" if self.ap.interpolation == "points" else f"-{self.ap.interpolation}"
         if points == tuple(np.linspace(0, 1, len(points)).tolist()):
-            return str(len(points))
-        known = {tuple(colon(0, 0.1, 1)): "kit", tuple(np.arange(0, 1.1, 0.1).tolist()): "arange"}
-        return f"{len(points)}{known.get(points, 'own')}"
+            return f"{len(points)}{method}"
+        return f"{'11kit' if points == tuple(colon(0, 0.1, 1)) else grid_text(points)}{method}"
 
     def _area_text(self) -> str:
         ranges = self.ignore.area_ranges
-        if list(ranges) == ["all"]:
+        if ranges == {"all": (0.0, float("inf"))}:
             return "all"
         return ",".join(f"{name}={low:g}-{high:g}" for name, (low, high) in ranges.items())

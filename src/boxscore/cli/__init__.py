@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import warnings
@@ -27,6 +28,17 @@ COMMANDS = {
     "evaluate": "score detections against ground truth",
     "convert": "save ground truth or detections as columns that read in no time",
     "run": "run a configuration file",
+    "compare": "is one detector better than another? paired differences with intervals",
+    "bootstrap": "how sure is each number? intervals over resampled images",
+    "explain": "why do two tools give two numbers? which tool gave this number?",
+    "errors": "what each kind of mistake costs (TIDE)",
+    "confusion": "what each class was taken for",
+    "operating-points": "which confidence threshold to use",
+    "calibration": "does a confidence of .8 mean four in five?",
+    "lrp": "localisation-recall-precision errors",
+    "slices": "scores by size, shape, crowdedness or any column",
+    "ties": "how far the order of equal scores could move AP",
+    "suspects": "labels that a confident detector contradicts",
     "protocols": "list the protocols, or print one as TOML",
 }
 """Subcommands and what they do; a dash in a name is an underscore in its module's name."""
@@ -64,6 +76,8 @@ def _run(command: object, arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("error" if arguments.strict else "always", BoxscoreWarning)
         warnings.showwarning = _show_warning  # type: ignore[assignment]
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is escaped
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             status = command(arguments)  # type: ignore[operator]
             sys.stdout.flush()

@@ -40,7 +40,7 @@ class Inputs(NamedTuple):
     workers: int
 
 
-def add_input_arguments(parser: argparse.ArgumentParser) -> None:
+def add_input_arguments(parser: argparse.ArgumentParser, *, several_detections: bool = False) -> None:
     """Add the arguments that name what to evaluate and how."""
     parser.add_argument(
         "--ground-truth",
@@ -54,6 +54,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         "--detections",
         "--dt",
         required=True,
+        nargs="+" if several_detections else None,
         type=Path,
         metavar="PATH",
         help="COCO results file or folder of comp4_det_<set>_<class>.txt",
