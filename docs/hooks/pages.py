@@ -32,10 +32,11 @@ ORDER = {
         "own-protocol",
         "arrays-and-dataframes",
         "per-class-reports",
+        "know-why",
         "run-configurations",
         "continuous-integration",
     ],
-    "Reference": ["cli", "protocols", "file-formats", "json-output", "errors-and-warnings", "python/index"],
+    "Reference": ["cli", "diagnostics", "protocols", "file-formats", "json-output", "errors-and-warnings", "python/index"],
     "Explanation": [
         "protocols-compared",
         "why-tools-differ",
