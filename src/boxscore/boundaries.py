@@ -120,7 +120,7 @@ def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float 
     >>> disc, ring = np.ones((2, 9, 9), dtype=bool)
     >>> ring[3:6, 3:6] = False
     >>> boundary_iou([disc], [ring]).round(3).tolist()
-    [[0.444]]
+    [[0.667]]
     """
     _validate.number_between(dilation_ratio, 0, 1, name="dilation_ratio", open_low=True)
     first, second = as_masks(masks1), as_masks(masks2)

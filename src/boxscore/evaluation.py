@@ -32,7 +32,7 @@ from boxscore.vocabulary import Id
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "evaluate", "match_tables"]
 
 
 def evaluate(
@@ -347,7 +347,17 @@ class Evaluation:
         return np.argsort(table.category, kind="stable")
 
     def true_positives(self, area: int = 0, cap: int = -1) -> TruePositives:
-        """Return the curves of an area range and a detection cap, by their positions; computed once."""
+        """Return the curves of an area range and a detection cap; computed once.
+
+        Parameters
+        ----------
+        area, cap : int
+            Positions on the axes A and M.
+
+        Returns
+        -------
+        TruePositives
+        """
         key = (area, cap % len(self.protocol.caps))
         if key not in self._cache:
             self._cache[key] = TruePositives(self.matched, self.protocol, len(self.labels), *key)

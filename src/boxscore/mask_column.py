@@ -64,6 +64,15 @@ class _Store:
         self.box = np.zeros((len(given), 4))
         self.measured = np.zeros(len(given), dtype=bool)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what names rows in messages: a function of some loader, which cannot be pickled."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "place"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.place = "mask {}".format
+
 
 class Masks:
     """A column of masks, one a row, kept as given and rasterised when first needed.
@@ -308,8 +317,9 @@ def _parts(store: _Store, rows: list[int]) -> list[FloatArray]:
     if absurd:
         for row in rows:
             for part in store.given[row]:
-                points = _validate.float_array(part, name=f"polygons in {store.place(row)}")
-                _validate.finite(points, name="a polygon", limit=LARGEST_VERTEX)
+                where = store.place(row)
+                points = _validate.float_array(part, name=f"a polygon in {where}")
+                _validate.finite(points, name="a polygon", place=lambda _: where, limit=LARGEST_VERTEX)  # noqa: B023
     ends = list(itertools.accumulate(map(len, parts)))
     return [flat[end - len(part) : end] for end, part in zip(ends, parts, strict=True)]
 

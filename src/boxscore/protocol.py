@@ -337,7 +337,8 @@ class Protocol:
         """Write the threshold, or the range of thresholds, of a summary row."""
         if row.iou is not None:
             return f"{row.iou:.2f}"
-        return grid_text(self.matching.iou_thresholds).split("/")[0]
+        thresholds = self.matching.iou_thresholds
+        return grid_text(thresholds) if len(thresholds) <= 2 else f"{thresholds[0]:.2f}:{thresholds[-1]:.2f}"
 
     def row_title(self, row: SummaryRow) -> str:
         """Spell out what a summary row is, the way pycocotools prints it."""

@@ -8,6 +8,9 @@ COCO's value.
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 
 from boxscore._version import __version__
@@ -29,7 +32,6 @@ OTHERS = {
     "classes": "matching.per_class",
     "equal": "ap.tie_order",
     "absent": "ap.absent_classes",
-    "eps": "ap.precision_epsilon",
 }
 """Keys of the line, and the field of the protocol that each prints."""
 
@@ -38,7 +40,9 @@ WORDS = {
     ("match", True): ">=",
     ("classes", False): "pooled",
     ("classes", True): "apart",
+    ("cap", "image"): "per image",
 }
+"""How a value reads where its own text would not do."""
 
 
 def signature_of(protocol: Protocol) -> str:
@@ -46,11 +50,12 @@ def signature_of(protocol: Protocol) -> str:
     from boxscore.protocols import load_protocol
 
     coco = load_protocol("coco")
+    matching, base = protocol.matching, coco.matching
     parts = {} if protocol.similarity == "box" else {"sim": _similarity_text(protocol)}
     parts |= {
-        "iou": grid_text(protocol.matching.iou_thresholds),
+        "iou": grid_text(matching.iou_thresholds),
         "ap": _curve_text(protocol.ap),
-        "maxdet": ",".join(map(str, protocol.matching.max_detections)) or "none",
+        "maxdet": ",".join(map(str, matching.max_detections)) or "none",
         "area": _area_text(protocol.ignore, coco.ignore),
         "crowd": protocol.ignore.crowd,
         "offset": f"{protocol.boxes.pixel_offset:g}",
@@ -59,15 +64,20 @@ def signature_of(protocol: Protocol) -> str:
         value = _field(protocol, field)
         if value != _field(coco, field):
             text = f"{value:g}" if isinstance(value, float) else str(value)
-            parts[key] = WORDS.get((key, bool(value)), text) if isinstance(value, bool) else text
+            parts[key] = WORDS.get((key, value), text)
+    if (matching.bars != dataclasses.replace(matching, largest_threshold=base.largest_threshold).bars).any():
+        parts["top"] = f"{matching.largest_threshold:g}"
+    if protocol.ap.precision_epsilon != coco.ap.precision_epsilon:
+        parts["eps"] = f"{protocol.ap.precision_epsilon:g}"
+    if protocol.ap.sequential_mean and protocol.ap.interpolation == "points":
+        parts["mean"] = "sequential"
     parts["v"] = __version__
     return "|".join(["boxscore", protocol.name, *(f"{key}:{value}" for key, value in parts.items())])
 
 
-def _field(protocol: Protocol, field: str) -> object:
+def _field(protocol: Protocol, field: str) -> Any:
     table, name = field.split(".")
-    value: object = getattr(getattr(protocol, table), name)
-    return value
+    return getattr(getattr(protocol, table), name)
 
 
 def _similarity_text(protocol: Protocol) -> str:
@@ -83,22 +93,22 @@ def _curve_text(rules: ApRules) -> str:
     if rules.interpolation == "area":
         return "area"
     points = rules.recall_points
+    method = "" if rules.interpolation == "points" else f"-{rules.interpolation}"
+    if points == tuple(np.linspace(0, 1, len(points)).tolist()):
+        return f"{len(points)}{method}"
     whole = {"start": 0, "stop": 1, "count": len(points)}
     known = {
+        tuple(colon(0, 0.1, 1)): "kit",
         grid({**whole, "rule": "float32"}, name="points"): "float32",
         grid({**whole, "rule": "hundredths"}, name="points"): "hundredths",
-        tuple(colon(0, 0.1, 1)): "kit",
-        tuple(np.arange(0, 1.1, 0.1).tolist()): "arange",
-        tuple(np.linspace(0, 1, len(points)).tolist()): "",  # last: it equals some of the others
     }
-    method = "" if rules.interpolation == "points" else f"-{rules.interpolation}"
-    return f"{len(points)}{known.get(points, 'own')}{method}"
+    return f"{len(points)}{known[points]}{method}" if points in known else f"{grid_text(points)}{method}"
 
 
 def _area_text(rules: IgnoreRules, coco: IgnoreRules) -> str:
     ranges = rules.area_ranges
     if ranges == coco.area_ranges:
         return "coco"
-    if list(ranges) == ["all"]:
+    if ranges == {"all": (0.0, float("inf"))}:
         return "all"
     return ",".join(f"{name}={low:g}-{high:g}" for name, (low, high) in ranges.items())

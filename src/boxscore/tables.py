@@ -389,6 +389,25 @@ class Detections(BoxTable):
     ) -> Detections:
         """Make a table from row numbers into a ground truth's vocabularies; for loaders.
 
+        Parameters
+        ----------
+        ground_truth : GroundTruth
+            Whose vocabularies the row numbers point into.
+        image, category : ndarray of int32, [D]
+        boxes : ndarray of float64, [D, 4]
+        scores : ndarray of float64, [D]
+        box_format : {"xyxy", "xywh", "cxcywh"}
+        left_out : mapping of str to int
+            Detections of unknown classes, by label.
+        source : str
+            Names the data in messages.
+        place : callable
+            Names row ``i`` in messages.
+
+        Returns
+        -------
+        Detections
+
         Raises
         ------
         InputError
@@ -479,10 +498,7 @@ def _table_columns(
     corners, sizes = _checked_boxes(array, box_format, place, cause=DIVERGED if name == "detections" else "")
     if not isinstance(images, Images):
         images = Images.build(image_ids if images is None else images)
-    if isinstance(categories, Mapping):
-        categories = Categories.build(list(categories), names=list(categories.values()))
-    elif not isinstance(categories, Categories):
-        categories = Categories.build(category_ids if categories is None else categories)
+    categories = _as_categories(category_ids if categories is None else categories)
     return {
         "images": images,
         "categories": categories,
@@ -491,6 +507,14 @@ def _table_columns(
         "boxes": corners,
         "sizes": sizes,
     }
+
+
+def _as_categories(categories: Categories | Mapping[Id, str] | Iterable[Id]) -> Categories:
+    if isinstance(categories, Categories):
+        return categories
+    if isinstance(categories, Mapping):
+        return Categories.build(list(categories), names=list(categories.values()))
+    return Categories.build(categories)
 
 
 def _checked_boxes(
@@ -525,9 +549,17 @@ def _frame_columns(
         categories = dict(
             zip(frame["category_id"].tolist(), frame["class"].astype(str).tolist(), strict=True)
         )
+    labels = frame[label].to_numpy()
+    if categories is not None and label == "class":
+        categories = _as_categories(categories)
+        rows = categories.rows_by_id_or_name(labels.tolist())
+        labels = as_ids(
+            [categories.ids[row] if row >= 0 else name for row, name in zip(rows, labels, strict=True)],
+            name="class",
+        )
     return {
         "image_ids": frame["image_id"].to_numpy(),
-        "category_ids": frame[label].to_numpy(),
+        "category_ids": labels,
         "boxes": frame[box].to_numpy(dtype=np.float64),
         "box_format": "xyxy" if box is corners else "xywh",
         "categories": categories,

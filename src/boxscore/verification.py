@@ -89,7 +89,7 @@ def verify(evaluation: Evaluation) -> Verification:
         largest[name] = float(np.where(np.isnan(difference), np.inf, difference).max(initial=0.0))
         if not same.all() and not first:
             cell = tuple(int(i) for i in np.argwhere(~same)[0])
-            first = _describe(evaluation, reference, name, cell, mine[cell], theirs[cell])
+            first = _describe(evaluation, reference, name, cell, float(mine[cell]), float(theirs[cell]))
     return Verification(largest, first)
 
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
+from boxscore.cli import main
 from boxscore.verification import verify
 from support.instances import assert_same_bits, evaluate, mask_case, run_pycocotools
 from support.real_data import real
@@ -150,3 +151,52 @@ def test_results_with_boxes_and_masks_warn() -> None:
         )
         plain = boxscore.Detections.from_arrays([1], [1], None, [0.5], masks=[square])
         boxscore.evaluate(truth, plain, protocol="coco-segm")
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth, found = mask_case(1)
+    (tmp_path / "truth.json").write_text(json.dumps(truth))
+    (tmp_path / "found.json").write_text(json.dumps(found))
+    files = ["--gt", str(tmp_path / "truth.json"), "--dt", str(tmp_path / "found.json"), "--output", "json"]
+    expected = evaluate(tmp_path, truth, found, "coco-segm")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        assert main(["evaluate", *files, "--iou-type", "segm", "--verify"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["protocol"] == "coco-segm"
+        assert answer["metrics"]["AP"] == expected.metrics["AP"]
+        assert main(["evaluate", *files, "--iou-type", "boundary", "--detection-area", "mask"]) == 0
+        assert "|dtarea:mask|" in json.loads(capsys.readouterr().out)["signature"]
+        assert main(["evaluate", *files, "--iou-type", "segm", "--protocol", "voc2012"]) == 0
+        assert json.loads(capsys.readouterr().out)["protocol"] == "voc2012-segm"
+        assert main(["evaluate", *files, "--iou-type", "keypoints", "--protocol", "voc2012"]) == 2
+        assert "voc2012 must compare keypoints" in capsys.readouterr().err
+        (tmp_path / "run.toml").write_text(
+            '[ground_truth]\npath = "truth.json"\n[detections]\npath = "found.json"\n'
+            '[evaluation]\niou_type = "segm"\ndetection_area = "mask"\n[output]\nform = "json"\n'
+        )
+        assert main(["run", str(tmp_path / "run.toml")]) == 0
+        assert "|dtarea:mask|" in json.loads(capsys.readouterr().out)["signature"]
+
+
+def test_records_that_break_a_rule_are_named(tmp_path: Path) -> None:
+    truth, found = mask_case(1)
+    cases = [
+        ({"segmentation": 5}, r"segmentation must be .*detection 0 of .*results\.json"),
+        ({"segmentation": {"size": [4]}}, r"detection 0 of .*results\.json"),
+        ({"segmentation": {"size": [4, 4], "counts": "0l"}}, r"a mask must be whole.*in detection 0 of"),
+    ]
+    for change, message in cases:
+        with pytest.raises(boxscore.InputError, match=message):
+            evaluate(tmp_path, truth, [{**found[0], **change}], "coco-segm")
+    with pytest.raises(
+        boxscore.FileFormatError, match=r"bbox must have 4 numbers, as the first.*detection 1 of"
+    ):
+        evaluate(
+            tmp_path, truth, [{**found[0], "bbox": [1, 1, 2, 2]}, {**found[0], "bbox": None}], "coco-segm"
+        )
+    turned = {"size": [3, 4], "counts": "04"}
+    category, image = (truth["annotations"][0][key] for key in ("category_id", "image_id"))
+    changed = {"segmentation": turned, "category_id": category, "image_id": image, "score": 1}
+    with pytest.raises(boxscore.InputError, match=r"a mask must have the size .* in detection 0 of"):
+        evaluate(tmp_path, truth, [changed], "coco-segm")

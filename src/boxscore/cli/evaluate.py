@@ -10,6 +10,8 @@ Examples
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -50,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         "text": lambda: evaluation_text.as_text(evaluation, per_class=arguments.per_class),
         "markdown": lambda: evaluation_text.as_markdown(evaluation, per_class=arguments.per_class),
         "csv": lambda: evaluation_text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
-        "json": lambda: evaluation_text.as_json(evaluation, warnings=messages),
+        "json": lambda: _for_stdout(evaluation_text.as_json(evaluation, warnings=messages)),
     }
     if arguments.report:
         evaluation_text.write_report(evaluation, arguments.report, warnings=messages)
@@ -63,6 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
             raise VerificationError(str(verification))
         print(verification, file=sys.stdout if arguments.output == "text" else sys.stderr)
     return 0
+
+
+def _for_stdout(text: str) -> str:
+    """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
+    if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
+        return text
+    return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
 
 
 class _remembered_warnings:  # noqa: N801 - used like a function

@@ -10,7 +10,17 @@ from boxscore._files import write_folder
 from boxscore.evaluation import Evaluation
 from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
-__all__ = ["as_csv", "as_json", "as_markdown", "as_text", "write_report"]
+__all__ = [
+    "as_csv",
+    "as_dict",
+    "as_json",
+    "as_markdown",
+    "as_text",
+    "class_columns",
+    "counts_line",
+    "summary_columns",
+    "write_report",
+]
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; keys may be added within a version, never changed or dropped."""
