@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
-from boxscore._version import __version__
 from boxscore.errors import ProtocolError
-from boxscore.grids import colon, grid, grid_text
+from boxscore.grids import grid, grid_text
 from boxscore.similarity_rules import KeypointRules, MaskRules
 
 __all__ = [
@@ -356,70 +355,6 @@ class Protocol:
         >>> load_protocol("coco").signature()
         'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.1.0'
         """
-        from boxscore.protocols import load_protocol
+        from boxscore.signature import signature_of
 
-        coco = load_protocol("coco")
-        matching, base = self.matching, coco.matching
-        parts = {} if self.similarity == "box" else {"sim": self._similarity_text()}
-        parts |= {
-            "iou": grid_text(matching.iou_thresholds),
-            "ap": self._ap_text(),
-            "maxdet": ",".join(map(str, matching.max_detections)) or "none",
-            "area": "coco" if self.ignore.area_ranges == coco.ignore.area_ranges else self._area_text(),
-            "crowd": self.ignore.crowd,
-            "offset": f"{self.boxes.pixel_offset:g}",
-        }
-        for key, name in (("difficult", "difficult"), ("dtarea", "detection_area"), ("nokpt", "unlabelled")):
-            if getattr(self.ignore, name) != getattr(coco.ignore, name):
-                parts[key] = getattr(self.ignore, name)
-        if matching.candidate != base.candidate:
-            parts["candidate"] = matching.candidate
-        if matching.equal_iou != base.equal_iou:
-            parts["ties"] = matching.equal_iou
-        if matching.equal_scores != base.equal_scores:
-            parts["order"] = matching.equal_scores
-        if not matching.threshold_closed:
-            parts["match"] = ">"
-        if matching.cap_scope != base.cap_scope:
-            parts["cap"] = f"per {matching.cap_scope}"
-        if matching.minimum_score != base.minimum_score:
-            parts["conf"] = f"{matching.minimum_score:g}"
-        if not matching.per_class:
-            parts["classes"] = "pooled"
-        if self.ap.tie_order != coco.ap.tie_order:
-            parts["equal"] = self.ap.tie_order
-        if self.ap.absent_classes != coco.ap.absent_classes:
-            parts["absent"] = self.ap.absent_classes
-        if (
-            matching.bars != dataclasses.replace(matching, largest_threshold=base.largest_threshold).bars
-        ).any():
-            parts["top"] = f"{matching.largest_threshold:g}"
-        if self.ap.precision_epsilon != coco.ap.precision_epsilon:
-            parts["eps"] = f"{self.ap.precision_epsilon:g}"
-        if self.ap.sequential_mean and self.ap.interpolation == "points":
-            parts["mean"] = "sequential"
-        parts["v"] = __version__
-        return "|".join(["boxscore", self.name, *(f"{key}:{value}" for key, value in parts.items())])
-
-    def _similarity_text(self) -> str:
-        if self.similarity == "boundary":
-            return f"boundary/{self.masks.boundary_dilation:g}"
-        if self.similarity == "keypoints":
-            spread = self.keypoints.spread
-            return f"oks/{len(spread)}/{spread.sum():.4g}"
-        return self.similarity
-
-    def _ap_text(self) -> str:
-        if self.ap.interpolation == "area":
-            return "area"
-        points = self.ap.recall_points
-        method = "" if self.ap.interpolation == "points" else f"-{self.ap.interpolation}"
-        if points == tuple(np.linspace(0, 1, len(points)).tolist()):
-            return f"{len(points)}{method}"
-        return f"{'11kit' if points == tuple(colon(0, 0.1, 1)) else grid_text(points)}{method}"
-
-    def _area_text(self) -> str:
-        ranges = self.ignore.area_ranges
-        if ranges == {"all": (0.0, float("inf"))}:
-            return "all"
-        return ",".join(f"{name}={low:g}-{high:g}" for name, (low, high) in ranges.items())
+        return signature_of(self)
