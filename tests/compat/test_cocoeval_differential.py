@@ -88,6 +88,25 @@ def test_changed_parameters(seed: int) -> None:
     check(*random_dataset(rng), **random_changes(rng))
 
 
+def test_recall_points_without_zero() -> None:
+    """Class 1 ends on a low precision, class 2 starts on a high one: neither is the other's."""
+    annotations, results = [], []
+    for category, scores in ((1, [0.8, 0.7]), (2, [0.9, 0.6])):
+        for place, score in zip((0, 100), scores, strict=True):
+            box = [place, 0, 40, 40]
+            annotations.append(
+                {"id": len(annotations) + 1, "image_id": 1, "category_id": category, "bbox": box}
+            )
+            results.append({"image_id": 1, "category_id": category, "bbox": box, "score": score})
+    for annotation in annotations:
+        annotation |= {"area": 1600.0, "iscrowd": 0}
+    results.append({"image_id": 1, "category_id": 1, "bbox": [300, 0, 9, 9], "score": 0.95})
+    results.append({"image_id": 1, "category_id": 2, "bbox": [300, 0, 9, 9], "score": 0.7})
+    dataset = {"images": [{"id": 1}], "categories": [{"id": 1}, {"id": 2}], "annotations": annotations}
+    _, ours = check(dataset, results, recThrs=[1.0])
+    assert np.allclose(ours.eval["precision"][0, 0, :, 0, -1], [2 / 3, 2 / 3])
+
+
 def edited_ids(rng: np.random.Generator, dataset: Any, results: Any) -> None:
     for annotation in dataset["annotations"]:
         annotation["id"] -= 3  # -2, -1, 0, 1, ...
