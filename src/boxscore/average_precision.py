@@ -25,10 +25,11 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.interpolation import curve_area
 from boxscore.matching import Bits, Matches
 from boxscore.protocol import Protocol
 
-__all__ = ["TruePositives", "positives"]
+__all__ = ["TruePositives", "needed_hits", "positives", "tie_starts"]
 
 FloatArray = NDArray[np.float64]
 
@@ -79,10 +80,13 @@ class TruePositives:
     def interpolated(self) -> FloatArray:
         """Precision at the protocol's recall points, [T, R, K]; 0 past the highest recall."""
         entry, reached = self._entries
-        stretch = np.maximum.reduceat(np.append(self.precision, 0.0), entry.ravel()).reshape(entry.shape)
+        ends = (self._starts + self._counts)[..., None]  # or the last stretch would run into the next segment
+        bounds = np.concatenate([entry, ends], axis=-1)  # [T,K,R+1]
+        stretch = np.maximum.reduceat(np.append(self.precision, 0.0), bounds.ravel())
+        stretch = stretch.reshape(bounds.shape)[..., :-1]
         stretch[~reached] = 0.0
         envelope = np.maximum.accumulate(stretch[..., ::-1], axis=-1)[..., ::-1]
-        envelope[:, self.positive == 0] = np.nan
+        envelope[:, self._undefined] = np.nan
         return np.ascontiguousarray(envelope.transpose(0, 2, 1))
 
     @functools.cached_property
@@ -111,7 +115,7 @@ class TruePositives:
         pycocotools ``cocoeval.py`` (points); the PASCAL VOC kit, ``VOCap.m`` (area) and ``VOCevaldet.m``
         (11 points).
         """
-        if self.protocol.ap.interpolation == "area":
+        if self.protocol.ap.interpolation != "points":
             return self._areas()
         if self.protocol.ap.sequential_mean:
             summed: FloatArray = np.cumsum(self.interpolated / self.interpolated.shape[1], axis=1)[:, -1]
@@ -122,12 +126,9 @@ class TruePositives:
     @functools.cached_property
     def precision(self) -> FloatArray:
         """Precision at each true positive, [N]."""
-        matches, detection = self.matches, self._detection
-        inside = ((matches.in_range >> matches.in_range.dtype.type(self.area)) & 1).astype(bool)
-        limit = self.protocol.caps[self.cap]
-        base = inside if limit is None or self._is_largest_cap else inside & (matches.rank < limit)
-        before = np.zeros(len(base) + 1, dtype=np.int64)  # counted detections before each place
-        np.cumsum(base, out=before[1:])
+        matches, detection, inside = self.matches, self._detection, self._inside
+        before = np.zeros(len(inside) + 1, dtype=np.int64)  # counted detections before each place
+        np.cumsum(self._base, out=before[1:])
         before_class = before[np.searchsorted(matches.category, np.arange(self.category_count))]  # [K]
         up_to_candidate = before[1:][detection]  # [C]
         inside_candidate = inside[detection]  # [C]
@@ -141,6 +142,8 @@ class TruePositives:
             np.cumsum(moved_in.view(np.int8) - moved_out.view(np.int8), out=changes[1:])
             counted = np.take(up_to_candidate, candidate)
             counted += np.take(changes[1:], candidate)
+            if self.protocol.ap.tie_order != "as_ranked":
+                counted = self._with_ties_moved(detection[candidate], before, changes)
             nth = np.arange(1, len(candidate) + 1)
             # Both counts ran on through all classes: take off what came before the class.
             counts = np.diff(starts)
@@ -148,6 +151,47 @@ class TruePositives:
             nth -= np.repeat(starts[:-1], counts)
             lines.append(nth / (counted + self.protocol.ap.precision_epsilon))
         return np.concatenate(lines)
+
+    @functools.cached_property
+    def _inside(self) -> NDArray[np.bool_]:
+        """Whether each detection's own area lies in the area range, [D]."""
+        bits = self.matches.in_range
+        inside: NDArray[np.bool_] = ((bits >> bits.dtype.type(self.area)) & 1).astype(bool)
+        return inside
+
+    @functools.cached_property
+    def _base(self) -> NDArray[np.bool_]:
+        """Whether each detection counts when it matches nothing, [D]."""
+        limit = self.protocol.caps[self.cap]
+        if limit is None or self._is_largest_cap:
+            return self._inside
+        return self._inside & (self.matches.rank < limit)
+
+    @functools.cached_property
+    def _undefined(self) -> NDArray[np.bool_]:
+        """Classes without a curve, [K]: no counted ground truth, and no rule that makes it 0."""
+        rule = self.protocol.ap.absent_classes
+        absent: NDArray[np.bool_] = self.positive == 0
+        if rule == "all_zero":
+            return np.zeros_like(absent)
+        if rule == "zero":
+            absent &= np.bincount(self.matches.category, minlength=self.category_count) == 0
+        return absent
+
+    def _with_ties_moved(
+        self, place: NDArray[np.intp], before: NDArray[np.int64], changes: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Count up to each true positive as if they stood first, or last, among equal scores."""
+        starts = tie_starts(self.matches)
+        bounds = np.append(starts, len(self.matches))
+        tie = np.searchsorted(starts, place, side="right") - 1  # ascending
+        first = self.protocol.ap.tie_order == "true_positives_first"
+        edge = bounds[tie] if first else bounds[tie + 1]
+        side = np.searchsorted(tie, tie, side="left" if first else "right")
+        beyond = np.arange(1, len(tie) + 1) - side  # from the edge to the true positive
+        at_edge = before[edge] + changes[np.searchsorted(self._detection, edge)]
+        counted: NDArray[np.int64] = at_edge + beyond
+        return counted
 
     @property
     def _is_largest_cap(self) -> bool:
@@ -216,11 +260,7 @@ class TruePositives:
     @functools.cached_property
     def _needed(self) -> NDArray[np.int64]:
         """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
-        points, total = np.array(self.protocol.ap.recall_points), np.maximum(self.positive, 1)
-        needed: NDArray[np.int64] = np.ceil(points[:, None] * total).astype(np.int64)  # at most one off
-        needed -= (needed > 0) & ((needed - 1) / total >= points[:, None])
-        needed += needed / total < points[:, None]
-        return needed
+        return needed_hits(np.array(self.protocol.ap.recall_points), self.positive)
 
     @functools.cached_property
     def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -231,22 +271,40 @@ class TruePositives:
         return entry, needed <= counts
 
     def _areas(self) -> FloatArray:
-        """Area under the envelope, [T, K]."""
-        ap = np.full(self.recall.shape, np.nan)
-        for t, k in np.ndindex(*ap.shape):
-            if self.positive[k]:
+        """Area under the curve by the protocol's rule, [T, K]."""
+        category = self.matches.category
+        unmatched = np.bincount(category[self._base], minlength=self.category_count)
+        inside = self._inside[self._detection]
+        ap = np.zeros(self.recall.shape)
+        for t, (true, ignored) in enumerate(zip(*self._outcomes, strict=True)):
+            moved = (true & ~inside).astype(np.int64) - (ignored & inside)
+            change = np.bincount(category[self._detection], weights=moved, minlength=self.category_count)
+            total = unmatched + change.astype(np.int64)
+            for k in np.flatnonzero(self.positive).tolist():
                 start = int(self._starts[t, k])
-                segment = self.precision[start : start + int(self._counts[t, k])]
-                ap[t, k] = _area_under_envelope(segment, int(self.positive[k]))
+                precision = self.precision[start : start + int(self._counts[t, k])]
+                counted = np.rint(np.arange(1, len(precision) + 1) / precision).astype(np.int64)
+                ap[t, k] = curve_area(
+                    precision, counted, int(total[k]), int(self.positive[k]), self.protocol.ap
+                )
+        ap[:, self._undefined] = np.nan
         return ap
 
 
-def _area_under_envelope(precision: FloatArray, positive: int) -> float:
-    """Sum envelope times recall step over the true positives, then the step to recall 1 at precision 0."""
-    reached = np.arange(len(precision) + 1) / positive
-    envelope = np.maximum.accumulate(precision[::-1])[::-1]
-    steps = np.diff(reached) * envelope
-    return float(np.sum(steps if reached[-1] == 1 else np.append(steps, 0.0)))
+def needed_hits(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
+    total = np.maximum(positive, 1)
+    needed: NDArray[np.int64] = np.ceil(points[:, None] * total).astype(np.int64)  # at most one off
+    needed -= (needed > 0) & ((needed - 1) / total >= points[:, None])
+    needed += needed / total < points[:, None]
+    return needed
+
+
+def tie_starts(matches: Matches) -> NDArray[np.intp]:
+    """Places in class order at which a new class or score starts."""
+    score, category = matches.score, matches.category
+    new = (score[1:] != score[:-1]) | (category[1:] != category[:-1])
+    return np.flatnonzero(np.concatenate([[len(score) > 0], new]))
 
 
 def _spread(values: Bits, count: int) -> NDArray[np.bool_]:

@@ -25,6 +25,7 @@ from boxscore.protocol import Protocol, SummaryRow
 from boxscore.protocols import load_protocol
 from boxscore.ranking import rank_detections
 from boxscore.selection import align, pool_classes, select
+from boxscore.similarity_inputs import warn_of_stand_ins, with_needed_columns
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Id
 
@@ -98,6 +99,7 @@ def evaluate(
         ground_truth, detections, chosen, match_tables(ground_truth, detections, chosen, workers=workers)
     )
     _warn_of_id_zero(result)
+    warn_of_stand_ins(detections, chosen)
     return result
 
 
@@ -105,6 +107,7 @@ def match_tables(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, *, workers: int = 1
 ) -> Matches:
     """Run the stages from tables to matches; the tables have the same vocabularies."""
+    detections = with_needed_columns(ground_truth, detections, protocol)
     if not protocol.matching.per_class:
         ground_truth, detections = pool_classes(ground_truth), pool_classes(detections)
     if workers == 1:

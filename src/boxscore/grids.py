@@ -5,13 +5,15 @@ Conventions
 - ``{start, stop, count}`` is ``numpy.linspace``, as in pycocotools: decimal literals differ from it in
   one IoU threshold and ten recall points.
 - ``{start, stop, step, rule = "arange"}`` is ``numpy.arange``, as in the Python ports of the VOC kit.
+- ``{start, stop, count, rule = "float32"}`` is ``torch.linspace`` in single precision, as in torchmetrics.
+- ``{start, stop, count, rule = "hundredths"}`` is ``i / (count - 1)`` scaled, as in TIDE.
 - ``{start, stop, step, rule = "colon"}`` is MATLAB's ``start:step:stop``, as in the kit itself.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,7 +23,7 @@ from boxscore.errors import ProtocolError
 
 __all__ = ["colon", "grid", "grid_text"]
 
-GridRule = Literal["linspace", "arange", "colon"]
+GridRule = Literal["linspace", "float32", "hundredths", "arange", "colon"]
 
 
 def grid(spec: Any, *, name: str) -> tuple[float, ...]:
@@ -36,9 +38,9 @@ def grid(spec: Any, *, name: str) -> tuple[float, ...]:
         start = _validate.number_between(spec.get("start", 0), 0, 1, name=f"{name}.start")
         stop = _validate.number_between(spec.get("stop", 1), 0, 2, name=f"{name}.stop")
         rule = _validate.one_of(str(spec.get("rule", "linspace")), get_args(GridRule), name=f"{name}.rule")
-        if rule == "linspace":
+        if rule in _COUNTED:
             count = _validate.whole_number(spec.get("count"), 1, name=f"{name}.count")
-            values = np.linspace(start, stop, count).tolist()
+            values = _COUNTED[rule](start, stop, count)
         else:
             step = _validate.number_between(spec.get("step"), 0, 1, name=f"{name}.step", open_low=True)
             values = np.arange(start, stop, step).tolist() if rule == "arange" else colon(start, step, stop)
@@ -51,6 +53,23 @@ def grid(spec: Any, *, name: str) -> tuple[float, ...]:
     if any(later <= earlier for earlier, later in itertools.pairwise(values)):
         raise ProtocolError(_validate.message(name, "be ascending, each value once", got=values))
     return tuple(values)
+
+
+def _single_precision(start: float, stop: float, count: int) -> list[float]:
+    """torch.linspace: up from start to the middle, down from stop after it; one rounding a value (FMA)."""
+    step = np.float64((np.float32(stop) - np.float32(start)) / np.float32(max(count - 1, 1)))
+    number = np.arange(count)
+    values = np.where(number < count // 2, start + step * number, stop - step * (count - 1 - number))
+    return [float(value) for value in values.astype(np.float32)]
+
+
+_COUNTED: dict[str, Callable[[float, float, int], list[float]]] = {
+    "linspace": lambda start, stop, count: np.linspace(start, stop, count).tolist(),
+    "float32": _single_precision,
+    "hundredths": lambda start, stop, count: [
+        start + (stop - start) * (i / max(count - 1, 1)) for i in range(count)
+    ],
+}
 
 
 def colon(start: float, step: float, stop: float) -> list[float]:

@@ -25,20 +25,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
-from boxscore._version import __version__
 from boxscore.errors import ProtocolError
-from boxscore.grids import colon, grid, grid_text
+from boxscore.grids import grid, grid_text
+from boxscore.similarity_rules import KeypointRules, MaskRules
 
-__all__ = ["ApRules", "BoxRules", "IgnoreRules", "MatchingRules", "Protocol", "SummaryRow"]
+__all__ = [
+    "ApRules",
+    "BoxRules",
+    "IgnoreRules",
+    "KeypointRules",
+    "MaskRules",
+    "MatchingRules",
+    "Protocol",
+    "SummaryRow",
+]
 
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
 EqualScores = Literal["image_order", "file_order"]
-CrowdRule = Literal["iof", "ignore", "count"]
-DifficultRule = Literal["ignore", "count"]
-Interpolation = Literal["points", "area"]
+CapScope = Literal["class", "image"]
+CrowdRule = Literal["iof", "ignore", "count", "delete"]
+DifficultRule = Literal["ignore", "count", "delete"]
+Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
+TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
+AbsentClasses = Literal["skip", "zero", "all_zero"]
 Metric = Literal["AP", "AR"]
-Similarity = Literal["box"]
+Similarity = Literal["box", "mask", "boundary", "keypoints"]
+DetectionArea = Literal["box", "mask", "box_or_mask"]
+UnlabelledRule = Literal["count", "ignore"]
 
 MOST_THRESHOLDS = 64
 """IoU thresholds are kept as the bits of one unsigned integer (see matching.py)."""
@@ -74,6 +88,10 @@ class MatchingRules:
         In which order a class's equally scored detections are counted.
     max_detections : tuple of int, [M]
         Caps on the detections of an image and class, ascending; empty for none.
+    cap_scope : {"class", "image"}
+        Whether the largest cap holds for an image and class, or for an image over all its classes.
+    minimum_score : float
+        Detections below are left out before anything else.
     per_class : bool
         False pools all classes into one.
     """
@@ -85,6 +103,8 @@ class MatchingRules:
     equal_iou: EqualIou = "last"
     equal_scores: EqualScores = "image_order"
     max_detections: tuple[int, ...] = ()
+    cap_scope: CapScope = "class"
+    minimum_score: float = float("-inf")
     per_class: bool = True
 
     def __post_init__(self) -> None:
@@ -104,6 +124,8 @@ class MatchingRules:
         _validate.one_of(self.candidate, get_args(Candidate), name="matching.candidate")
         _validate.one_of(self.equal_iou, get_args(EqualIou), name="matching.equal_iou")
         _validate.one_of(self.equal_scores, get_args(EqualScores), name="matching.equal_scores")
+        _validate.one_of(self.cap_scope, get_args(CapScope), name="matching.cap_scope")
+        _validate.number_between(self.minimum_score, -np.inf, np.inf, name="matching.minimum_score")
         if not isinstance(self.max_detections, (list, tuple)):
             raise ProtocolError(
                 _validate.message(
@@ -128,18 +150,27 @@ class IgnoreRules:
 
     Attributes
     ----------
-    crowd : {"iof", "ignore", "count"}
+    crowd : {"iof", "ignore", "count", "delete"}
         Crowd regions: ignored and measured by intersection over the detection (COCO), ignored and
-        measured by IoU, or counted like any object. Ignored, they absorb any number of detections.
-    difficult : {"count", "ignore"}
-        Difficult objects: counted like any object, or ignored, absorbing any number of detections.
+        measured by IoU, counted like any object, or taken out of the data before matching. Ignored,
+        they absorb any number of detections.
+    difficult : {"count", "ignore", "delete"}
+        Difficult objects: counted like any object, ignored, absorbing any number of detections, or taken
+        out of the data before matching.
     area_ranges : mapping of str to (float, float), [A]
         Square pixels, closed at both ends. Ground truths outside are ignored, and so are detections
         outside that match nothing.
+    detection_area : {"box", "mask", "box_or_mask"}
+        What area ranges measure in a detection: width times height, its mask's pixels, or the former
+        where the results carry boxes and the latter where they do not (pycocotools).
+    unlabelled : {"count", "ignore"}
+        Ground truths without a labelled keypoint: counted, or ignored.
     """
 
     crowd: CrowdRule = "iof"
     difficult: DifficultRule = "count"
+    detection_area: DetectionArea = "box"
+    unlabelled: UnlabelledRule = "count"
     area_ranges: Mapping[str, tuple[float, float]] = dataclasses.field(
         default_factory=lambda: {"all": (0.0, float("inf"))}
     )
@@ -147,6 +178,8 @@ class IgnoreRules:
     def __post_init__(self) -> None:
         _validate.one_of(self.crowd, get_args(CrowdRule), name="ignore.crowd")
         _validate.one_of(self.difficult, get_args(DifficultRule), name="ignore.difficult")
+        _validate.one_of(self.detection_area, get_args(DetectionArea), name="ignore.detection_area")
+        _validate.one_of(self.unlabelled, get_args(UnlabelledRule), name="ignore.unlabelled")
         if not isinstance(self.area_ranges, Mapping):
             raise ProtocolError(
                 _validate.message(
@@ -175,25 +208,36 @@ class ApRules:
 
     Attributes
     ----------
-    interpolation : {"points", "area"}
-        Mean of the interpolated precision at recall points, or the area under its envelope.
+    interpolation : {"points", "area", "trapezoid", "trapezoid_to_one"}
+        Mean of the interpolated precision at recall points; the area under its envelope; or the area
+        under straight lines through the envelope, read at the recall points: falling to 0 after the
+        last recall reached, or along a line from there to (1, 0).
     recall_points : tuple of float, [R]
         For "points"; also where :meth:`Evaluation.curves` reads the curve.
     precision_epsilon : float
         Added to tp + fp in the denominator of precision (pycocotools: ``np.spacing(1)``).
     sequential_mean : bool
         Sum ``p / R`` point by point, as the VOC kit does, instead of taking ``numpy.mean``.
+    tie_order : {"as_ranked", "true_positives_first", "true_positives_last"}
+        Whether, after matching, the true positives among a class's equally scored detections move.
+    absent_classes : {"skip", "zero", "all_zero"}
+        A class without counted ground truth: undefined; AP 0 in the mean when it has detections; or AP 0
+        in any case.
     """
 
     interpolation: Interpolation = "points"
     recall_points: tuple[float, ...] = tuple(np.linspace(0, 1, 101).tolist())
     precision_epsilon: float = 0.0
     sequential_mean: bool = False
+    tie_order: TieOrder = "as_ranked"
+    absent_classes: AbsentClasses = "skip"
 
     def __post_init__(self) -> None:
         _validate.one_of(self.interpolation, get_args(Interpolation), name="ap.interpolation")
         object.__setattr__(self, "recall_points", grid(self.recall_points, name="ap.recall_points"))
         _validate.number_between(self.precision_epsilon, 0, 1, name="ap.precision_epsilon")
+        _validate.one_of(self.tie_order, get_args(TieOrder), name="ap.tie_order")
+        _validate.one_of(self.absent_classes, get_args(AbsentClasses), name="ap.absent_classes")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,8 +286,11 @@ class Protocol:
     Attributes
     ----------
     name, title : str
-    similarity : {"box"}
+    similarity : {"box", "mask", "boundary", "keypoints"}
+        What decides how well a detection and a ground truth agree.
     boxes : BoxRules
+    masks : MaskRules
+    keypoints : KeypointRules
     matching : MatchingRules
     ignore : IgnoreRules
     ap : ApRules
@@ -254,6 +301,8 @@ class Protocol:
     title: str = ""
     similarity: Similarity = "box"
     boxes: BoxRules = BoxRules()
+    masks: MaskRules = MaskRules()  # noqa: RUF009 - frozen
+    keypoints: KeypointRules = KeypointRules()  # noqa: RUF009 - frozen
     matching: MatchingRules = MatchingRules()
     ignore: IgnoreRules = IgnoreRules()
     ap: ApRules = ApRules()
@@ -264,6 +313,8 @@ class Protocol:
             if not isinstance(getattr(self, key), str):
                 raise ProtocolError(_validate.message(key, "be a string", got=repr(getattr(self, key))))
         _validate.one_of(self.similarity, get_args(Similarity), name="similarity")
+        if self.similarity == "keypoints" and not self.keypoints.sigmas:
+            raise ProtocolError(_validate.message("keypoints.sigmas", "be given", got="none"))
 
     @property
     def caps(self) -> tuple[int | None, ...]:
@@ -304,51 +355,6 @@ class Protocol:
         >>> load_protocol("coco").signature()
         'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.1.0'
         """
-        from boxscore.protocols import load_protocol
+        from boxscore.signature import signature_of
 
-        coco = load_protocol("coco")
-        matching, base = self.matching, coco.matching
-        parts = {
-            "iou": grid_text(matching.iou_thresholds),
-            "ap": self._ap_text(),
-            "maxdet": ",".join(map(str, matching.max_detections)) or "none",
-            "area": "coco" if self.ignore.area_ranges == coco.ignore.area_ranges else self._area_text(),
-            "crowd": self.ignore.crowd,
-            "offset": f"{self.boxes.pixel_offset:g}",
-        }
-        if self.ignore.difficult != coco.ignore.difficult:
-            parts["difficult"] = self.ignore.difficult
-        if matching.candidate != base.candidate:
-            parts["candidate"] = matching.candidate
-        if matching.equal_iou != base.equal_iou:
-            parts["ties"] = matching.equal_iou
-        if matching.equal_scores != base.equal_scores:
-            parts["order"] = matching.equal_scores
-        if not matching.threshold_closed:
-            parts["match"] = ">"
-        if not matching.per_class:
-            parts["classes"] = "pooled"
-        if (
-            matching.bars != dataclasses.replace(matching, largest_threshold=base.largest_threshold).bars
-        ).any():
-            parts["top"] = f"{matching.largest_threshold:g}"
-        if self.ap.precision_epsilon != coco.ap.precision_epsilon:
-            parts["eps"] = f"{self.ap.precision_epsilon:g}"
-        if self.ap.sequential_mean and self.ap.interpolation == "points":
-            parts["mean"] = "sequential"
-        parts["v"] = __version__
-        return "|".join(["boxscore", self.name, *(f"{key}:{value}" for key, value in parts.items())])
-
-    def _ap_text(self) -> str:
-        if self.ap.interpolation == "area":
-            return "area"
-        points = self.ap.recall_points
-        if points == tuple(np.linspace(0, 1, len(points)).tolist()):
-            return str(len(points))
-        return "11kit" if points == tuple(colon(0, 0.1, 1)) else grid_text(points)
-
-    def _area_text(self) -> str:
-        ranges = self.ignore.area_ranges
-        if ranges == {"all": (0.0, float("inf"))}:
-            return "all"
-        return ",".join(f"{name}={low:g}-{high:g}" for name, (low, high) in ranges.items())
+        return signature_of(self)

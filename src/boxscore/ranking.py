@@ -51,7 +51,7 @@ def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
     ----------
     detections : Detections
     protocol : Protocol
-        Reads ``matching.equal_scores`` and ``matching.max_detections``.
+        Reads ``matching``: ``equal_scores``, ``max_detections``, ``cap_scope`` and ``minimum_score``.
 
     Returns
     -------
@@ -63,6 +63,7 @@ def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
     else:
         rows = np.arange(len(detections))
     rows = rows[descending_order(np.take(detections.scores, rows))]
+    rows = _let_through(rows, detections, protocol)
     rows = rows[stable_order(np.take(detections.category, rows), category_count)]
     image = np.take(detections.image, rows)
     grouped = stable_order(image, image_count)
@@ -85,3 +86,18 @@ def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
     new_position = np.cumsum(kept) - 1
     grouped = np.take(new_position, np.take(grouped, kept_in_group))
     return Ranking(rows[kept], rank[kept], grouped, np.take(group, kept_in_group))
+
+
+def _let_through(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:
+    """Drop rows, given by descending score, below the minimum score or beyond the cap of a whole image."""
+    if protocol.matching.minimum_score > -np.inf:
+        rows = rows[np.take(detections.scores, rows) >= protocol.matching.minimum_score]
+    cap = protocol.caps[-1]
+    if protocol.matching.cap_scope == "class" or cap is None:
+        return rows
+    image = np.take(detections.image, rows)
+    by_image = stable_order(image, len(detections.images))
+    starts = run_starts(image[by_image])
+    lengths = np.diff(np.append(starts, len(rows)))
+    place = np.arange(len(rows)) - np.repeat(starts, lengths)
+    return rows[np.sort(by_image[place < cap])]

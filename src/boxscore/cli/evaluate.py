@@ -16,9 +16,14 @@ import sys
 import warnings
 from pathlib import Path
 
-from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
+from boxscore.cli._inputs import (
+    add_input_arguments,
+    add_output_argument,
+    chosen_protocol,
+    evaluate_inputs,
+    read_inputs,
+)
 from boxscore.errors import BoxscoreWarning, VerificationError
-from boxscore.protocols import load_protocol
 from boxscore.reports import evaluation_text
 
 __all__ = ["add_arguments", "run"]
@@ -40,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.verify:
         from boxscore.verification import check_protocol, verify
 
-        check_protocol(load_protocol(arguments.protocol))
+        check_protocol(chosen_protocol(arguments))
     with _remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     write = {
