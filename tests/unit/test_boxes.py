@@ -22,6 +22,7 @@ from boxscore import (
     distance_box_iou,
     generalized_box_iou,
 )
+from support.examples import examples
 
 MEASURES = [box_iou, box_iof, generalized_box_iou, distance_box_iou, complete_box_iou]
 ROUNDING = 1e-12
@@ -134,7 +135,7 @@ xywh = st.lists(st.tuples(coordinate, coordinate, coordinate, coordinate), min_s
 
 
 @given(a=xywh, b=xywh)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_iou_and_iof_equal_pycocotools_bit_for_bit(a: Any, b: Any) -> None:
     first, second = np.array(a, dtype=float), np.array(b, dtype=float)
     plain = mask_tools.iou(first, second, [0] * len(b))
@@ -180,7 +181,7 @@ boxes = st.lists(sides.map(lambda s: (s[0], s[1], s[0] + s[2], s[1] + s[3])), mi
 
 
 @given(a=boxes, b=boxes, offset=st.sampled_from([0, 1, 0.5]))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.__name__)
 def test_measures_equal_the_slow_formulae(measure: Any, a: list[Box], b: list[Box], offset: float) -> None:
     fast = measure(a, b, pixel_offset=offset)
@@ -190,7 +191,7 @@ def test_measures_equal_the_slow_formulae(measure: Any, a: list[Box], b: list[Bo
 
 
 @given(a=boxes, b=boxes, offset=st.sampled_from([0, 1]))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.__name__)
 def test_paired_is_the_diagonal(measure: Any, a: list[Box], b: list[Box], offset: float) -> None:
     count = min(len(a), len(b))
@@ -201,7 +202,7 @@ def test_paired_is_the_diagonal(measure: Any, a: list[Box], b: list[Box], offset
 
 
 @given(a=boxes)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_box_is_itself(a: list[Box]) -> None:
     same = np.diagonal(box_iou(a, a))
     with_area = box_area(a) > 0
@@ -210,7 +211,7 @@ def test_a_box_is_itself(a: list[Box]) -> None:
 
 
 @given(a=boxes, b=boxes)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_order_of_the_measures(a: list[Box], b: list[Box]) -> None:
     iou = box_iou(a, b)
     assert ((iou >= 0) & (iou <= 1)).all()

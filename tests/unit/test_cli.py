@@ -275,12 +275,12 @@ def test_verify_fails_with_status_1(run: Run, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(
         verification,
         "verify",
-        lambda _: verification.Verification({"precision": 0.5}, "first in precision at X"),
+        lambda _: verification.Verification({"precision": 0.5}, "first in precision"),
     )
     output, errors = run(*COCO, "--verify", status=1)
     assert output.startswith("COCO detection")
     assert errors == (
-        "boxscore: differs from pycocotools: largest difference 0.5 (precision 0.5); first in precision at X\n"
+        "boxscore: differs from pycocotools: largest difference 0.5 (precision 0.5); first in precision\n"
     )
 
 

@@ -148,8 +148,14 @@ def test_curves() -> None:
 def test_counts_and_signature() -> None:
     evaluation = boxscore.evaluate(*small())
     assert evaluation.counts == {
-        "images": 3, "ground_truths": 4, "crowds": 1, "difficult": 0, "detections": 6, "left_out": 0, "classes": 4
-    }  # fmt: skip
+        "images": 3,
+        "ground_truths": 4,
+        "crowds": 1,
+        "difficult": 0,
+        "detections": 6,
+        "left_out": 0,
+        "classes": 4,
+    }
     assert evaluation.signature == evaluation.protocol.signature()
 
 

@@ -282,7 +282,8 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"summary": [{"keys": "AP"}]}, "a key must be known. Got summary.keys; did you mean 'key'?"),
         (
             {"zzz": 1},
-            "a key must be known. Got zzz; known: ap, boxes, ignore, matching, name, similarity, summary, title.",
+            "a key must be known. Got zzz; known: ap, boxes, ignore, matching, name, similarity, summary, "
+            "title.",
         ),
         (
             {"matching": {"iou_thresholds": list(np.linspace(0.1, 0.9, 65))}},

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boxscore.sorting import descending_order, ragged_ranges, run_starts, stable_order
+from support.examples import examples
 
 TINY = 5e-324
 scores = st.one_of(
@@ -26,7 +27,7 @@ def plain_descending(values: Any) -> Any:
 
 
 @given(values=st.lists(scores, max_size=60))
-@settings(max_examples=800)
+@settings(max_examples=examples(800))
 def test_descending_order(values: list[float]) -> None:
     array = np.array(values, dtype=np.float64)
     order = descending_order(array)
@@ -73,7 +74,7 @@ def test_descending_order_of_many(kind: str, count: int) -> None:
     keys=st.lists(st.integers(0, 2**40), max_size=60),
     size=st.sampled_from([1, 2, 255, 256, 257, 65_535, 65_536, 65_537, 2**31, 2**40 + 1]),
 )
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_stable_order(keys: list[int], size: int) -> None:
     for kind in (np.int64, np.intp):
         array = np.array(keys, dtype=kind) % size

@@ -199,14 +199,14 @@ FRAME = pd.DataFrame({"image_id": [1], "class": ["cat"], "x1": [0], "y1": [0], "
         (
             GroundTruth,
             FRAME,
-            "a DataFrame of boxes must have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h. Got columns "
-            "['image_id', 'class', 'x1', 'y1', 'x2'] without ['x', 'y', 'w', 'h'].",
+            "a DataFrame of boxes must have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h. "
+            "Got columns ['image_id', 'class', 'x1', 'y1', 'x2'] without ['x', 'y', 'w', 'h'].",
         ),
         (
             GroundTruth,
             FRAME.assign(y2=1).drop(columns=["class", "image_id"]),
-            "a DataFrame of boxes must have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h. Got columns "
-            "['x1', 'y1', 'x2', 'y2'] without ['image_id', 'class'].",
+            "a DataFrame of boxes must have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h. "
+            "Got columns ['x1', 'y1', 'x2', 'y2'] without ['image_id', 'class'].",
         ),
     ],
 )
