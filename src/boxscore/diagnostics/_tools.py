@@ -65,6 +65,11 @@ def _curve_text(tool: Tool) -> str:
     return lines[ap.interpolation]
 
 
+def _thresholds_text(tool: Tool) -> str:
+    values = tool.protocol.matching.iou_thresholds
+    return grid_text(values) if len(values) < 3 else f"{values[0]:.2f}:{values[-1]:.2f}/{len(values)}"
+
+
 def _cap_text(tool: Tool) -> str:
     cap = tool.protocol.caps[-1]
     scope = {"class": "an image and class", "image": "an image"}[tool.protocol.matching.cap_scope]
@@ -92,7 +97,7 @@ CHOICES = (
     Choice(
         "IoU thresholds",
         ("matching.iou_thresholds", "matching.largest_threshold"),
-        lambda tool: grid_text(tool.protocol.matching.iou_thresholds),
+        _thresholds_text,
     ),
     Choice(
         "threshold",
