@@ -12,7 +12,7 @@ def overlaps(boxes, *, box_format="xyxy", pixel_offset=0, overlap="iou"):
     form = {"box_format": box_format, "pixel_offset": pixel_offset}
     if overlap == "diou":
         diou = distance_box_iou(boxes, boxes, **form)
-        return np.where(box_iou(boxes, boxes, **form) > 0, diou, 0)
+        return np.minimum(np.where(box_iou(boxes, boxes, **form) > 0, diou, 0), 1)
     if overlap == "ios":
         iou = box_iou(boxes, boxes, **form)
         areas = np.diag(box_iou(boxes, boxes, **form))  # 1, or 0 without area
@@ -177,7 +177,9 @@ def average_into_kept(boxes, scores, groups, threshold):
         weights = [scores[k] * float(box_iou([boxes[cluster[0]]], [boxes[k]])[0, 0]) for k in cluster]
         weights[0] = scores[cluster[0]]
         rows = [np.array(boxes[k], dtype=float) for k in cluster]
-        fused.append(sum(w * r for w, r in zip(weights, rows, strict=True)) / sum(weights) if sum(weights) else rows[0])
+        fused.append(
+            sum(w * r for w, r in zip(weights, rows, strict=True)) / sum(weights) if sum(weights) else rows[0]
+        )
     return fused, [scores[cluster[0]] for cluster in clusters], clusters
 
 

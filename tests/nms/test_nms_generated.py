@@ -20,6 +20,9 @@ from nms_oracles import (
 )
 
 from boxscore.boxes import box_convert
+from boxscore.nms import _grid as grid_module
+from boxscore.nms import _order as order_module
+from boxscore.nms import _plans as plans
 from boxscore.nms import (
     batched_nms,
     cluster_nms,
@@ -32,9 +35,6 @@ from boxscore.nms import (
     soft_nms,
     weighted_boxes_fusion,
 )
-from boxscore.nms import _grid as grid_module
-from boxscore.nms import _order as order_module
-from boxscore.nms import _plans as plans
 from boxscore.nms._ranked import prepare
 from boxscore.nms.hard import select
 
@@ -127,8 +127,6 @@ def test_larger_cases_equal_the_loop(count, groups):
             assert by.tolist() == dropped_by.tolist()
 
 
-
-
 def check_scores(result, lowered, floor):
     """The same boxes with the same scores, but for boxes within rounding of the floor; sorted."""
     indices, scores = result
@@ -192,8 +190,14 @@ def test_cluster_equals_the_loop(rounds):
         kept = cluster_nms(boxes, scores, groups, iou_threshold=threshold, max_rounds=rounds, **options)
         assert kept.tolist() == fast(matrix, scores, groups, threshold, min(rounds, len(boxes) + 1))
         if rounds == 200:
-            assert kept.tolist() == batched_nms(boxes, scores, groups, iou_threshold=threshold, **options).tolist()
-            assert kept.tolist() == cluster_nms(boxes, scores, groups, iou_threshold=threshold, **options).tolist()
+            assert (
+                kept.tolist()
+                == batched_nms(boxes, scores, groups, iou_threshold=threshold, **options).tolist()
+            )
+            assert (
+                kept.tolist()
+                == cluster_nms(boxes, scores, groups, iou_threshold=threshold, **options).tolist()
+            )
 
 
 @pytest.mark.parametrize("overlap", ["iou", "ios"])
@@ -201,7 +205,7 @@ def test_merging_equals_the_loop(overlap):
     for seed in range(CASES // 10):
         boxes, scores, groups, threshold, options = random_case(seed)
         matrix = overlaps(boxes, overlap=overlap, **options)
-        kept, dropped_by = hard(matrix, scores, groups, threshold)
+        _, dropped_by = hard(matrix, scores, groups, threshold)
         everyone = np.arange(len(boxes))
         for function, owner in (
             (greedy_nmm, np.where(dropped_by < 0, everyone, dropped_by)),
@@ -213,7 +217,9 @@ def test_merging_equals_the_loop(overlap):
             assert merged.indices.tolist() == [i for i in order if owner[i] == i]
             assert merged.scores.tolist() == [float(scores[i]) for i in merged.indices]
             corners = box_convert(boxes, options["box_format"], "xyxy")
-            for i, box in zip(merged.indices, box_convert(merged.boxes, options["box_format"], "xyxy"), strict=True):
+            for i, box in zip(
+                merged.indices, box_convert(merged.boxes, options["box_format"], "xyxy"), strict=True
+            ):
                 members = corners[owner == i]
                 around = [*members[:, :2].min(0), *members[:, 2:].max(0)]
                 assert box == pytest.approx(around, rel=1e-9, abs=1e-9)

@@ -79,7 +79,10 @@ def test_boxes_without_area_are_inert():
 
 
 def test_thresholds_zero_and_one():
-    assert nms([[0, 0, 2, 2], [1.999, 1.999, 9, 9], [2, 0, 3, 1]], [3, 2, 1], iou_threshold=0).tolist() == [0, 2]
+    assert nms([[0, 0, 2, 2], [1.999, 1.999, 9, 9], [2, 0, 3, 1]], [3, 2, 1], iou_threshold=0).tolist() == [
+        0,
+        2,
+    ]
     assert nms([[0.1, 0.1, 0.2, 0.2]] * 2, [1, 1], iou_threshold=1, box_format="xywh").tolist() == [0, 1]
 
 
@@ -198,7 +201,9 @@ def test_non_maximum_weighted():
 
 
 def test_fusion_in_pixels_is_not_clipped():
-    fused = weighted_boxes_fusion([[[-40, 0, 500, 500]], [[-40, 0, 500, 500]]], [[0.5], [0.5]], [["cat"], ["cat"]])
+    fused = weighted_boxes_fusion(
+        [[[-40, 0, 500, 500]], [[-40, 0, 500, 500]]], [[0.5], [0.5]], [["cat"], ["cat"]]
+    )
     assert fused.boxes.tolist() == [[-40, 0, 500, 500]]
     assert fused.groups.tolist() == ["cat"]
 
@@ -216,9 +221,11 @@ def test_rotated_iou_by_hand():
     square = [[0, 0, 2, 2, 0]]
     # A square and itself turned by 45 degrees share an octagon of area 8 (sqrt 2 - 1).
     octagon = 8 * (math.sqrt(2) - 1)
-    assert rotated_box_iou(square, [[0, 0, 2, 2, math.pi / 4]])[0, 0] == pytest.approx(octagon / (8 - octagon))
+    assert rotated_box_iou(square, [[0, 0, 2, 2, math.pi / 4]])[0, 0] == pytest.approx(
+        octagon / (8 - octagon)
+    )
     assert rotated_box_iou(square, [[0, 0, 2, 2, math.pi / 2]])[0, 0] == pytest.approx(1)
-    assert rotated_box_iou(square, [[1, 0, 2, 2, 0], [2, 0, 2, 2, 0], [9, 0, 2, 2, 1], [0, 0, 0, 2, 0]]).tolist() == [
-        pytest.approx([1 / 3, 0, 0, 0])
-    ]
+    assert rotated_box_iou(
+        square, [[1, 0, 2, 2, 0], [2, 0, 2, 2, 0], [9, 0, 2, 2, 1], [0, 0, 0, 2, 0]]
+    ).tolist() == [pytest.approx([1 / 3, 0, 0, 0])]
     assert rotated_box_iou(square * 2, [[0, 0, 2, 2, 0], [1, 0, 2, 2, 0]], paired=True).shape == (2,)

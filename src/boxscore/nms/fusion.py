@@ -10,10 +10,11 @@ Conventions
 - Each model gives boxes, scores and groups (the class, or image and class); groups mean the same for all.
 - A model's scores are multiplied by its weight; boxes of a group are taken by descending weighted score, ties
   by model and index.
-- *Weighted boxes fusion*: a box joins the cluster of its group whose **fused** box it overlaps most, if by more
-  than ``iou_threshold``; else it starts one. The fused box is the average of the members, by weighted score.
-- *Non-maximum weighted*: a box joins the **best original** box it overlaps most; the average weighs with weighted
-  score times the IoU with that box, and the score is that box's.
+- *Weighted boxes fusion*: a box joins the cluster of its group whose **fused** box it overlaps most, if by
+  more than ``iou_threshold``; else it starts one. The fused box is the average of the members, by weighted
+  score.
+- *Non-maximum weighted*: a box joins the **best original** box it overlaps most; the average weighs with
+  weighted score times the IoU with that box, and the score is that box's.
 
 ``ensemble-boxes`` differs: it clips to 0..1, rounds fused boxes to float32, and breaks ties arbitrarily.
 
@@ -92,11 +93,13 @@ def weighted_boxes_fusion(
     confidence : str, default "average"
         Score of a fused box of B members from M models, from the weighted scores c of its members:
 
-        - ``"average"``: ``mean(c) * min(B, M) / sum(weights)``, or with ``allow_overflow`` ``mean(c) * B / ...``;
+        - ``"average"``: ``mean(c) * min(B, M) / sum(weights)``, or with ``allow_overflow`` ``mean(c) * B /
+          ...``;
         - ``"max"``: ``max(c) / max(weights)``;
         - ``"box_and_model_average"``: ``sum(c) / sum(weights of members) * sum(weights of their models) /
           sum(weights)``;
-        - ``"absent_model_aware_average"``: ``sum(c) / (sum(weights of members) + sum(weights of absent models))``.
+        - ``"absent_model_aware_average"``: ``sum(c) / (sum(weights of members) + sum(weights of absent
+          models))``.
     allow_overflow : bool, default False
         Let a cluster count more members than there are models; scores may then exceed 1.
     box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
@@ -208,14 +211,16 @@ def _gather(
     check_not_negative(score_array)
     if len(score_array) and score_array.max() > 1:
         warnings.warn(
-            f"scores reach {score_array.max():g}; fusion compares the models' scores, which should lie on one "
-            "scale from 0 to 1.",
+            f"scores reach {score_array.max():g}; fusion compares the models' scores, which should lie on "
+            "one scale from 0 to 1.",
             BoxscoreWarning,
             stacklevel=3,
         )
     names = numbers = None
     if groups is not None:
-        parts = [np.asarray(some) for some, count in zip(groups, counts, strict=True) if count or np.size(some)]
+        parts = [
+            np.asarray(some) for some, count in zip(groups, counts, strict=True) if count or np.size(some)
+        ]
         names = np.concatenate(parts) if parts else np.empty(0, np.int64)
         numbers = check_groups(names, length=len(box_array))
     model = np.repeat(np.arange(len(counts)), counts)
@@ -272,7 +277,9 @@ def _best_slot(
     """
     best, slot = np.full(len(starts), threshold), np.full(len(starts), -1)
     for which, at in expand(starts, starts + founded):
-        wide = np.minimum(fused[2].take(at), box[2].take(which)) - np.maximum(fused[0].take(at), box[0].take(which))
+        wide = np.minimum(fused[2].take(at), box[2].take(which)) - np.maximum(
+            fused[0].take(at), box[0].take(which)
+        )
         near = np.flatnonzero(wide > 0)
         which, at, wide = which.take(near), at.take(near), wide.take(near)
         x1, y1, x2, y2 = (column.take(at) for column in fused)
@@ -314,7 +321,12 @@ def _nearest_kept(block: Block, threshold: float) -> IndexArray:
 
 
 def _confidence(
-    ensemble: _Ensemble, cluster: IndexArray, weight: FloatArray, confidence: Confidence, *, allow_overflow: bool
+    ensemble: _Ensemble,
+    cluster: IndexArray,
+    weight: FloatArray,
+    confidence: Confidence,
+    *,
+    allow_overflow: bool,
 ) -> FloatArray:
     """Score [n] of each cluster, at the position of its first member."""
     trust, size = ensemble.weights, len(cluster)

@@ -237,7 +237,9 @@ def batched_nms(
     _validate.one_of(overlap, ("iou", "ios"), name="overlap")
     if max_per_image is not None and images is None:
         raise InputError(
-            _validate.message("images", "be given with max_per_image", got="None", cause="the image of each box")
+            _validate.message(
+                "images", "be given with max_per_image", got="None", cause="the image of each box"
+            )
         )
     ranked = prepare(
         boxes,
@@ -335,7 +337,7 @@ def cap_groups(kept: BoolArray, starts: IndexArray, most: int) -> None:
     if len(kept) == 0:
         return
     running = np.cumsum(kept)
-    before = running.take(starts[:-1]) - kept.take(starts[:-1])
+    before: IndexArray = running.take(starts[:-1]) - kept.take(starts[:-1])
     kept &= running - np.repeat(before, np.diff(starts)) <= most
 
 

@@ -6,7 +6,8 @@ Conventions
   ``1 - iou`` (linear, where ``iou > iou_threshold``) or ``exp(-iou**2 / sigma)`` (Gaussian, everywhere).
   Then the next best, by the scores as they now stand; ties by lowest index.
 - TensorFlow writes the Gaussian ``exp(-0.5 * iou**2 / sigma)``: its sigma is half of the one here.
-- Results are indices and the lowered scores, best first; boxes that end below ``score_threshold`` are left out.
+- Results are indices and the lowered scores, best first; boxes that end below ``score_threshold`` are left
+  out.
 
 Method
 ------
@@ -84,7 +85,8 @@ def soft_nms(
     Raises
     ------
     InputError
-        As in :func:`boxscore.nms.nms`; for a negative score, an unknown method or a sigma that is not positive.
+        As in :func:`boxscore.nms.nms`; for a negative score, an unknown method or a sigma that is not
+        positive.
 
     Examples
     --------
@@ -129,7 +131,9 @@ def check_not_negative(scores: FloatArray) -> None:
     if len(scores) and scores.min() < 0:
         row = int(np.argmax(scores < 0))
         raise InputError(
-            _validate.message("scores", "be >= 0", got=scores[row], place=f"row {row}", cause="are these logits?")
+            _validate.message(
+                "scores", "be >= 0", got=scores[row], place=f"row {row}", cause="are these logits?"
+            )
         )
 
 
@@ -150,7 +154,11 @@ def by_new_score(
 
 
 def _rounds(
-    block: Block, pairs: ValuedPairs, factor: Callable[[FloatArray], FloatArray], floor: float, final: FloatArray
+    block: Block,
+    pairs: ValuedPairs,
+    factor: Callable[[FloatArray], FloatArray],
+    floor: float,
+    final: FloatArray,
 ) -> None:
     """Make final, in every round, each box that beats all undecided boxes it overlaps."""
     final[:] = block.scores
