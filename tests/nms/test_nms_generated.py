@@ -205,7 +205,7 @@ def test_merging_equals_the_loop(overlap):
     for seed in range(CASES // 10):
         boxes, scores, groups, threshold, options = random_case(seed)
         matrix = overlaps(boxes, overlap=overlap, **options)
-        kept, dropped_by = hard(matrix, scores, groups, threshold)
+        _, dropped_by = hard(matrix, scores, groups, threshold)
         everyone = np.arange(len(boxes))
         for function, owner in (
             (greedy_nmm, np.where(dropped_by < 0, everyone, dropped_by)),
