@@ -1,0 +1,144 @@
+"""Sections of the report that stand on the diagnostics: reshaped for drawing, never recomputed.
+
+Conventions
+-----------
+- Each function returns plain lists for JSON, classes as row numbers, or None when it has nothing to show.
+- Curves are thinned by ``reports/curve_view.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from boxscore.diagnostics import confidence_curve, confusion_matrix, error_types, operating_points, top_confusions
+from boxscore.evaluation import Evaluation
+from boxscore.reports.curve_view import significant, thin
+from boxscore.reports.gallery import Gallery
+
+__all__ = ["confidence_view", "confusion_view", "errors_view", "operating_score"]
+
+MOST_CONFUSED = 80
+"""Classes in the confusion matrix; of more, those with most confusions are shown."""
+
+MOST_CELLS = 150
+"""Cells of the confusion matrix whose images are in the report."""
+
+IMAGES_IN_A_CELL = 4
+
+
+def operating_score(evaluation: Evaluation) -> float:
+    """Score of the best F1 over all classes; minus infinity where there is none."""
+    best = float(operating_points(evaluation).iloc[-1]["score"])
+    return best if best == best else -np.inf
+
+
+def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Precision, recall and F1 against confidence, of each class and of all together.
+
+    Returns
+    -------
+    dict
+        ``all`` and ``classes`` (class row to curve): ``[score, precision, recall, F1]`` lists, the rates in
+        ten-thousandths; ``best``: ``[score, precision, recall, F1]`` of each class, ``(all)`` last.
+    """
+    if not len(evaluation.detections) or not len(evaluation.ground_truth):
+        return None
+    frame = confidence_curve(evaluation)
+    names = ("score", "precision", "recall", "f_score")
+    columns = {name: frame[name].to_numpy(dtype=np.float64) for name in names}
+    code = frame["class"].to_numpy()
+    change = np.flatnonzero(code[1:] != code[:-1]) + 1
+    bounds = [0, *change.tolist(), len(code)]
+    place = {label: row for row, label in enumerate(evaluation.labels)}
+    curves = {}
+    for low, high in zip(bounds, bounds[1:], strict=False):
+        segment = {name: values[low:high] for name, values in columns.items()}
+        key = "all" if high == len(code) else str(place[code[low]])
+        if key == "all" or np.isfinite(segment["recall"]).all():
+            curves[key] = _confidence_curve(segment)
+    best = operating_points(evaluation)
+    return {
+        "all": curves.pop("all"),
+        "classes": curves,
+        "best": [significant(line, 4) for line in best[list(names)].to_numpy(dtype=np.float64)],
+    }
+
+
+def _confidence_curve(segment: dict[str, Any]) -> list[Any]:
+    score = segment["score"]
+    rates = [np.nan_to_num(segment[name]) for name in ("precision", "recall", "f_score")]
+    coarse = np.unique(np.linspace(0, len(score) - 1, 600).round().astype(int))  # then by shape
+    coarse = np.union1d(coarse, [int(np.argmax(rates[2]))])
+    kept = np.zeros(len(coarse), dtype=bool)
+    for rate in rates:
+        kept[thin(score[coarse], rate[coarse], tolerance=0.004)] = True
+    kept |= coarse == int(np.argmax(rates[2]))
+    places = coarse[kept]
+    return [
+        significant(score[places], 4),
+        *(np.round(rate[places] * 10_000).astype(int).tolist() for rate in rates),
+    ]
+
+
+def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] | None:
+    """Confusion matrix at the operating score, and the images behind its largest cells.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    gallery : Gallery
+        Gets the images.
+
+    Returns
+    -------
+    dict
+        ``shown``: class rows, K for background last; ``cells``: ``[truth, predicted, count]``, class rows;
+        ``top``: ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
+    """
+    if not len(evaluation.ground_truth) and not len(evaluation.detections):
+        return None
+    score = max(gallery.score, -1e300)
+    counts = confusion_matrix(evaluation, minimum_score=score).to_numpy()
+    K = len(counts) - 1
+    off = counts - np.diag(np.diag(counts))
+    trouble = off[:K, :K].sum(axis=0) + off[:K, :K].sum(axis=1)
+    chosen = np.sort(np.lexsort((-np.diag(counts)[:K], -trouble))[:MOST_CONFUSED])
+    shown = [*chosen.tolist(), K]
+    inside = np.zeros(K + 1, dtype=bool)
+    inside[shown] = True
+    truth, predicted = np.nonzero(counts)
+    keep = inside[truth] & inside[predicted]
+    cells = np.column_stack([truth, predicted, counts[truth, predicted]])[keep]
+
+    names = evaluation.ground_truth.categories.labels
+    place = {name: row for row, name in enumerate(names)}
+    rows = evaluation.ground_truth.images.index()
+    top = []
+    for line in top_confusions(evaluation, minimum_score=score, limit=MOST_CELLS).itertuples(index=False):
+        images = list(line.image_ids)
+        first = [[image, gallery.add(rows[image])] for image in images[:IMAGES_IN_A_CELL]]
+        rest = [[image, None] for image in images[IMAGES_IN_A_CELL:40]]
+        share = None if line.share_of_truth != line.share_of_truth else round(float(line.share_of_truth), 4)
+        pair = [place.get(line.truth, K), place.get(line.predicted, K)]
+        top.append([*pair, int(line.count), share, first + rest, len(images)])
+    return {"score": gallery.score, "shown": shown, "classes": K, "cells": cells.tolist(), "top": top}
+
+
+def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
+    """What each kind of mistake costs, over all classes.
+
+    Returns
+    -------
+    dict
+        ``ap`` as it is, and ``rows``: ``[error, count, cost]``, AP as a fraction.
+    """
+    if not len(evaluation.ground_truth):
+        return None
+    frame = error_types(evaluation)
+    rows = [
+        [str(line.error), int(line.count), None if line.cost != line.cost else round(float(line.cost), 5)]
+        for line in frame.itertuples(index=False)
+    ]
+    return {"ap": significant(frame["ap"].to_numpy(dtype=np.float64)[:1])[0], "rows": rows}

@@ -1,0 +1,198 @@
+"""What the HTML report shows, as plain data: the model behind the template and the script.
+
+Goal
+----
+One dictionary for one page. It is private to the page, unlike the JSON of ``result.json``, whose schema is
+documented and versioned (docs/reference/report-files.md).
+
+Conventions
+-----------
+- Classes and images are row numbers; names stand once, in ``classes`` and ``images``.
+- Sizes are capped by the constants here and in ``gallery.py``, ``curve_view.py`` and ``diagnosis.py``; where a
+  cap bites, the page says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boxscore import _validate
+from boxscore._version import __version__
+from boxscore.evaluation import Evaluation
+from boxscore.reports import diagnosis
+from boxscore.reports.curve_view import curve_view, significant
+from boxscore.reports.evaluation_text import counts_line
+from boxscore.reports.findings import findings
+from boxscore.reports.gallery import Gallery, confident_mistakes, image_errors, worst_images
+from boxscore.reports.outcomes import read_outcomes
+from boxscore.reports.pictures import embed_pictures
+
+__all__ = ["ReportOptions", "report_view"]
+
+Interval = tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportOptions:
+    """What a report is to hold.
+
+    Attributes
+    ----------
+    title : str
+        Stands above the page; the detections' file name when empty.
+    warnings : sequence of str
+        Messages given while reading and evaluating, to be shown.
+    image_folder : Path or None
+        Where the images are; without it boxes are drawn over blank frames.
+    gallery : int
+        Images in the gallery of worst images; half as many confident mistakes.
+    resamples : int
+        Bootstrap resamples for confidence intervals; 0 for none.
+    seed : int
+        Of the bootstrap.
+    date : str or None
+        Shown in the footer; today when None, nothing when empty (for reports that must not change).
+    """
+
+    title: str = ""
+    warnings: Sequence[str] = ()
+    image_folder: Path | None = None
+    gallery: int = 48
+    resamples: int = 200
+    seed: int = 0
+    date: str | None = None
+
+    def __post_init__(self) -> None:
+        _validate.whole_number(self.gallery, 0, name="gallery")
+        _validate.whole_number(self.resamples, 0, name="resamples")
+
+
+def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
+    """Collect everything the page of one evaluation shows.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    options : ReportOptions, optional
+
+    Returns
+    -------
+    dict
+        JSON values, apart from ``findings``.
+    """
+    options = options or ReportOptions()
+    outcomes = read_outcomes(evaluation)
+    gallery = Gallery(evaluation, score=diagnosis.operating_score(evaluation), outcomes=outcomes)
+    worst = worst_images(evaluation, score=gallery.score, most=options.gallery, outcomes=outcomes)
+    errors = image_errors(evaluation, outcomes, gallery.score)
+    mistakes = confident_mistakes(evaluation, most=options.gallery // 2, outcomes=outcomes)
+    shown = {
+        "worst": [[gallery.add(row), *errors[row].tolist()] for row in worst],
+        "confident": [_mistake(evaluation, gallery, row) for row in mistakes],
+        "score": None if np.isinf(gallery.score) else significant([gallery.score])[0],
+    }
+    intervals = diagnosis.intervals(evaluation, resamples=options.resamples, seed=options.seed)
+    view: dict[str, Any] = {
+        "kind": "evaluation",
+        "title": options.title or Path(evaluation.detections.source).name,
+        "protocol": evaluation.protocol.title or evaluation.protocol.name,
+        "signature": evaluation.signature,
+        "version": __version__,
+        "date": datetime.date.today().isoformat() if options.date is None else options.date,
+        "sources": [evaluation.ground_truth.source, evaluation.detections.source],
+        "counts": evaluation.counts,
+        "counts_line": counts_line(evaluation),
+        "findings": findings(evaluation, warnings=options.warnings),
+        "headline": _headline(evaluation, intervals.metrics),
+        "interval": intervals.text,
+        "classes": evaluation.labels,
+        "names": evaluation.ground_truth.categories.labels,
+        "iou": evaluation.protocol.matching.iou_thresholds[0],
+        "table": _class_table(evaluation, intervals.classes),
+        "ap_by_iou": _ap_by_iou(evaluation),
+        "curves": curve_view(evaluation),
+        "confidence": diagnosis.confidence_view(evaluation),
+        "confusion": diagnosis.confusion_view(evaluation, gallery),
+        "errors": diagnosis.errors_view(evaluation),
+        "sizes": diagnosis.sizes_view(evaluation),
+        "calibration": diagnosis.calibration_view(evaluation),
+        "gallery": shown,
+    }
+    view["images"] = gallery.records
+    view["pictures"] = {}
+    if options.image_folder is not None:
+        first = [place for place, *_ in [*shown["worst"], *shown["confident"]]]
+        view["pictures"] = embed_pictures(evaluation, gallery.rows, first, options.image_folder)
+    return view
+
+
+def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
+    protocol = evaluation.protocol
+    tiles = []
+    for row in protocol.rows:
+        low, high = intervals.get(row.key, (np.nan, np.nan))
+        cap = protocol.caps[row.cap]
+        parts = [f"IoU {protocol.iou_text(row).replace(':', ' to ')}"]
+        parts += [f"{row.area} objects"] if row.area != "all" else []
+        parts += [f"{cap} a class and image"] if row.metric == "AR" and cap else []
+        tiles.append(
+            {
+                "key": row.key,
+                "kind": {"AP": "average precision", "AR": "average recall"}[row.metric],
+                "detail": ", ".join(parts),
+                "value": _number(evaluation.metrics[row.key]),
+                "low": _number(low),
+                "high": _number(high),
+            }
+        )
+    return tiles
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else float(value)
+
+
+def _class_table(evaluation: Evaluation, intervals: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns and rows of the per-class table; a row starts with the class's row number."""
+    columns = [
+        {"key": key, "label": label, "kind": "count"}
+        for key, label in (("ground_truths", "objects"), ("detections", "detections"))
+    ]
+    values: list[list[Any]] = [evaluation.class_counts[str(column["key"])].tolist() for column in columns]
+    for number, (key, array) in enumerate(evaluation.class_values.items()):
+        columns.append({"key": key, "label": key, "kind": "bar" if number == 0 else "ratio"})
+        values.append([_number(value) for value in array.tolist()])
+        if number == 0 and intervals:
+            columns.append({"key": "interval", "label": "95 % interval", "kind": "interval"})
+            low, high = intervals["low"], intervals["high"]
+            values.append([[_number(a), _number(b)] for a, b in zip(low, high, strict=True)])
+    rows = [[row, *line] for row, line in enumerate(zip(*values, strict=True))]
+    return {"columns": columns, "rows": rows}
+
+
+def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
+    """AP of each class at each IoU threshold, in thousandths."""
+    thresholds = evaluation.protocol.matching.iou_thresholds
+    if len(thresholds) < 2:
+        return None
+    values = evaluation.ap_by_iou()  # [T,K]
+    rows = [None if np.isnan(line).all() else np.round(line * 1000).astype(int).tolist() for line in values.T]
+    defined = ~np.isnan(values[0])
+    mean = values[:, defined].mean(axis=1) if defined.any() else np.full(len(thresholds), np.nan)
+    return {"thresholds": [round(t, 4) for t in thresholds], "classes": rows, "mean": significant(mean)}
+
+
+def _mistake(evaluation: Evaluation, gallery: Gallery, row: int) -> list[Any]:
+    """Record of the image, class and score of a false positive, and its box."""
+    detections = evaluation.detections
+    x, y = detections.boxes[row, :2].tolist()
+    width, height = detections.sizes[row].tolist()
+    box = [round(x, 1), round(y, 1), round(width, 1), round(height, 1)]
+    score = significant(detections.scores[row : row + 1], 3)[0]
+    return [gallery.add(int(detections.image[row])), int(detections.category[row]), score, box]
