@@ -326,6 +326,11 @@ class Evaluation:
             for name, field in (("precision", "precision"), ("recall", "recall"), ("scores", "score"))
         }
 
+    def ap_by_iou(self) -> NDArray[np.float64]:
+        """AP of each IoU threshold and class, [T, K], first area range, largest cap; NaN where undefined."""
+        values: NDArray[np.float64] = self._stage("average_precision", 0, -1)
+        return values
+
     @functools.cached_property
     def _original_rows(self) -> NDArray[np.int64]:
         """Rows of ``detections`` that ``matched.row`` means; classes pooled, the two differ."""

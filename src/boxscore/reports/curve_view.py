@@ -24,6 +24,9 @@ __all__ = ["TOLERANCE", "curve_view", "significant", "thin"]
 TOLERANCE = 0.001
 """Largest vertical distance between a thinned curve and the whole one."""
 
+SCORE_TOLERANCE = 0.01
+"""Largest error of a score read between points, as a share of the curve's range of scores."""
+
 MOST_CURVES = 2_500
 """Curves (classes times IoU thresholds) in one report; beyond it, fewer thresholds are kept."""
 
@@ -143,6 +146,10 @@ def _one_curve(recall: FloatArray, precision: FloatArray, score: FloatArray) -> 
         return [[0, 1000], [0, 0], [None, None]]
     end = int(positive[-1]) + 1
     kept = thin(recall[:end], precision[:end])
+    known = score[:end]
+    if not np.isnan(known).any():  # the score is read off the curve too
+        span = float(np.ptp(known)) or 1.0
+        kept = np.union1d(kept, thin(recall[:end], known / span, tolerance=SCORE_TOLERANCE))
     x = np.round(recall[kept] * 1000).astype(int).tolist()
     y = np.round(precision[kept] * 10_000).astype(int).tolist()
     s = significant(score[kept])

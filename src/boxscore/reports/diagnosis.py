@@ -8,16 +8,34 @@ Conventions
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from boxscore.diagnostics import confidence_curve, confusion_matrix, error_types, operating_points, top_confusions
+from boxscore.diagnostics import (
+    bootstrap,
+    calibration,
+    confidence_curve,
+    confusion_matrix,
+    error_types,
+    operating_points,
+    reliability,
+    top_confusions,
+)
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports.curve_view import significant, thin
 from boxscore.reports.gallery import Gallery
 
-__all__ = ["confidence_view", "confusion_view", "errors_view", "operating_score"]
+__all__ = [
+    "Intervals",
+    "calibration_view",
+    "confidence_view",
+    "confusion_view",
+    "errors_view",
+    "intervals",
+    "operating_score",
+]
 
 MOST_CONFUSED = 80
 """Classes in the confusion matrix; of more, those with most confusions are shown."""
@@ -26,6 +44,9 @@ MOST_CELLS = 150
 """Cells of the confusion matrix whose images are in the report."""
 
 IMAGES_IN_A_CELL = 4
+
+FEWEST_IMAGES = 10
+"""Fewer images are not resampled: the spread of so few says nothing."""
 
 
 def operating_score(evaluation: Evaluation) -> float:
@@ -142,3 +163,70 @@ def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
         for line in frame.itertuples(index=False)
     ]
     return {"ap": significant(frame["ap"].to_numpy(dtype=np.float64)[:1])[0], "rows": rows}
+
+
+class Intervals(NamedTuple):
+    """Confidence intervals of the headline numbers, and of the first number of each class."""
+
+    metrics: dict[str, tuple[float, float]]
+    classes: dict[str, list[float]]  # "low" and "high", [K] each; empty when not asked for
+    text: str
+
+
+def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Intervals:
+    """Bootstrap intervals over images.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    resamples : int
+        0 for none.
+    seed : int
+
+    Returns
+    -------
+    Intervals
+        Empty, with the reason as ``text``, where there are too few images or the protocol has no weighted form.
+    """
+    images = len(evaluation.ground_truth.images)
+    if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
+        reason = f"No intervals: {images:,} images are too few to resample." if resamples else ""
+        return Intervals({}, {}, reason)
+    try:
+        frame = bootstrap(evaluation, resamples=resamples, seed=seed, per_class=True)
+    except InputError as error:
+        return Intervals({}, {}, f"No intervals: {error}")
+    columns = {name: frame[name].to_numpy(dtype=np.float64) for name in ("low", "high")}
+    rows, K = len(evaluation.protocol.rows), len(evaluation.labels)
+    pairs = zip(frame["metric"].tolist()[:rows], columns["low"].tolist(), columns["high"].tolist(), strict=False)
+    first = slice(rows, None, rows)  # the first number of each class
+    text = f"95 % intervals from {resamples:,} bootstrap resamples of the {images:,} images."
+    classes = {name: values[first].tolist() for name, values in columns.items()}
+    if len(classes["low"]) != K:
+        raise ValueError("bootstrap's table has another form than the report reads")
+    return Intervals({key: (low, high) for key, low, high in pairs}, classes, text)
+
+
+def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Reliability of all classes together, in ten bins; None where scores are not in [0, 1].
+
+    Returns
+    -------
+    dict
+        ``confidence``, ``precision`` and ``count`` of each bin that is not empty, and ``text``.
+    """
+    scores = evaluation.detections.scores
+    if not len(scores) or scores.min() < 0 or scores.max() > 1:
+        return None
+    bins = reliability(evaluation)
+    bins = bins[(bins["class"] == bins["class"].iloc[-1]) & (bins["detections"] > 0)]
+    if len(bins) < 2:
+        return None
+    error = calibration(evaluation).iloc[-2]  # all detections in one table
+    text = f"On average they differ by {float(error['expected_error']):.3f} (expected calibration error)."
+    return {
+        "confidence": significant(bins["confidence"].to_numpy(dtype=np.float64)),
+        "precision": significant(bins["accuracy"].to_numpy(dtype=np.float64)),
+        "count": bins["detections"].astype(int).tolist(),
+        "text": text,
+    }

@@ -116,17 +116,15 @@ def _classes(evaluation: Evaluation) -> list[Finding]:
     if len(empty):
         names = ", ".join(labels[row][:40] for row in empty[:5].tolist()) + (", …" if len(empty) > 5 else "")
         found.append(
-            Finding(
-                "note", f"{len(empty):,} of {len(labels):,} classes have no counted ground truth: {names}"
-            )
+            Finding("note", f"No counted ground truth for {len(empty):,} of {len(labels):,} classes: {names}.")
         )
     silent = int(((counts["ground_truths"] > 0) & (counts["detections"] == 0)).sum())
     if silent:
-        found.append(Finding("note", f"{silent:,} classes with ground truth have no detection; their AP is 0."))
+        found.append(Finding("note", f"No detection for {silent:,} of the classes with ground truth; their AP is 0."))
     images = evaluation.ground_truth.images
     blank = len(images) - len(np.unique(evaluation.detections.image))
     if blank and len(images):
-        found.append(Finding("note", f"{blank:,} of {len(images):,} images have no detection."))
+        found.append(Finding("note", f"No detection in {blank:,} of {len(images):,} images."))
     return found
 
 

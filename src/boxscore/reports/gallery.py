@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from boxscore.evaluation import Evaluation
 from boxscore.reports.curve_view import significant
 from boxscore.reports.outcomes import FALSE_POSITIVE, IGNORED, MISSED, Outcomes, read_outcomes
-from boxscore.reports.render import json_value
 
 __all__ = ["Gallery", "confident_mistakes", "image_errors", "worst_images"]
 
@@ -147,7 +146,7 @@ class Gallery:
             width, height = _extent(truth.boxes[self._truths.rows(image)], detections.boxes[found])
         name = truth.images.file_names[image]
         return {
-            "id": json_value(truth.images.ids[image : image + 1].tolist()[0]),
+            "id": str(truth.images.ids[image]),
             "file": None if name is None else PurePath(str(name)).name,
             "width": round(width),
             "height": round(height),

@@ -38,7 +38,7 @@ SECTIONS = {
     "confusion": "Confusion",
     "errors": "Errors",
     "calibration": "Calibration",
-    "images": "Images",
+    "won_lost": "Won and lost",
     "gallery": "Images",
 }
 """What the page's menu calls each section."""
@@ -175,5 +175,5 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
 def _has_section(view: Mapping[str, Any], key: str) -> bool:
     if key == "sizes":
         return bool(view.get("sizes") or view.get("ap_by_iou"))
-    always = ("summary", "classes", "curves", "gallery" if view["kind"] == "evaluation" else "images")
+    always = ("summary", "classes", "curves")
     return key in always or bool(view.get(key))

@@ -27,7 +27,6 @@ from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
-from boxscore.reports.evaluation_text import counts_line
 from boxscore.reports.findings import findings
 from boxscore.reports.gallery import Gallery, confident_mistakes, image_errors, worst_images
 from boxscore.reports.outcomes import read_outcomes
@@ -98,6 +97,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "score": None if np.isinf(gallery.score) else significant([gallery.score])[0],
     }
     intervals = diagnosis.intervals(evaluation, resamples=options.resamples, seed=options.seed)
+    tiles = _headline(evaluation, intervals.metrics)
     view: dict[str, Any] = {
         "kind": "evaluation",
         "title": options.title or Path(evaluation.detections.source).name,
@@ -107,9 +107,10 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "date": datetime.date.today().isoformat() if options.date is None else options.date,
         "sources": [evaluation.ground_truth.source, evaluation.detections.source],
         "counts": evaluation.counts,
-        "counts_line": counts_line(evaluation),
+        "lede": f"{evaluation.protocol.title or evaluation.protocol.name}, "
+        f"against {Path(evaluation.ground_truth.source).name}",
         "findings": findings(evaluation, warnings=options.warnings),
-        "headline": _headline(evaluation, intervals.metrics),
+        "headline": tiles,
         "interval": intervals.text,
         "classes": evaluation.labels,
         "names": evaluation.ground_truth.categories.labels,
@@ -120,7 +121,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "confidence": diagnosis.confidence_view(evaluation),
         "confusion": diagnosis.confusion_view(evaluation, gallery),
         "errors": diagnosis.errors_view(evaluation),
-        "sizes": diagnosis.sizes_view(evaluation),
+        "sizes": _sizes(tiles),
         "calibration": diagnosis.calibration_view(evaluation),
         "gallery": shown,
     }
@@ -138,12 +139,16 @@ def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list
     for row in protocol.rows:
         low, high = intervals.get(row.key, (np.nan, np.nan))
         cap = protocol.caps[row.cap]
-        parts = [f"IoU {protocol.iou_text(row).replace(':', ' to ')}"]
+        alone = row.iou is not None or not tiles or len(protocol.matching.iou_thresholds) == 1
+        parts = [f"IoU {protocol.iou_text(row).replace(':', ' to ')}"] if alone else []
         parts += [f"{row.area} objects"] if row.area != "all" else []
-        parts += [f"{cap} a class and image"] if row.metric == "AR" and cap else []
+        if row.metric == "AR" and cap:
+            parts.append(f"at most {cap:,} detection{'s' if cap > 1 else ''} a class")
         tiles.append(
             {
                 "key": row.key,
+                "metric": row.metric,
+                "area": row.area,
                 "kind": {"AP": "average precision", "AR": "average recall"}[row.metric],
                 "detail": ", ".join(parts),
                 "value": _number(evaluation.metrics[row.key]),
@@ -154,17 +159,31 @@ def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list
     return tiles
 
 
+def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """AP of each area range that has a headline number, and of all."""
+    if len({tile["area"] for tile in tiles}) < 2:
+        return None
+    chosen = [tile for tile in tiles if tile["metric"] == "AP" and tile["area"] != "all"]
+    return [
+        {
+            "name": tile["area"],
+            "value": tile["value"],
+            "low": tile["low"],
+            "high": tile["high"],
+            "note": tile["detail"],
+        }
+        for tile in [tiles[0], *chosen]
+    ]
+
+
 def _number(value: float) -> float | None:
     return None if value != value else float(value)
 
 
 def _class_table(evaluation: Evaluation, intervals: Mapping[str, Any]) -> dict[str, Any]:
     """Columns and rows of the per-class table; a row starts with the class's row number."""
-    columns = [
-        {"key": key, "label": label, "kind": "count"}
-        for key, label in (("ground_truths", "objects"), ("detections", "detections"))
-    ]
-    values: list[list[Any]] = [evaluation.class_counts[str(column["key"])].tolist() for column in columns]
+    columns: list[dict[str, str]] = []
+    values: list[list[Any]] = []
     for number, (key, array) in enumerate(evaluation.class_values.items()):
         columns.append({"key": key, "label": key, "kind": "bar" if number == 0 else "ratio"})
         values.append([_number(value) for value in array.tolist()])
@@ -172,6 +191,10 @@ def _class_table(evaluation: Evaluation, intervals: Mapping[str, Any]) -> dict[s
             columns.append({"key": "interval", "label": "95 % interval", "kind": "interval"})
             low, high = intervals["low"], intervals["high"]
             values.append([[_number(a), _number(b)] for a, b in zip(low, high, strict=True)])
+        if number == 0:
+            for name, label in (("ground_truths", "objects"), ("detections", "detections")):
+                columns.append({"key": name, "label": label, "kind": "count"})
+                values.append(evaluation.class_counts[name].tolist())
     rows = [[row, *line] for row, line in enumerate(zip(*values, strict=True))]
     return {"columns": columns, "rows": rows}
 

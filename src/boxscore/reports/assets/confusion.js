@@ -22,7 +22,7 @@ function confusionMatrix() {
     size = Math.max(n > 45 ? 12 : 15, Math.min(30, (width - labels - 24) / n));
     left = labels;
     const side = left + n * size + 4;
-    root = svg("svg", { width: side, height: side, viewBox: `0 0 ${side} ${side}`, role: "img", "aria-label": "confusion matrix" });
+    root = svg("svg", { width: side, height: side, viewBox: `0 0 ${side} ${side}`, role: "img", "aria-label": "confusion matrix", class: size < 15 ? "small" : null });
     for (let i = 0; i < n; i++) {
       const middle = left + (i + 0.5) * size;
       root.append(svg("text", { x: left - 5, y: middle + 4, "text-anchor": "end", "font-size": font }, short(label(i), 18)), svg("text", { transform: `translate(${middle + 4} ${left - 5}) rotate(-90)`, "font-size": font }, short(label(i), 18)));

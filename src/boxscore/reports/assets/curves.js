@@ -34,7 +34,11 @@ function faintClasses(keys) {
   return Array.from({ length: 100 }, (_, i) => keys[Math.floor(i * step)]);
 }
 
-const unpack = (line) => ({ x: line[0].map((v) => v / 1000), y: line[1].map((v) => v / 10000), extra: [line[2]] });
+/* A curve ends where recall ends and falls to zero there; faint lines are drawn without that fall. */
+function unpack(line, whole) {
+  const end = line[0].length, stop = !whole && end > 1 && line[0][end - 1] === line[0][end - 2] ? end - 1 : end;
+  return { x: line[0].slice(0, stop).map((v) => v / 1000), y: line[1].slice(0, stop).map((v) => v / 10000), extra: [line[2].slice(0, stop)] };
+}
 
 function precisionRecall() {
   const host = byId("pr-chart");
@@ -52,8 +56,8 @@ function precisionRecall() {
   const draw = () => {
     const t = Number(byId("pr-iou").value), iou = thresholds[t];
     const every = byId("pr-all").checked ? new Set([...faintClasses(keys), ...picked.keys()]) : new Set(picked.keys());
-    const series = [...every].filter((k) => data.curves.classes[k]).map((k) => ({ name: data.classes[k], k, iou, tone: picked.get(k), ...unpack(data.curves.classes[k][t]) }));
-    if (data.curves.mean.length) series.push({ name: "mean over classes", iou, main: true, ...unpack(data.curves.mean[t]) });
+    const series = [...every].filter((k) => data.curves.classes[k]).map((k) => ({ name: data.classes[k], k, iou, tone: picked.get(k), ...unpack(data.curves.classes[k][t], picked.has(k)) }));
+    if (data.curves.mean.length) series.push({ name: "mean over classes", iou, main: true, ...unpack(data.curves.mean[t], true) });
     chart.update(series);
   };
   byId("pr-iou").addEventListener("change", draw);
@@ -71,7 +75,8 @@ function confidenceCurves() {
   classPicker(byId("f1-class"), keys);
   chips(byId("f1-chips"));
   const every = view.all[0];
-  const low = Math.min(0, every[every.length - 1]), high = Math.max(every[0] <= 1 && low >= 0 ? 1 : every[0], low + 1e-9);
+  const least = every[every.length - 1], most = every[0], inUnit = least >= 0 && most <= 1;
+  const low = inUnit ? (least < 0.25 ? 0 : Math.floor(least * 10) / 10) : least, high = inUnit ? 1 : Math.max(most, least + 1e-9);
   const chart = new LineChart(host, {
     label: "F1 against confidence", xLabel: "confidence threshold", yLabel: "F1", xRange: [low, high], yRange: [0, 1],
     describe: ({ x, extra }) => [`confidence ${score(x)}`, `F1 ${ratio(extra[2])}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],

@@ -13,6 +13,7 @@ function picture(record, place, large, lit) {
     const [x, y, width, height, k, outcome, confidence] = box;
     if (hiddenOutcomes.has(outcome)) continue;
     const isLit = lit && lit[0] === x && lit[1] === y && lit[2] === width && lit[3] === height && outcome === 1;
+    if (source) root.append(svg("rect", { class: "halo", x, y, width, height }));
     root.append(svg("rect", { class: `box o${outcome}${isLit ? " lit" : ""}`, x, y, width, height }));
     if (!large) continue;
     const text = short(className(k), 24) + (confidence === null ? "" : ` ${score(confidence)}`);
@@ -40,17 +41,27 @@ function card(place, title, note, lit) {
   return el("figure", { class: "card" }, button, el("figcaption", null, el("b", { dir: "auto" }, short(title, 90)), note));
 }
 
-function galleries() {
-  const worst = byId("worst-cards"), confident = byId("confident-cards");
-  if (!worst) return;
-  const draw = () => {
-    worst.replaceChildren(...data.gallery.worst.map(([place, wrong, lost, right]) => card(place, data.images[place].file || data.images[place].id, `${plural(wrong, "false positive")}, ${count(lost)} missed, ${count(right)} found`)));
-    confident.replaceChildren(...data.gallery.confident.map(([place, k, confidence, box]) => card(place, `${className(k)} ${score(confidence)}`, `image ${short(data.images[place].id, 40)}`, box)));
-  };
+/* A dozen cards, and a button for the rest. */
+function paged(host, items, make) {
+  const cards = el("div", { class: "cards" }, items.slice(0, 12).map(make)), left = items.length - 12;
+  const more = left > 0 && el("button", { class: "more-cards", type: "button", onclick: () => { more.remove(); cards.append(...items.slice(12).map(make)); } }, `Show ${plural(left, "more image")}`);
+  host.replaceChildren(...[cards, more].filter(Boolean));
+}
+
+function outcomeToggles(draw) {
   document.querySelectorAll("[data-outcome]").forEach((box) => box.addEventListener("change", () => {
     const code = Number(box.dataset.outcome);
     if (box.checked) hiddenOutcomes.delete(code); else hiddenOutcomes.add(code);
     draw();
   }));
   draw();
+}
+
+function galleries() {
+  const worst = byId("worst-cards"), confident = byId("confident-cards");
+  if (!worst) return;
+  outcomeToggles(() => {
+    paged(worst, data.gallery.worst, ([place, wrong, lost, right]) => card(place, data.images[place].file || data.images[place].id, `${plural(wrong, "false positive")}, ${count(lost)} missed, ${count(right)} found`));
+    paged(confident, data.gallery.confident, ([place, k, confidence, box]) => card(place, `${className(k)} ${score(confidence)}`, `image ${short(data.images[place].id, 40)}`, box));
+  });
 }

@@ -24,7 +24,7 @@ function reliability() {
   const host = byId("calibration-chart"), view = data.calibration;
   if (!host || !view) return;
   const chart = new LineChart(host, {
-    label: "Precision against confidence in bins", xLabel: "mean confidence", yLabel: "precision", xRange: [0, 1], yRange: [0, 1], diagonal: true,
+    label: "Precision against confidence in bins", xLabel: "mean confidence", yLabel: "precision", xRange: [0, 1], yRange: [0, 1], diagonal: true, shape: 0.75,
     describe: ({ x, y, extra }) => [`confidence ${ratio(x)}`, `precision ${ratio(y)}`, `about ${count(Math.round(extra[0]))} detections a bin`],
   });
   chart.update([{ name: "detector", main: true, x: view.confidence, y: view.precision, extra: [view.count] }], { marks: view.confidence.map((x, i) => ({ x, y: view.precision[i], text: "" })) });
