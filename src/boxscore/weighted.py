@@ -59,7 +59,7 @@ class WeightedCurves:
         if not whole or rules.absent_classes != "skip":
             raise InputError(
                 _validate.message(
-                    "a bootstrap's protocol",
+                    "a protocol with weighted images",
                     "read curves at points or by area, leave ties and skip absent classes",
                     got=repr(protocol.name),
                 )

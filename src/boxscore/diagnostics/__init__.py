@@ -8,20 +8,36 @@ Conventions
 """
 
 from boxscore.diagnostics.bootstrap import bootstrap
+from boxscore.diagnostics.calibration import calibration, reliability
 from boxscore.diagnostics.compare import compare
 from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
 from boxscore.diagnostics.error_types import error_list, error_types
+from boxscore.diagnostics.explain import Explanation, ablation, explain, find_number, tool_names
+from boxscore.diagnostics.label_suspects import label_suspects
+from boxscore.diagnostics.localisation_recall_precision import localisation_recall_precision
 from boxscore.diagnostics.operating_points import confidence_curve, operating_points
+from boxscore.diagnostics.slices import slice_names, slices
 from boxscore.diagnostics.ties import tie_bounds
 
 __all__ = [
+    "Explanation",
+    "ablation",
     "bootstrap",
+    "calibration",
     "compare",
     "confidence_curve",
     "confusion_matrix",
     "error_list",
     "error_types",
+    "explain",
+    "find_number",
+    "label_suspects",
+    "localisation_recall_precision",
     "operating_points",
+    "reliability",
+    "slice_names",
+    "slices",
     "tie_bounds",
+    "tool_names",
     "top_confusions",
 ]
