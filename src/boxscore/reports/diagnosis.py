@@ -190,7 +190,9 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
     """
     images = len(evaluation.ground_truth.images)
     if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
-        reason = f"No intervals: {images:,} images are too few to resample." if resamples else ""
+        reason = f"No intervals: {images:,} images are too few to resample."
+        if not resamples:
+            reason = "No intervals: none were asked for, or the data are too many for a quick report."
         return Intervals({}, {}, reason)
     try:
         frame = bootstrap(evaluation, resamples=resamples, seed=seed, per_class=True)

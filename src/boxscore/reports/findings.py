@@ -116,7 +116,7 @@ def _classes(evaluation: Evaluation) -> list[Finding]:
     if len(empty):
         names = ", ".join(labels[row][:40] for row in empty[:5].tolist()) + (", …" if len(empty) > 5 else "")
         found.append(
-            Finding("note", f"No counted ground truth for {len(empty):,} of {len(labels):,} classes: {names}.")
+            Finding("note", f"No counted ground truth for {len(empty):,} of {len(labels):,} classes: {names}")
         )
     silent = int(((counts["ground_truths"] > 0) & (counts["detections"] == 0)).sum())
     if silent:

@@ -176,4 +176,6 @@ def _has_section(view: Mapping[str, Any], key: str) -> bool:
     if key == "sizes":
         return bool(view.get("sizes") or view.get("ap_by_iou"))
     always = ("summary", "classes", "curves")
+    if view["kind"] == "comparison":
+        always += ("confidence", "errors")
     return key in always or bool(view.get(key))

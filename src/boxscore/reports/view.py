@@ -52,7 +52,7 @@ class ReportOptions:
     gallery : int
         Images in the gallery of worst images; half as many confident mistakes.
     resamples : int
-        Bootstrap resamples for confidence intervals; 0 for none.
+        Bootstrap resamples for confidence intervals; 0 for none, None for as many as take seconds.
     seed : int
         Of the bootstrap.
     date : str or None
@@ -63,13 +63,21 @@ class ReportOptions:
     warnings: Sequence[str] = ()
     image_folder: Path | None = None
     gallery: int = 48
-    resamples: int = 200
+    resamples: int | None = None
     seed: int = 0
     date: str | None = None
 
     def __post_init__(self) -> None:
         _validate.whole_number(self.gallery, 0, name="gallery")
-        _validate.whole_number(self.resamples, 0, name="resamples")
+        if self.resamples is not None:
+            _validate.whole_number(self.resamples, 0, name="resamples")
+
+    def resamples_for(self, *evaluations: Evaluation) -> int:
+        """Resamples to draw: what was asked for, or fewer the more boxes there are."""
+        if self.resamples is not None:
+            return self.resamples
+        boxes = sum(len(result.detections) + len(result.ground_truth) for result in evaluations)
+        return 200 if boxes < 200_000 else 50 if boxes < 1_000_000 else 0
 
 
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
@@ -96,7 +104,8 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "confident": [_mistake(evaluation, gallery, row) for row in mistakes],
         "score": None if np.isinf(gallery.score) else significant([gallery.score])[0],
     }
-    intervals = diagnosis.intervals(evaluation, resamples=options.resamples, seed=options.seed)
+    resamples = options.resamples_for(evaluation)
+    intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
     tiles = _headline(evaluation, intervals.metrics)
     view: dict[str, Any] = {
         "kind": "evaluation",

@@ -123,7 +123,7 @@ class LineChart {
 function barChart(host, rows, settings) {
   const draw = () => {
     const width = Math.max(260, host.clientWidth), line = settings.pairs ? 42 : 32;
-    const left = Math.min(settings.left || 130, width * 0.4), right = 74, height = rows.length * line + 8;
+    const left = Math.min(settings.left || 130, width * 0.4), right = settings.right || 74, height = rows.length * line + 8;
     const values = rows.flatMap((r) => [r.value, r.high, r.second, 0]).filter(isNumber);
     const top = settings.most || Math.max(...values, 1e-9), bottom = Math.min(0, ...rows.flatMap((r) => [r.value, r.low]).filter(isNumber));
     const toX = (v) => left + ((v - bottom) / (top - bottom)) * (width - left - right);

@@ -1,12 +1,13 @@
 /* Precision-recall curves and curves over confidence; both follow the same picked classes. */
 const picked = new Map();
 const pickListeners = [];
+const tonesLeft = data.pair ? [3, 4, 5, 6] : [1, 2, 3, 4, 5, 6];  /* two tones are the detectors' own */
 function pickClass(k, jump) {
   if (picked.has(k)) picked.delete(k);
   else {
-    if (picked.size >= 6) picked.delete(picked.keys().next().value);
+    if (picked.size >= tonesLeft.length) picked.delete(picked.keys().next().value);
     const used = new Set(picked.values());
-    picked.set(k, [1, 2, 3, 4, 5, 6].find((tone) => !used.has(tone)));
+    picked.set(k, tonesLeft.find((tone) => !used.has(tone)));
   }
   pickListeners.forEach((listener) => listener());
   if (jump && picked.has(k)) byId("curves").scrollIntoView();

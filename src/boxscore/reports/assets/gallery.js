@@ -6,7 +6,7 @@ function picture(record, place, large, lit) {
   const w = Math.max(1, record.width), h = Math.max(1, record.height);
   const root = svg("svg", { viewBox: `0 0 ${w} ${h}`, preserveAspectRatio: "xMidYMid meet", role: "img", "aria-label": `image ${short(record.id, 60)} with ${plural(record.boxes.length, "box", "boxes")}` });
   root.append(svg("rect", { class: "frame", x: 0, y: 0, width: w, height: h }));
-  const source = data.pictures[place];
+  const source = data.pictures[record.twin ?? place];
   if (source) root.append(svg("image", { href: source, x: 0, y: 0, width: w, height: h, preserveAspectRatio: "none" }));
   const size = Math.max(w, h) / (large ? 52 : 26);
   for (const box of [...record.boxes].reverse()) {

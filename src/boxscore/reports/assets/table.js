@@ -29,6 +29,8 @@ function sortable(table) {
   });
 }
 
+const hasCurve = (k) => (data.pair ? data.pair.curves : [data.curves]).some((view) => view.classes[k]);
+
 function classTable(pick) {
   const table = byId("class-table");
   if (!table) return;
@@ -46,7 +48,7 @@ function classTable(pick) {
   });
   for (const row of rows) {
     const k = Number(row.dataset.k), head = row.cells[0];
-    if (pick && data.curves && data.curves.classes[k]) {
+    if (pick && hasCurve(k)) {
       const button = el("button", { class: "link", type: "button", title: "show its curves" }, ...head.childNodes);
       button.addEventListener("click", () => pick(k, true));
       head.replaceChildren(button);
