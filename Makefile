@@ -7,6 +7,7 @@ BIN = $(VENV)/bin
 
 demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-coco.toml
+	@echo
 	$(BIN)/boxscore run configs/shapes-voc.toml
 
 test: $(VENV)/.test
@@ -16,28 +17,31 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
 docs: $(VENV)/.dev
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/compare.py
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "boxscore needs Python 3.10 or newer; choose one with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@echo "setting up $(VENV), once"
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
-	touch $@
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	touch $@ $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ $(VENV)/.installed
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@ $(VENV)/.test $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.test $(VENV)/.installed
 
 clean:
 	rm -rf $(VENV) reports-out site build dist

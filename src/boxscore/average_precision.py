@@ -19,51 +19,19 @@ Conventions
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import dataclasses
+import functools
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.interpolation import curve_area
-from boxscore.matching import Matches
+from boxscore.matching import Bits, Matches
 from boxscore.protocol import Protocol
 
-__all__ = [
-    "Curves",
-    "average_precision",
-    "needed_hits",
-    "positives",
-    "precision_recall",
-    "recall",
-    "tie_starts",
-]
+__all__ = ["TruePositives", "needed_hits", "positives", "tie_starts"]
 
 FloatArray = NDArray[np.float64]
-
-
-class Curves(NamedTuple):
-    """Interpolated curves of one area range and detection cap; NaN for classes without ground truth."""
-
-    precision: FloatArray  # [T,R,K]
-    score: FloatArray  # [T,R,K], of the detection that reaches the recall point; 0 past the last
-    recall: FloatArray  # [T,K], the highest reached
-
-
-class _TruePositives(NamedTuple):
-    """True positives of every threshold and class, segment by segment: (t, k), then class order."""
-
-    starts: NDArray[np.intp]  # [T*K + 1], where each segment starts
-    position: NDArray[np.intp]  # [N], place in class order
-    threshold: NDArray[np.intp]  # [N]
-    candidate: NDArray[np.intp]  # [N], which of the detections with a pair
-
-
-class _Outcomes(NamedTuple):
-    """What matching decided for the detections that have a pair, [T, C] each."""
-
-    detection: NDArray[np.intp]  # [C], place in class order
-    true_positive: NDArray[np.bool_]
-    ignored: NDArray[np.bool_]
 
 
 def positives(matches: Matches, area: int, category_count: int) -> NDArray[np.int64]:
@@ -72,12 +40,11 @@ def positives(matches: Matches, area: int, category_count: int) -> NDArray[np.in
     return np.bincount(matches.truth_category[counted == 1], minlength=category_count)
 
 
-def recall(
-    matches: Matches, protocol: Protocol, *, category_count: int, area: int = 0, cap: int = -1
-) -> FloatArray:
-    """Recall reached at each threshold by each class.
+@dataclasses.dataclass(frozen=True, eq=False)
+class TruePositives:
+    """The true positives of one area range and detection cap, and what follows from them.
 
-    Parameters
+    Attributes
     ----------
     matches : Matches
     protocol : Protocol
@@ -86,220 +53,248 @@ def recall(
     area, cap : int
         Positions on the axes A and M.
 
-    Returns
-    -------
-    ndarray of float64, [T, K]
-        NaN for a class without counted ground truth.
+    Notes
+    -----
+    The N true positives of all thresholds come segment by segment: by threshold, then class, then score.
     """
-    found = _true_positives(matches, protocol, category_count, _outcomes(matches, protocol, area, cap))
-    return _recall(found, positives(matches, area, category_count))
 
+    matches: Matches
+    protocol: Protocol
+    category_count: int
+    area: int = 0
+    cap: int = -1
 
-def precision_recall(
-    matches: Matches, protocol: Protocol, *, category_count: int, area: int = 0, cap: int = -1
-) -> Curves:
-    """Precision at the protocol's recall points.
+    @functools.cached_property
+    def positive(self) -> NDArray[np.int64]:
+        """Counted ground truths of each class, [K]."""
+        return positives(self.matches, self.area, self.category_count)
 
-    Parameters and errors as in :func:`recall`.
+    @functools.cached_property
+    def recall(self) -> FloatArray:
+        """Recall reached at each threshold by each class, [T, K]."""
+        undefined = np.full(self._counts.shape, np.nan)
+        reached: FloatArray = np.divide(self._counts, self.positive, out=undefined, where=self.positive > 0)
+        return reached
 
-    Returns
-    -------
-    Curves
-    """
-    outcomes = _outcomes(matches, protocol, area, cap)
-    found = _true_positives(matches, protocol, category_count, outcomes)
-    positive = positives(matches, area, category_count)
-    precision = _precision(matches, protocol, outcomes, found, category_count, area, cap)
-    needed = needed_hits(np.array(protocol.ap.recall_points), positive)  # [R,K]
+    @functools.cached_property
+    def interpolated(self) -> FloatArray:
+        """Precision at the protocol's recall points, [T, R, K]; 0 past the highest recall."""
+        entry, reached = self._entries
+        stretch = np.maximum.reduceat(np.append(self.precision, 0.0), entry.ravel()).reshape(entry.shape)
+        stretch[~reached] = 0.0
+        envelope = np.maximum.accumulate(stretch[..., ::-1], axis=-1)[..., ::-1]
+        envelope[:, self._undefined] = np.nan
+        return np.ascontiguousarray(envelope.transpose(0, 2, 1))
 
-    T, K, R = len(protocol.matching.iou_thresholds), category_count, len(needed)
-    counts = np.diff(found.starts).reshape(T, K)
-    # Entry needed - 1 of each segment, or the segment's end where it has too few.
-    entry = np.minimum(np.maximum(needed.T[None], 1) - 1, counts[..., None])  # [T,K,R]
-    entry += found.starts[:-1].reshape(T, K, 1)
-    reached = needed.T[None] <= counts[..., None]  # [T,K,R]
-    with_curve = reached & (counts[..., None] > 0)
-    stretch = np.maximum.reduceat(np.append(precision, 0.0), entry.ravel()).reshape(T, K, R)
-    stretch[~with_curve] = 0.0
-    envelope = np.maximum.accumulate(stretch[..., ::-1], axis=-1)[..., ::-1]
+    @functools.cached_property
+    def scores(self) -> FloatArray:
+        """Score of the detection that reaches each recall point, [T, R, K]; 0 past the highest recall."""
+        entry, reached = self._entries
+        first = np.searchsorted(self.matches.category, np.arange(self.category_count + 1))
+        # Recall point 0 is reached by the first detection of the class, whatever it is.
+        at_once = (self._needed.T == 0)[None]  # [1,K,R]
+        position = np.where(
+            at_once,
+            first[None, :-1, None],
+            np.append(self._detection[np.concatenate(self._candidates)], 0)[entry],
+        )
+        reached = np.where(at_once, (np.diff(first) > 0)[None, :, None], reached)
+        score = np.where(reached, np.append(self.matches.score, 0.0)[position], 0.0)
+        score[:, self.positive == 0] = np.nan
+        return np.ascontiguousarray(score.transpose(0, 2, 1))
 
-    # Recall point 0 is reached by the first detection of the class, whatever it is.
-    first = np.searchsorted(matches.category, np.arange(K + 1))
-    score_of = np.append(matches.score, 0.0)
-    position = np.append(found.position, 0)[entry]
-    position = np.where(needed.T[None] == 0, first[:-1][None, :, None], position)
-    has_score = np.where(needed.T[None] == 0, (np.diff(first) > 0)[None, :, None], with_curve)
-    score = np.where(has_score, score_of[position], 0.0)
+    @functools.cached_property
+    def average_precision(self) -> FloatArray:
+        """AP of each threshold and class, [T, K].
 
-    undefined = _undefined(matches, protocol, positive)
-    envelope[:, undefined], score[:, undefined] = np.nan, np.nan
-    return Curves(
-        np.ascontiguousarray(envelope.transpose(0, 2, 1)),
-        np.ascontiguousarray(score.transpose(0, 2, 1)),
-        _recall(found, positive),
-    )
-
-
-def average_precision(
-    matches: Matches, protocol: Protocol, *, category_count: int, area: int = 0, cap: int = -1
-) -> FloatArray:
-    """AP of each threshold and class.
-
-    Parameters as in :func:`recall`.
-
-    Returns
-    -------
-    ndarray of float64, [T, K]
-        NaN for a class without counted ground truth.
-
-    References
-    ----------
-    pycocotools ``cocoeval.py`` (points); the PASCAL VOC kit, ``VOCap.m`` (area) and ``VOCevaldet.m`` (11
-    points).
-    """
-    if protocol.ap.interpolation == "points":
-        curves = precision_recall(
-            matches, protocol, category_count=category_count, area=area, cap=cap
-        ).precision
-        if protocol.ap.sequential_mean:
-            summed: FloatArray = np.cumsum(curves / curves.shape[1], axis=1)[:, -1]
+        References
+        ----------
+        pycocotools ``cocoeval.py`` (points); the PASCAL VOC kit, ``VOCap.m`` (area) and ``VOCevaldet.m``
+        (11 points).
+        """
+        if self.protocol.ap.interpolation != "points":
+            return self._areas()
+        if self.protocol.ap.sequential_mean:
+            summed: FloatArray = np.cumsum(self.interpolated / self.interpolated.shape[1], axis=1)[:, -1]
             return summed
-        mean: FloatArray = np.ascontiguousarray(curves.transpose(0, 2, 1)).mean(axis=-1)
+        mean: FloatArray = np.ascontiguousarray(self.interpolated.transpose(0, 2, 1)).mean(axis=-1)
         return mean
 
-    outcomes = _outcomes(matches, protocol, area, cap)
-    found = _true_positives(matches, protocol, category_count, outcomes)
-    positive = positives(matches, area, category_count)
-    precision = _precision(matches, protocol, outcomes, found, category_count, area, cap)
-    shape = (len(protocol.matching.iou_thresholds), category_count)
-    counted, total = _counted(matches, protocol, outcomes, found, category_count, area, cap)
-    ap = np.zeros(shape)
-    ap[:, _undefined(matches, protocol, positive)] = np.nan
-    for t, k in np.ndindex(*shape):
-        if positive[k]:
-            segment = slice(*found.starts[t * category_count + k :][:2].tolist())
-            ap[t, k] = curve_area(
-                precision[segment], counted[segment], int(total[t, k]), int(positive[k]), protocol.ap
-            )
-    return ap
+    @functools.cached_property
+    def precision(self) -> FloatArray:
+        """Precision at each true positive, [N]."""
+        matches, detection, inside = self.matches, self._detection, self._inside
+        before = np.zeros(len(inside) + 1, dtype=np.int64)  # counted detections before each place
+        np.cumsum(self._base, out=before[1:])
+        before_class = before[np.searchsorted(matches.category, np.arange(self.category_count))]  # [K]
+        up_to_candidate = before[1:][detection]  # [C]
+        inside_candidate = inside[detection]  # [C]
+
+        lines = []
+        changes = np.zeros(len(detection) + 1, dtype=np.int64)
+        for true, ignored, candidate, starts in zip(
+            *self._outcomes, self._candidates, self._line_starts, strict=True
+        ):
+            moved_in, moved_out = true & ~inside_candidate, ignored & inside_candidate
+            np.cumsum(moved_in.view(np.int8) - moved_out.view(np.int8), out=changes[1:])
+            counted = np.take(up_to_candidate, candidate)
+            counted += np.take(changes[1:], candidate)
+            if self.protocol.ap.tie_order != "as_ranked":
+                counted = self._with_ties_moved(detection[candidate], before, changes)
+            nth = np.arange(1, len(candidate) + 1)
+            # Both counts ran on through all classes: take off what came before the class.
+            counts = np.diff(starts)
+            counted -= np.repeat(before_class + changes[self._class_bounds[:-1]], counts)
+            nth -= np.repeat(starts[:-1], counts)
+            lines.append(nth / (counted + self.protocol.ap.precision_epsilon))
+        return np.concatenate(lines)
+
+    @functools.cached_property
+    def _inside(self) -> NDArray[np.bool_]:
+        """Whether each detection's own area lies in the area range, [D]."""
+        bits = self.matches.in_range
+        inside: NDArray[np.bool_] = ((bits >> bits.dtype.type(self.area)) & 1).astype(bool)
+        return inside
+
+    @functools.cached_property
+    def _base(self) -> NDArray[np.bool_]:
+        """Whether each detection counts when it matches nothing, [D]."""
+        limit = self.protocol.caps[self.cap]
+        if limit is None or self._is_largest_cap:
+            return self._inside
+        return self._inside & (self.matches.rank < limit)
+
+    @functools.cached_property
+    def _undefined(self) -> NDArray[np.bool_]:
+        """Classes without a curve, [K]: no counted ground truth, and no rule that makes it 0."""
+        rule = self.protocol.ap.absent_classes
+        absent: NDArray[np.bool_] = self.positive == 0
+        if rule == "all_zero":
+            return np.zeros_like(absent)
+        if rule == "zero":
+            absent &= np.bincount(self.matches.category, minlength=self.category_count) == 0
+        return absent
+
+    def _with_ties_moved(
+        self, place: NDArray[np.intp], before: NDArray[np.int64], changes: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Count up to each true positive as if they stood first, or last, among equal scores."""
+        starts = tie_starts(self.matches)
+        bounds = np.append(starts, len(self.matches))
+        tie = np.searchsorted(starts, place, side="right") - 1  # ascending
+        first = self.protocol.ap.tie_order == "true_positives_first"
+        edge = bounds[tie] if first else bounds[tie + 1]
+        side = np.searchsorted(tie, tie, side="left" if first else "right")
+        beyond = np.arange(1, len(tie) + 1) - side  # from the edge to the true positive
+        at_edge = before[edge] + changes[np.searchsorted(self._detection, edge)]
+        counted: NDArray[np.int64] = at_edge + beyond
+        return counted
+
+    @property
+    def _is_largest_cap(self) -> bool:
+        return self.protocol.caps[self.cap] == self.protocol.caps[-1]
+
+    @functools.cached_property
+    def _pairs(self) -> tuple[NDArray[np.intp], Bits, Bits]:
+        """Detection, matched bits and true-positive bits of each pair under the cap."""
+        detection = self.matches.pair_detection
+        matched, true = self.matches.matched[:, self.area], self.matches.counted_pairs[:, self.area]
+        limit = self.protocol.caps[self.cap]
+        if limit is None or self._is_largest_cap:
+            return detection, matched, true
+        kept = np.flatnonzero(self.matches.rank[detection] < limit)
+        return detection[kept], matched[kept], true[kept]
+
+    @functools.cached_property
+    def _detection(self) -> NDArray[np.intp]:
+        """Places in class order of the C detections that have a pair."""
+        detection: NDArray[np.intp] = self._pairs[0][self._pair_starts]
+        return detection
+
+    @functools.cached_property
+    def _pair_starts(self) -> NDArray[np.intp]:
+        return np.flatnonzero(np.diff(self._pairs[0], prepend=-1))
+
+    @functools.cached_property
+    def _outcomes(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether each detection with a pair is a true positive, and whether it is ignored; [T, C] each."""
+        _, matched, true = self._pairs
+        starts, threshold_count = self._pair_starts, len(self.protocol.matching.iou_thresholds)
+        if not len(starts):
+            return np.zeros((threshold_count, 0), dtype=bool), np.zeros((threshold_count, 0), dtype=bool)
+        true_bits = np.bitwise_or.reduceat(true, starts)
+        match_bits = np.bitwise_or.reduceat(matched, starts)
+        return _spread(true_bits, threshold_count), _spread(match_bits & ~true_bits, threshold_count)
+
+    @functools.cached_property
+    def _candidates(self) -> list[NDArray[np.intp]]:
+        """Which of the C detections are true positives, threshold by threshold."""
+        return [np.flatnonzero(true) for true in self._outcomes[0]]
+
+    @functools.cached_property
+    def _class_bounds(self) -> NDArray[np.intp]:
+        """Where each class starts among the C detections, and the end; [K + 1]."""
+        category = self.matches.category[self._detection]
+        return np.searchsorted(category, np.arange(self.category_count + 1))
+
+    @functools.cached_property
+    def _line_starts(self) -> NDArray[np.intp]:
+        """Where each class starts among the true positives of a threshold, and the end; [T, K + 1]."""
+        return np.stack([np.searchsorted(line, self._class_bounds) for line in self._candidates])
+
+    @functools.cached_property
+    def _counts(self) -> NDArray[np.intp]:
+        """Count the true positives of each threshold and class, [T, K]."""
+        return np.diff(self._line_starts, axis=1)
+
+    @functools.cached_property
+    def _starts(self) -> NDArray[np.intp]:
+        """Where the segment of each threshold and class starts among all true positives, [T, K]."""
+        ends = np.cumsum(self._counts).reshape(self._counts.shape)
+        starts: NDArray[np.intp] = ends - self._counts
+        return starts
+
+    @functools.cached_property
+    def _needed(self) -> NDArray[np.int64]:
+        """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
+        return needed_hits(np.array(self.protocol.ap.recall_points), self.positive)
+
+    @functools.cached_property
+    def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The true positive that reaches each recall point, and whether there is one; [T, K, R]."""
+        counts = self._counts[..., None]  # [T,K,1]
+        needed = np.maximum(self._needed.T[None], 1)  # [1,K,R]
+        entry = np.minimum(needed - 1, counts) + self._starts[..., None]
+        return entry, needed <= counts
+
+    def _areas(self) -> FloatArray:
+        """Area under the curve by the protocol's rule, [T, K]."""
+        category = self.matches.category
+        unmatched = np.bincount(category[self._base], minlength=self.category_count)
+        inside = self._inside[self._detection]
+        ap = np.zeros(self.recall.shape)
+        for t, (true, ignored) in enumerate(zip(*self._outcomes, strict=True)):
+            moved = (true & ~inside).astype(np.int64) - (ignored & inside)
+            change = np.bincount(category[self._detection], weights=moved, minlength=self.category_count)
+            total = unmatched + change.astype(np.int64)
+            for k in np.flatnonzero(self.positive).tolist():
+                start = int(self._starts[t, k])
+                precision = self.precision[start : start + int(self._counts[t, k])]
+                counted = np.rint(np.arange(1, len(precision) + 1) / precision).astype(np.int64)
+                ap[t, k] = curve_area(
+                    precision, counted, int(total[k]), int(self.positive[k]), self.protocol.ap
+                )
+        ap[:, self._undefined] = np.nan
+        return ap
 
 
-def _undefined(matches: Matches, protocol: Protocol, positive: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Classes without a curve, [K]: no counted ground truth, and no rule that makes it 0."""
-    if protocol.ap.absent_classes == "all_zero":
-        return np.zeros(len(positive), dtype=bool)
-    absent: NDArray[np.bool_] = positive == 0
-    if protocol.ap.absent_classes == "zero":
-        absent = absent & (np.bincount(matches.category, minlength=len(positive)) == 0)
-    return absent
-
-
-def _bits(values: NDArray[Any], count: int) -> NDArray[np.bool_]:
-    """Spread bits [C] into rows [count, C]."""
-    shifts = np.arange(count, dtype=values.dtype)[:, None]
-    spread: NDArray[np.bool_] = ((values >> shifts) & values.dtype.type(1)).astype(bool)
-    return spread
-
-
-def _outcomes(matches: Matches, protocol: Protocol, area: int, cap: int) -> _Outcomes:
-    """Read what became of each detection with a pair, at each threshold."""
-    threshold_count = len(protocol.matching.iou_thresholds)
-    limit = protocol.caps[cap]
-    detection = matches.pair_detection
-    matched, true_pairs = matches.matched[:, area], matches.counted_pairs[:, area]
-    if limit is not None and limit != protocol.caps[-1]:
-        within = np.flatnonzero(matches.rank[detection] < limit)
-        detection, matched, true_pairs = detection[within], matched[within], true_pairs[within]
-    starts = np.flatnonzero(np.diff(detection, prepend=-1))
-    if not len(starts):
-        none = np.zeros((threshold_count, 0), dtype=bool)
-        return _Outcomes(np.empty(0, np.intp), none, none)
-    true = np.bitwise_or.reduceat(true_pairs, starts)
-    any_match = np.bitwise_or.reduceat(matched, starts)
-    return _Outcomes(
-        detection[starts], _bits(true, threshold_count), _bits(any_match & ~true, threshold_count)
-    )
-
-
-def _true_positives(
-    matches: Matches, protocol: Protocol, category_count: int, outcomes: _Outcomes
-) -> _TruePositives:
-    threshold, candidate = np.nonzero(outcomes.true_positive)
-    position = outcomes.detection[candidate]
-    segment = threshold * category_count + matches.category[position]
-    counts = np.bincount(segment, minlength=len(protocol.matching.iou_thresholds) * category_count)
-    return _TruePositives(np.concatenate([[0], np.cumsum(counts)]), position, threshold, candidate)
-
-
-def _precision(
-    matches: Matches,
-    protocol: Protocol,
-    outcomes: _Outcomes,
-    found: _TruePositives,
-    category_count: int,
-    area: int,
-    cap: int,
-) -> FloatArray:
-    """Precision at each true positive, [N], in the order of ``found``."""
-    counted, _ = _counted(matches, protocol, outcomes, found, category_count, area, cap)
-    nth = np.arange(1, len(counted) + 1) - np.repeat(found.starts[:-1], np.diff(found.starts))
-    precision: FloatArray = nth / (counted + protocol.ap.precision_epsilon)
-    return precision
-
-
-def _counted(
-    matches: Matches,
-    protocol: Protocol,
-    outcomes: _Outcomes,
-    found: _TruePositives,
-    category_count: int,
-    area: int,
-    cap: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count detections up to each true positive, [N], and in all, [T, K]."""
-    inside = ((matches.in_range >> matches.in_range.dtype.type(area)) & 1).astype(bool)
-    limit = protocol.caps[cap]
-    base = inside if limit is None else inside & (matches.rank < limit)
-    before = np.concatenate([[0], np.cumsum(base)])  # counted detections before each place in class order
-    inside_candidate = inside[outcomes.detection]
-    change = (outcomes.true_positive & ~inside_candidate).astype(np.int8)
-    change -= outcomes.ignored & inside_candidate
-    changes = np.zeros((change.shape[0], change.shape[1] + 1), dtype=np.int64)
-    np.cumsum(change, axis=1, out=changes[:, 1:])
-
-    class_start = np.searchsorted(matches.category, np.arange(category_count + 1))
-    class_candidate = np.searchsorted(outcomes.detection, class_start)
-    at_class_start = before[class_start] + changes[:, class_candidate]  # [T,K+1]
-    category = matches.category[found.position]
-    counted = before[found.position + 1] + changes[found.threshold, found.candidate + 1]
-    if protocol.ap.tie_order != "as_ranked":
-        counted = _counted_with_ties_moved(matches, protocol, outcomes, found, before, changes)
-    counted -= at_class_start[found.threshold, category]
-    return counted, np.diff(at_class_start, axis=1)
-
-
-def _counted_with_ties_moved(
-    matches: Matches,
-    protocol: Protocol,
-    outcomes: _Outcomes,
-    found: _TruePositives,
-    before: NDArray[np.int64],
-    changes: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Count as if the true positives stood first, or last, among a class's equally scored detections."""
-    starts = tie_starts(matches)
-    bounds = np.append(starts, len(matches))
-    tie = np.searchsorted(starts, found.position, side="right") - 1
-    key = found.threshold * (len(starts) + 1) + tie  # ascending
-    if protocol.ap.tie_order == "true_positives_first":
-        edge = bounds[tie]
-        moved = np.arange(1, len(key) + 1) - np.searchsorted(key, key, side="left")
-    else:
-        edge = bounds[tie + 1]
-        moved = np.arange(1, len(key) + 1) - np.searchsorted(key, key, side="right")
-    at_edge = before[edge] + changes[found.threshold, np.searchsorted(outcomes.detection, edge)]
-    counted: NDArray[np.int64] = at_edge + moved
-    return counted
+def needed_hits(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
+    total = np.maximum(positive, 1)
+    needed: NDArray[np.int64] = np.ceil(points[:, None] * total).astype(np.int64)  # at most one off
+    needed -= (needed > 0) & ((needed - 1) / total >= points[:, None])
+    needed += needed / total < points[:, None]
+    return needed
 
 
 def tie_starts(matches: Matches) -> NDArray[np.intp]:
@@ -309,16 +304,9 @@ def tie_starts(matches: Matches) -> NDArray[np.intp]:
     return np.flatnonzero(np.concatenate([[len(score) > 0], new]))
 
 
-def _recall(found: _TruePositives, positive: NDArray[np.int64]) -> FloatArray:
-    counts = np.diff(found.starts).reshape(-1, len(positive))
-    reached: FloatArray = np.divide(counts, positive, out=np.full(counts.shape, np.nan), where=positive > 0)
-    return reached
-
-
-def needed_hits(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
-    total = np.maximum(positive, 1)
-    needed = np.ceil(points[:, None] * total).astype(np.int64)  # at most one off
-    needed -= (needed > 0) & ((needed - 1) / total >= points[:, None])
-    needed += needed / total < points[:, None]
-    return needed
+def _spread(values: Bits, count: int) -> NDArray[np.bool_]:
+    """Spread bits [C] into rows [count, C]."""
+    rows = np.empty((count, len(values)), dtype=bool)
+    for bit in range(count):
+        np.bitwise_and(values >> values.dtype.type(bit), 1, out=rows[bit].view(np.uint8), casting="unsafe")
+    return rows

@@ -10,14 +10,14 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate, average_precision
+from boxscore import _validate
+from boxscore.average_precision import TruePositives, positives
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.matching import Matches, match, merge
 from boxscore.overlaps import candidate_pairs, detection_areas
@@ -109,6 +109,8 @@ def match_tables(
         ground_truth, detections = pool_classes(ground_truth), pool_classes(detections)
     if workers == 1:
         return _match_block(ground_truth, detections, protocol)
+    from concurrent.futures import ThreadPoolExecutor
+
     bounds = np.linspace(0, len(ground_truth.images), workers + 1).round().astype(int)
     blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
     with ThreadPoolExecutor(workers) as pool:
@@ -211,7 +213,7 @@ class Evaluation:
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
         """Count, for each class [K]: ground truths, detections, and hits at the first threshold."""
         K, found = len(self.labels), self.matched
-        counted = average_precision.positives(found, 0, K)
+        counted = positives(found, 0, K)
         first = (found.counted_pairs[:, 0] & 1).astype(bool)
         return {
             "ground_truths": counted,
@@ -266,11 +268,11 @@ class Evaluation:
 
         names = list(self.protocol.ignore.area_ranges)
         _validate.one_of(area, names, name="area")
-        curves = self._curves(names.index(area), cap)
-        defined = np.flatnonzero(~np.isnan(curves.recall[0]))
-        precision, score = curves.precision[:, :, defined], curves.score[:, :, defined]  # [T,R,K]
+        found = self.true_positives(names.index(area), cap)
+        defined = np.flatnonzero(found.positive)
+        precision, score = found.interpolated[:, :, defined], found.scores[:, :, defined]  # [T,R,K]
         points = np.array(self.protocol.ap.recall_points)
-        reached = points[None, :, None] <= curves.recall[:, None, defined]
+        reached = points[None, :, None] <= found.recall[:, None, defined]
         T, R, K = precision.shape
         thresholds = np.array(self.protocol.matching.iou_thresholds)
         return pd.DataFrame(
@@ -318,12 +320,12 @@ class Evaluation:
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Pycocotools' arrays: precision and scores [T, R, K, A, M], recall [T, K, A, M]; NaN for its -1."""
         areas, caps = len(self.protocol.ignore.area_ranges), len(self.protocol.caps)
-        grid = [[self._curves(area, cap) for cap in range(caps)] for area in range(areas)]
+        grid = [[self.true_positives(area, cap) for cap in range(caps)] for area in range(areas)]
         return {
             name: np.stack(
-                [np.stack([getattr(curve, field) for curve in line], axis=-1) for line in grid], axis=-2
+                [np.stack([getattr(found, field) for found in line], axis=-1) for line in grid], axis=-2
             )
-            for name, field in (("precision", "precision"), ("recall", "recall"), ("scores", "score"))
+            for name, field in (("precision", "interpolated"), ("recall", "recall"), ("scores", "scores"))
         }
 
     def ap_by_iou(self) -> NDArray[np.float64]:
@@ -346,35 +348,25 @@ class Evaluation:
             return np.arange(len(table))
         return np.argsort(table.category, kind="stable")
 
-    @functools.cached_property
-    def _cache(self) -> dict[tuple[str, int, int], Any]:
-        return {}
-
-    def _stage(self, name: str, area: int, cap: int) -> Any:
-        """Run a function of average_precision once for an area range and cap."""
-        key = (name, area, cap % len(self.protocol.caps))
+    def true_positives(self, area: int = 0, cap: int = -1) -> TruePositives:
+        """Return the curves of an area range and a detection cap, by their positions; computed once."""
+        key = (area, cap % len(self.protocol.caps))
         if key not in self._cache:
-            function = getattr(average_precision, name)
-            self._cache[key] = function(
-                self.matched, self.protocol, category_count=len(self.labels), area=area, cap=key[2]
-            )
+            self._cache[key] = TruePositives(self.matched, self.protocol, len(self.labels), *key)
         return self._cache[key]
 
-    def _curves(self, area: int, cap: int) -> average_precision.Curves:
-        curves: average_precision.Curves = self._stage("precision_recall", area, cap)
-        return curves
+    @functools.cached_property
+    def _cache(self) -> dict[tuple[int, int], TruePositives]:
+        return {}
 
     def _values(self, row: SummaryRow) -> NDArray[np.float64]:
         """Return the cells a headline number is the mean of: [T, R, K] or [T, K]."""
-        area = list(self.protocol.ignore.area_ranges).index(row.area)
+        found = self.true_positives(list(self.protocol.ignore.area_ranges).index(row.area), row.cap)
         pointwise = self.protocol.ap.interpolation == "points" and not self.protocol.ap.sequential_mean
-        values: NDArray[np.float64]
         if row.metric == "AR":
-            values = self._stage("recall", area, row.cap)
-        elif pointwise:
-            values = self._curves(area, row.cap).precision
+            values = found.recall
         else:
-            values = self._stage("average_precision", area, row.cap)
+            values = found.interpolated if pointwise else found.average_precision
         if row.iou is None:
             return values
         return values[[self.protocol.matching.iou_thresholds.index(row.iou)]]

@@ -10,8 +10,9 @@ Conventions
 -----------
 - Greedy matching is sequential only inside an (image, category) group. Round ``r`` treats the ``r``-th
   detection *that has a candidate* of every group at once.
-- The T thresholds are bits of one unsigned integer: bit ``t`` of ``matched[p, a]`` says that pair ``p`` is
-  a match at threshold ``t`` for area range ``a``. So one ``&`` asks about every threshold together.
+- Thresholds and area ranges are bits of one unsigned integer, bit ``a * T + t``: one ``&`` asks about all
+  of them together. In the result, bit ``t`` of ``matched[p, a]`` says that pair ``p`` is a match at
+  threshold ``t`` for area range ``a``.
 - A ground truth is *counted* in an area range, or ignored there; crowd regions and, where the protocol
   says so, difficult objects are ignored everywhere and absorb any number of detections.
 - A detection takes the free counted ground truth it overlaps most; only when there is none, an ignored one.
@@ -23,7 +24,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,27 +153,25 @@ def match(
 
     group = ground_truth.image[truth[starts]].astype(np.int64) * len(ground_truth.categories)
     group += ground_truth.category[truth[starts]]
-    matched = _rounds(
-        truth[preference],
-        _reached_bits(iou[preference], protocol.matching.bars),
-        starts,
-        widths,
-        group,
-        counted,
-        absorbs,
+    rounds = _rounds_of(group, starts, widths)
+    level = np.searchsorted(protocol.matching.bars, iou[preference], side="right")
+    matched = _match_rounds(
+        truth[preference], level, rounds, counted, absorbs, len(protocol.matching.iou_thresholds)
     )
     unsort = np.empty_like(preference)
     unsort[preference] = np.arange(len(preference))
     order = stable_order(position, len(ranking.rows))
     area = np.take(detection_area, ranking.rows)
-    inside = np.stack([(area >= low) & (area <= high) for low, high in ranges.tolist()], axis=1)
+    in_range = np.zeros(len(area), dtype=bit_type(len(ranges)))
+    for bit, (low, high) in enumerate(ranges.tolist()):
+        in_range |= ((area >= low) & (area <= high)).astype(in_range.dtype) << in_range.dtype.type(bit)
     return Matches(
         image=np.take(detections.image, ranking.rows),
         category=np.take(detections.category, ranking.rows),
         score=np.take(detections.scores, ranking.rows),
         rank=ranking.rank,
         row=ranking.rows.astype(np.int64),
-        in_range=_pack(inside),
+        in_range=in_range,
         truth_image=ground_truth.image,
         truth_category=ground_truth.category,
         truth_row=np.arange(len(ground_truth), dtype=np.int64),
@@ -204,59 +203,103 @@ def _by_preference(
     return preference
 
 
-def _reached_bits(iou: NDArray[np.float64], bars: NDArray[np.float64]) -> Bits:
-    """Bit ``t`` of each pair: its overlap reaches the bar of threshold ``t``; [P]."""
-    kind = bit_type(len(bars))
-    bits_up_to = np.array([(1 << level) - 1 for level in range(len(bars) + 1)], dtype=kind)
-    return bits_up_to[np.searchsorted(bars, iou, side="right")]
+class _Rounds(NamedTuple):
+    """Detections with a candidate, in the order in which rounds take them, most candidates first."""
+
+    first: NDArray[np.intp]  # [C], place of the first pair of each
+    width: NDArray[np.intp]  # [C], number of pairs of each
+    bounds: list[int]  # where each round starts, and the end
 
 
-def _rounds(
+def _rounds_of(group: NDArray[np.int64], starts: NDArray[np.intp], widths: NDArray[np.intp]) -> _Rounds:
+    """Put the ``r``-th detection of every group into round ``r``."""
+    group_starts = run_starts(group)
+    group_sizes = np.diff(np.append(group_starts, len(group)))
+    round_of = np.arange(len(group)) - np.repeat(group_starts, group_sizes)
+    round_count, most = int(group_sizes.max(initial=0)), int(widths.max(initial=0))
+    order = stable_order(round_of * (most + 1) + (most - widths), round_count * (most + 1))
+    bounds = np.cumsum(np.bincount(round_of, minlength=round_count)).tolist()
+    return _Rounds(starts[order], widths[order], [0, *bounds])
+
+
+def _match_rounds(
     truth: NDArray[np.intp],
-    reached: Bits,
-    starts: NDArray[np.intp],
-    widths: NDArray[np.intp],
-    group: NDArray[np.int64],
+    level: NDArray[np.intp],
+    rounds: _Rounds,
     counted: NDArray[np.bool_],
     absorbs: NDArray[np.bool_],
+    threshold_count: int,
 ) -> Bits:
-    """Match in rounds; pairs come by detection in group order, each detection's in order of preference.
+    """Match in rounds; each detection's pairs come in order of preference.
+
+    Parameters
+    ----------
+    truth : ndarray of intp, [P]
+    level : ndarray of intp, [P]
+        How many thresholds the overlap reaches.
+    rounds : _Rounds
+    counted : ndarray of bool, [G, A]
+    absorbs : ndarray of bool, [G]
+        Never used up by a match.
+    threshold_count : int
 
     Returns
     -------
     ndarray of unsigned, [P, A]
         ``matched`` of :class:`Matches`.
     """
-    everything = ~reached.dtype.type(0)
-    consumed_by_a_match = np.where(absorbs, 0, everything).astype(reached.dtype)[:, None]  # [G,1]
-    if_counted = np.where(counted, everything, 0).astype(reached.dtype)  # [G,A]
-    free = np.full(counted.shape, everything, dtype=reached.dtype)  # [G,A]
-    matched = np.zeros((len(truth), counted.shape[1]), dtype=reached.dtype)  # [P,A]
+    area_count = counted.shape[1]
+    lanes = max(1, 64 // threshold_count)  # area ranges that fit into one integer
+    matched = np.empty((len(truth), area_count), dtype=bit_type(threshold_count))
+    for low in range(0, area_count, lanes):
+        areas = range(low, min(low + lanes, area_count))
+        packed = _match_lanes(truth, level, rounds, counted[:, low : areas.stop], absorbs, threshold_count)
+        for lane, area in enumerate(areas):
+            matched[:, area] = (packed >> np.uint64(lane * threshold_count)) & np.uint64(
+                (1 << threshold_count) - 1
+            )
+    return matched
 
-    group_starts = run_starts(group)
-    group_sizes = np.diff(np.append(group_starts, len(group)))
-    round_of = np.arange(len(group)) - np.repeat(group_starts, group_sizes)
-    most = int(widths.max()) if len(widths) else 0
-    by_round = np.argsort(round_of * (most + 1) + (most - widths))  # most candidates first
-    round_bounds = np.append(run_starts(round_of[by_round]), len(by_round)).tolist()
-    starts, widths = starts[by_round], widths[by_round]
 
-    for low, high in itertools.pairwise(round_bounds):
-        first, width = starts[low:high], widths[low:high]
+def _match_lanes(
+    truth: NDArray[np.intp],
+    level: NDArray[np.intp],
+    rounds: _Rounds,
+    counted: NDArray[np.bool_],
+    absorbs: NDArray[np.bool_],
+    threshold_count: int,
+) -> NDArray[np.uint64]:
+    """Match for as many area ranges as fit into 64 bits; [P], bit ``lane * T + t``."""
+    every_lane = sum(1 << (lane * threshold_count) for lane in range(counted.shape[1]))
+    up_to = np.array([((1 << n) - 1) * every_lane for n in range(threshold_count + 1)], dtype=np.uint64)
+    reached = up_to[level]  # [P]
+    everything = up_to[-1]
+    whole_lane = np.uint64((1 << threshold_count) - 1)
+    if_counted = np.zeros(len(counted), dtype=np.uint64)  # [G]
+    for lane in range(counted.shape[1]):
+        if_counted |= counted[:, lane] * (whole_lane << np.uint64(lane * threshold_count))
+    kept_by_match = np.where(absorbs, everything, np.uint64(0))  # [G]
+    free = np.full(len(counted), everything)  # [G]
+    matched = np.zeros(len(truth), dtype=np.uint64)  # [P]
+
+    for low, high in itertools.pairwise(rounds.bounds):
+        first, width = rounds.first[low:high], rounds.width[low:high]
+        slots = np.searchsorted(-width, -np.arange(width[0]), side="left").tolist()
+        undecided = np.full(high - low, everything)
         # A lone candidate is taken whether counted or not; among several the counted come first.
-        passes = (None,) if width[0] == 1 else (if_counted, ~if_counted)
-        undecided = np.full((high - low, counted.shape[1]), everything, dtype=reached.dtype)  # [n,A]
-        for allowed in passes:
-            for slot in range(int(width[0])):
-                count = int(np.searchsorted(-width, -slot, side="left"))  # detections with a candidate left
+        for counted_first in (True, False) if len(slots) > 1 else (None,):
+            for slot, count in enumerate(slots):
                 pair = first[:count] + slot
                 target = truth[pair]
-                hit = reached[pair, None] & free[target] & undecided[:count]
-                if allowed is not None:
-                    hit &= allowed[target]
-                matched[pair] |= hit
-                undecided[:count] &= ~hit
-                free[target] &= ~(hit & consumed_by_a_match[target])
+                hit = reached[pair] & free[target]
+                if counted_first is not None:
+                    hit &= undecided[:count]
+                    hit &= if_counted[target] if counted_first else ~if_counted[target]
+                    undecided[:count] ^= hit
+                    matched[pair] |= hit
+                else:
+                    matched[pair] = hit
+                free[target] &= ~hit | kept_by_match[target]
     return matched
 
 

@@ -78,11 +78,9 @@ def candidate_pairs(
     truth_starts = run_starts(truth_group)
     groups = truth_group[truth_starts]  # the (image, category) groups that have a ground truth
 
-    grouped_rows = ranking.rows[ranking.grouped]
-    detection_group = np.take(detections.image, grouped_rows).astype(np.int64) * category_count
-    detection_group += np.take(detections.category, grouped_rows)
-    starts = np.searchsorted(detection_group, groups, side="left")
-    counts = np.searchsorted(detection_group, groups, side="right") - starts
+    grouped_rows = np.take(ranking.rows, ranking.grouped)
+    starts = np.searchsorted(ranking.group, groups, side="left")
+    counts = np.searchsorted(ranking.group, groups, side="right") - starts
 
     # Compact: only detections in a group with a ground truth, still in group order.
     places = ragged_ranges(starts, counts)
@@ -91,15 +89,15 @@ def candidate_pairs(
     offset = protocol.boxes.pixel_offset
     found = _overlapping(
         _columns(ground_truth, truth_rows, offset),
-        _columns(detections, grouped_rows[places], offset),
+        _columns(detections, np.take(grouped_rows, places), offset),
         np.repeat(compact_starts, truths_in_group),
         np.repeat(counts, truths_in_group),
-        crowd=ground_truth.crowd[truth_rows] & (protocol.ignore.crowd == "iof"),
+        crowd=ground_truth.crowd[truth_rows] if protocol.ignore.crowd == "iof" else None,
         pixel_offset=offset,
         lowest=float(protocol.matching.bars[0]),
     )
     truth, detection, iou = found
-    order = np.argsort(detection * max(len(truth_rows), 1) + truth)
+    order = stable_order(detection, len(places))
     positions = np.take(ranking.grouped, np.take(places, detection[order]))
     return Pairs(positions, np.take(truth_rows, truth[order]), iou[order])
 
@@ -120,13 +118,11 @@ def detection_areas(detections: Detections, protocol: Protocol) -> Column:
 
 
 def _columns(table: BoxTable, rows: NDArray[np.intp], pixel_offset: float) -> _Columns:
-    corners = np.take(table.boxes, rows, axis=0)  # [N,4]
-    sizes = np.take(table.sizes, rows, axis=0)  # [N,2]
-    x1, y1 = corners[:, 0].copy(), corners[:, 1].copy()
+    x1, y1, x2, y2 = np.ascontiguousarray(np.take(table.boxes, rows, axis=0).T)  # [N] each
+    width, height = np.ascontiguousarray(np.take(table.sizes, rows, axis=0).T)
     if pixel_offset:
-        sizes = sizes + pixel_offset
-        return _Columns(x1, y1, corners[:, 2].copy(), corners[:, 3].copy(), sizes[:, 0] * sizes[:, 1])
-    return _Columns(x1, y1, x1 + sizes[:, 0], y1 + sizes[:, 1], sizes[:, 0] * sizes[:, 1])
+        return _Columns(x1, y1, x2, y2, (width + pixel_offset) * (height + pixel_offset))
+    return _Columns(x1, y1, x1 + width, y1 + height, width * height)
 
 
 def _overlapping(
@@ -135,7 +131,7 @@ def _overlapping(
     starts: NDArray[np.intp],
     counts: NDArray[np.intp],
     *,
-    crowd: NDArray[np.bool_],
+    crowd: NDArray[np.bool_] | None,
     pixel_offset: float,
     lowest: float,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Column]:
@@ -156,22 +152,25 @@ def _overlapping(
         box = ragged_ranges(starts[low:high], size)
         width = np.minimum(np.take(boxes.x2, box), np.repeat(truths.x2[low:high], size))
         width -= np.maximum(np.take(boxes.x1, box), np.repeat(truths.x1[low:high], size))
-        width += pixel_offset
+        if pixel_offset:
+            width += pixel_offset
         wide = np.flatnonzero(width > 0)
         box, width = box[wide], width[wide]
         truth = np.repeat(np.arange(low, high), size)[wide]
 
         height = np.minimum(np.take(boxes.y2, box), np.take(truths.y2, truth))
         height -= np.maximum(np.take(boxes.y1, box), np.take(truths.y1, truth))
-        height += pixel_offset
+        if pixel_offset:
+            height += pixel_offset
         high_enough = np.flatnonzero(height > 0)
         box, truth = box[high_enough], truth[high_enough]
 
         intersection = width[high_enough] * height[high_enough]
         box_area = np.take(boxes.area, box)
         union = box_area + np.take(truths.area, truth) - intersection
-        in_crowd = np.take(crowd, truth)
-        iou = intersection / np.where(in_crowd, box_area, union)
+        if crowd is not None:
+            union = np.where(np.take(crowd, truth), box_area, union)
+        iou = intersection / union
         enough = np.flatnonzero(iou >= lowest)
         kept.append((truth[enough], box[enough], iou[enough]))
     if not kept:

@@ -17,6 +17,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Literal, get_args
 
@@ -114,6 +115,12 @@ class MatchingRules:
         _validate.one_of(self.equal_scores, get_args(EqualScores), name="matching.equal_scores")
         _validate.one_of(self.cap_scope, get_args(CapScope), name="matching.cap_scope")
         _validate.number_between(self.minimum_score, -np.inf, np.inf, name="matching.minimum_score")
+        if not isinstance(self.max_detections, (list, tuple)):
+            raise ProtocolError(
+                _validate.message(
+                    "matching.max_detections", "be a list of whole numbers", got=repr(self.max_detections)
+                )
+            )
         caps = sorted(
             {_validate.whole_number(cap, 1, name="matching.max_detections") for cap in self.max_detections}
         )
@@ -153,6 +160,12 @@ class IgnoreRules:
     def __post_init__(self) -> None:
         _validate.one_of(self.crowd, get_args(CrowdRule), name="ignore.crowd")
         _validate.one_of(self.difficult, get_args(DifficultRule), name="ignore.difficult")
+        if not isinstance(self.area_ranges, Mapping):
+            raise ProtocolError(
+                _validate.message(
+                    "ignore.area_ranges", "be a table of name = [low, high]", got=repr(self.area_ranges)
+                )
+            )
         if not self.area_ranges:
             raise ProtocolError(
                 _validate.message("ignore.area_ranges", "name at least one range", got="none")
@@ -235,7 +248,15 @@ class SummaryRow:
     cap: int = -1
 
     def __post_init__(self) -> None:
-        _validate.one_of(self.metric, get_args(Metric), name=f"summary {self.key}: metric")
+        name = f"summary {self.key}"
+        _validate.one_of(self.metric, get_args(Metric), name=f"{name}: metric")
+        if re.search(r"[{}]", self.key.replace("{cap}", "")):
+            raise ProtocolError(
+                _validate.message("summary.key", "have no braces but in {cap}", got=repr(self.key))
+            )
+        if self.iou is not None:
+            _validate.number_between(self.iou, 0, 1, name=f"{name}: iou", open_low=True)
+        _validate.whole_number(self.cap, -1, name=f"{name}: cap")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,6 +284,9 @@ class Protocol:
     summary: tuple[SummaryRow, ...] = (SummaryRow("mAP"),)
 
     def __post_init__(self) -> None:
+        for key in ("name", "title"):
+            if not isinstance(getattr(self, key), str):
+                raise ProtocolError(_validate.message(key, "be a string", got=repr(getattr(self, key))))
         _validate.one_of(self.similarity, get_args(Similarity), name="similarity")
 
     @property
@@ -278,7 +302,7 @@ class Protocol:
             has_cap = -len(self.caps) <= row.cap < len(self.caps)
             has_iou = row.iou is None or row.iou in self.matching.iou_thresholds
             if has_cap and has_iou and row.area in self.ignore.area_ranges:
-                key = row.key.format(cap=self.caps[row.cap])
+                key = row.key.replace("{cap}", str(self.caps[row.cap]))
                 rows.setdefault(key, dataclasses.replace(row, key=key))
         return tuple(rows.values())
 

@@ -34,11 +34,14 @@ class Ranking:
         In class order.
     grouped : ndarray of intp, [D]
         Positions in class order that give group order.
+    group : ndarray of int64, [D]
+        ``image * K + category``, in group order: ascending.
     """
 
     rows: NDArray[np.intp]
     rank: NDArray[np.int32]
     grouped: NDArray[np.intp]
+    group: NDArray[np.int64]
 
 
 def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
@@ -65,21 +68,24 @@ def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
     image = np.take(detections.image, rows)
     grouped = stable_order(image, image_count)
 
-    group = np.take(image, grouped).astype(np.int64) * category_count
-    group += np.take(np.take(detections.category, rows), grouped)
+    group = image.astype(np.int64)
+    group *= category_count
+    group += np.take(detections.category, rows)
+    group = np.take(group, grouped)
     starts = run_starts(group)
     lengths = np.diff(np.append(starts, len(group)))
-    rank_in_group_order = np.arange(len(group)) - np.repeat(starts, lengths)
+    rank_in_group = np.arange(len(group)) - np.repeat(starts, lengths)
     rank = np.empty(len(rows), dtype=np.int32)
-    rank[grouped] = rank_in_group_order
+    rank[grouped] = rank_in_group
 
     cap = protocol.caps[-1]
-    if cap is None or not len(rank) or int(lengths.max()) <= cap:
-        return Ranking(rows, rank, grouped)
+    if cap is None or int(lengths.max(initial=0)) <= cap:
+        return Ranking(rows, rank, grouped, group)
     kept = rank < cap
+    kept_in_group = np.flatnonzero(rank_in_group < cap)
     new_position = np.cumsum(kept) - 1
-    grouped = new_position[grouped[rank_in_group_order < cap]]
-    return Ranking(rows[kept], rank[kept], grouped)
+    grouped = np.take(new_position, np.take(grouped, kept_in_group))
+    return Ranking(rows[kept], rank[kept], grouped, np.take(group, kept_in_group))
 
 
 def _let_through(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:

@@ -3,12 +3,12 @@
 Conventions
 -----------
 Every function returns positions (``intp``) such that ``values[positions]`` is ordered and equal values
-keep the order they came in. Three facts make this quick in NumPy:
+keep the order they came in. Two facts make this quick in NumPy:
 
-1. ``numpy.sort`` of plain int64 runs on vector instructions and beats every kind of ``argsort``. A key
-   shifted up with the position in its low bits turns the one into the other, and is stable for nothing.
-2. ``argsort(kind="stable")`` of 8- and 16-bit integers is a radix sort.
-3. The order by (class, score, image, row) is a chain of stable orders, the last key first.
+1. ``argsort(kind="stable")`` of 16-bit integers is a radix sort: no comparisons, and several times faster
+   than any sort of wider keys. Wider keys are sorted by their 16-bit digits, the lowest first; digits in
+   which no two keys differ are skipped.
+2. The order by (class, score, image, row) is a chain of stable orders, the last key first.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 __all__ = ["descending_order", "ragged_ranges", "run_starts", "stable_order"]
 
 Positions = NDArray[np.intp]
+
+DIGIT_BITS = 16
 
 
 def stable_order(keys: NDArray[Any], size: int) -> Positions:
@@ -38,23 +40,15 @@ def stable_order(keys: NDArray[Any], size: int) -> Positions:
     """
     if len(keys) < 2 or size < 2 or bool((keys[1:] >= keys[:-1]).all()):
         return np.arange(len(keys))
-    if size <= 1 << 16:
-        return np.argsort(keys.astype(np.uint8 if size <= 1 << 8 else np.uint16), kind="stable")
-    bits = len(keys).bit_length()
-    if size.bit_length() + bits > 63:
-        return np.argsort(keys, kind="stable")
-    packed = keys.astype(np.int64) << bits
-    packed |= np.arange(len(keys))
-    packed.sort()
-    packed &= (1 << bits) - 1
-    return packed.astype(np.intp, copy=False)
+    if size <= 1 << DIGIT_BITS:
+        return np.argsort(keys.astype(np.uint16), kind="stable")
+    return _radix_order(keys.astype(np.uint64))
 
 
 def descending_order(scores: NDArray[np.float64]) -> Positions:
     """Order finite float64 numbers descending; -0.0 equals 0.0.
 
-    The bits of a float order like an integer. As many of the high ones as fit beside the position are
-    sorted; the few neighbours that differ in lower bits only are put right afterwards.
+    The bits of a positive float order like an integer; those of a negative one the other way round.
 
     Parameters
     ----------
@@ -64,32 +58,29 @@ def descending_order(scores: NDArray[np.float64]) -> Positions:
     -------
     ndarray of intp, [N]
     """
-    count = len(scores)
-    if count < 2:
-        return np.arange(count)
-    bits = (scores + 0.0).view(np.int64)
-    ascending = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
-    key = np.int64(ascending.max()).astype(np.uint64) - ascending.astype(np.uint64)  # wraps rightly
-    position_bits = count.bit_length()
-    lost_bits = max(0, int(key.max()).bit_length() + position_bits - 64)
-    packed = (key >> np.uint64(lost_bits)) << np.uint64(position_bits)
-    packed |= np.arange(count, dtype=np.uint64)
-    packed.sort()
-    order = (packed & np.uint64((1 << position_bits) - 1)).astype(np.intp)
-    if lost_bits:
-        _mend_low_bits(order, key, packed >> np.uint64(position_bits))
-    return order
+    if len(scores) < 2:
+        return np.arange(len(scores))
+    bits = (scores + 0.0).view(np.int64)  # adding 0.0 makes 0.0 of -0.0
+    if scores.min() < 0:
+        bits = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
+    # How far below the highest: unsigned arithmetic wraps, so this holds for all signs.
+    return _radix_order(bits.max().astype(np.uint64) - bits.astype(np.uint64))
 
 
-def _mend_low_bits(order: Positions, key: NDArray[np.uint64], prefix: NDArray[np.uint64]) -> None:
-    """Sort, in place, the runs of equal prefix whose whole keys differ."""
-    whole = key[order]
-    if not (whole[1:] < whole[:-1]).any():
-        return
-    run = np.cumsum(np.concatenate([[False], prefix[1:] != prefix[:-1]]))
-    wrong = np.unique(run[1:][whole[1:] < whole[:-1]])
-    places = np.flatnonzero(np.isin(run, wrong))
-    order[places] = order[places][np.lexsort((order[places], whole[places], run[places]))]
+def _radix_order(keys: NDArray[np.uint64]) -> Positions:
+    """Order unsigned integers ascending, digit by digit from the lowest that differs."""
+    varying = int(np.bitwise_or.reduce(keys ^ keys[0]))
+    shift = (varying & -varying).bit_length() - 1
+    order: Positions | None = None
+    while varying >> max(shift, 0):
+        if (varying >> shift) & ((1 << DIGIT_BITS) - 1):
+            digit = (keys >> np.uint64(shift)).astype(np.uint16)
+            if order is None:
+                order = np.argsort(digit, kind="stable")
+            else:
+                order = np.take(order, np.argsort(np.take(digit, order), kind="stable"))
+        shift += DIGIT_BITS
+    return np.arange(len(keys)) if order is None else order
 
 
 def run_starts(keys: NDArray[Any]) -> Positions:

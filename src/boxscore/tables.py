@@ -36,11 +36,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Self
 
-__all__ = ["Detections", "GroundTruth"]
+__all__ = ["BoxTable", "Detections", "GroundTruth"]
 
 FloatArray = NDArray[np.float64]
 RowArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
+
+LARGEST = float(np.finfo(np.float64).max)
+DIVERGED = "a diverged model?"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -199,16 +202,16 @@ class GroundTruth(BoxTable):
         areas = (
             base["sizes"][:, 0] * base["sizes"][:, 1]
             if area is None
-            else _validate.float_array(area, name="area")
+            else np.array(_validate.float_array(area, name="area"))
         )
         flags: dict[str, Any] = {
             name: np.zeros(count, dtype=bool) if value is None else np.array(value, dtype=bool)
             for name, value in (("crowd", crowd), ("difficult", difficult), ("ignore", ignore))
         }
-        numbers = np.arange(1, count + 1) if ids is None else as_ids(ids, name="ids")
-        extra = {key: np.asarray(value) for key, value in (columns or {}).items()}
+        numbers = np.arange(1, count + 1) if ids is None else as_ids(ids, name="ids").copy()
+        extra = {key: read_only(np.array(value)) for key, value in (columns or {}).items()}
         _validate.same_length(count, of="ground truth boxes", area=areas, ids=numbers, **flags, **extra)
-        _validate.finite(areas, name="area", place=where, limit=np.inf)
+        _validate.finite(areas, name="area", place=where, limit=LARGEST)
         return cls(**base, ids=numbers, area=areas, **flags, columns=extra, source=source)
 
     def _rows(self, keep: NDArray[Any]) -> dict[str, Any]:
@@ -325,9 +328,9 @@ class Detections(BoxTable):
         base = _table_columns(
             image_ids, category_ids, boxes, box_format, images, categories, name="detections", place=where
         )
-        confidence = _validate.float_array(scores, name="scores")
+        confidence = np.array(_validate.float_array(scores, name="scores"))
         _validate.same_length(len(base["image"]), of="detection boxes", scores=confidence)
-        _validate.finite(confidence, name="score", place=where, limit=np.finfo(np.float64).max)
+        _validate.finite(confidence, name="score", place=where, limit=LARGEST, cause=DIVERGED)
         return cls(**base, scores=confidence, source=source)
 
     @classmethod
@@ -351,8 +354,8 @@ class Detections(BoxTable):
         InputError
             When a box or score is not finite, or a side is negative.
         """
-        _validate.finite(scores, name="score", place=place, limit=np.finfo(np.float64).max)
-        corners, sizes = _checked_boxes(boxes, box_format, place)
+        _validate.finite(scores, name="score", place=place, limit=LARGEST, cause=DIVERGED)
+        corners, sizes = _checked_boxes(boxes, box_format, place, cause=DIVERGED)
         return cls(
             images=ground_truth.images,
             categories=ground_truth.categories,
@@ -424,9 +427,9 @@ def _table_columns(
     image_ids = as_ids(image_ids, name="image_ids")
     category_ids = as_ids(category_ids, name="category_ids")
     _validate.one_of(box_format, _validate.BOX_FORMATS, name="box_format")
-    array = np.array(_validate.float_array(boxes, name="boxes", columns=4))
+    array = _validate.float_array(boxes, name="boxes", columns=4)
     _validate.same_length(len(array), of=f"{name} boxes", image_ids=image_ids, category_ids=category_ids)
-    corners, sizes = _checked_boxes(array, box_format, place)
+    corners, sizes = _checked_boxes(array, box_format, place, cause=DIVERGED if name == "detections" else "")
     if not isinstance(images, Images):
         images = Images.build(image_ids if images is None else images)
     if isinstance(categories, Mapping):
@@ -443,13 +446,15 @@ def _table_columns(
     }
 
 
-def _checked_boxes(boxes: FloatArray, box_format: BoxFormat, place: Place) -> tuple[FloatArray, FloatArray]:
-    """Corners [N, 4] and sizes [N, 2] of boxes that keep the rules."""
-    _validate.finite(boxes, name="bbox", place=place)
+def _checked_boxes(
+    boxes: FloatArray, box_format: BoxFormat, place: Place, *, cause: str = ""
+) -> tuple[FloatArray, FloatArray]:
+    """Corners [N, 4] and sizes [N, 2] of boxes that keep the rules; ``cause`` of one that is not finite."""
+    _validate.finite(boxes, name="bbox", place=place, cause=cause)
     corners, sizes = corners_and_sizes(boxes, box_format)
     cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
     _validate.sizes_not_negative(sizes, place=place, cause=cause)
-    return corners, np.ascontiguousarray(sizes)
+    return corners, sizes
 
 
 def _frame_columns(

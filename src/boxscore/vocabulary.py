@@ -43,9 +43,9 @@ def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
     array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
     if array.ndim != 1:
         raise InputError(_validate.message(name, "have shape [N]", got=f"shape {list(array.shape)}"))
-    if array.dtype.kind in "iu":
+    if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
         return array.astype(np.int64, copy=False)
-    items = array.tolist()
+    items = [item.item() if isinstance(item, np.generic) else item for item in array.tolist()]
     for row, item in enumerate(items):
         if isinstance(item, bool) or not isinstance(item, (int, str)):
             raise InputError(

@@ -25,6 +25,17 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "evaluate": "score detections against ground truth",
     "run": "run a configuration file",
+    "compare": "is one detector better than another? paired differences with intervals",
+    "bootstrap": "how sure is each number? intervals over resampled images",
+    "explain": "why do two tools give two numbers? which tool gave this number?",
+    "errors": "what each kind of mistake costs (TIDE)",
+    "confusion": "what each class was taken for",
+    "operating-points": "which confidence threshold to use",
+    "calibration": "does a confidence of .8 mean four in five?",
+    "lrp": "localisation-recall-precision errors",
+    "slices": "scores by size, shape, crowdedness or any column",
+    "ties": "how far the order of equal scores could move AP",
+    "suspects": "labels that a confident detector contradicts",
     "protocols": "list the protocols, or print one as TOML",
 }
 """Subcommands and what they do; a dash in a name is an underscore in its module's name."""

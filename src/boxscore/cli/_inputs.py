@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +32,7 @@ class Inputs(NamedTuple):
     workers: int
 
 
-def add_input_arguments(parser: argparse.ArgumentParser) -> None:
+def add_input_arguments(parser: argparse.ArgumentParser, *, several_detections: bool = False) -> None:
     """Add the arguments that name what to evaluate and how."""
     parser.add_argument(
         "--ground-truth",
@@ -45,6 +46,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         "--detections",
         "--dt",
         required=True,
+        nargs="+" if several_detections else None,
         type=Path,
         metavar="PATH",
         help="COCO results file or folder of comp4_det_<set>_<class>.txt",
@@ -64,7 +66,11 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--images", nargs="+", metavar="ID|FILE", help="only these: ids, or a file of them")
     parser.add_argument(
-        "--workers", type=int, default=1, metavar="N", help="threads (default: 1); the result is the same"
+        "--workers",
+        type=int,
+        metavar="N",
+        help="processes that read large files, and threads that match blocks of images; the result is the "
+        "same (default: read with every processor, match with one)",
     )
 
 
@@ -84,15 +90,20 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         When a file or value breaks a rule.
     """
     protocol = load_protocol(arguments.protocol)
-    _validate.whole_number(arguments.workers, 1, name="--workers")
+    if arguments.workers is not None:
+        _validate.whole_number(arguments.workers, 1, name="--workers")
+    readers = arguments.workers or _processors()
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         found, reason = detect_format(path)
         if arguments.format == "auto" and sys.stderr.isatty():
             print(f"{name}: {path} is {reason}; reading it as {found}", file=sys.stderr)
     ground_truth = load_ground_truth(
-        arguments.ground_truth, format=arguments.format, image_set=arguments.image_set
+        arguments.ground_truth,
+        format=arguments.format,
+        image_set=arguments.image_set,
+        workers=readers,
     )
-    detections = load_detections(arguments.detections, ground_truth)
+    detections = load_detections(arguments.detections, ground_truth, workers=readers)
     return Inputs(
         ground_truth,
         detections,
@@ -103,7 +114,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
             names=ground_truth.categories.names.tolist(),
             integers=ground_truth.categories.ids.dtype != object,
         ),
-        arguments.workers,
+        arguments.workers or 1,
     )
 
 
@@ -117,6 +128,13 @@ def evaluate_inputs(inputs: Inputs) -> Evaluation:
         classes=inputs.classes,
         workers=inputs.workers,
     )
+
+
+def _processors() -> int:
+    """Processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: bool) -> list[Id] | None:

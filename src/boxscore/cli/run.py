@@ -84,7 +84,7 @@ def read_config(path: Path) -> argparse.Namespace:
         protocol=str(path.parent / protocol) if protocol.endswith(".toml") else protocol,
         classes=_texts(value("evaluation", "classes", list)),
         images=_texts(value("evaluation", "images", list)),
-        workers=value("evaluation", "workers", int, 1),
+        workers=value("evaluation", "workers", int),
         output=_validate.one_of(
             value("output", "form", str, "text"), ("text", "json", "csv", "markdown"), name="output.form"
         ),

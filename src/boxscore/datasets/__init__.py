@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from boxscore import _validate
-from boxscore.datasets import _box_order, coco, voc
+from boxscore.datasets import _box_order
 from boxscore.errors import FileFormatError, InputError
 from boxscore.selection import warn_left_out
 from boxscore.tables import Detections, GroundTruth
@@ -48,8 +48,10 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     """
     path = Path(path)
     if not path.exists():
-        raise FileFormatError(_validate.message("a path", "exist", got=str(path)))
+        raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
     if path.is_dir():
+        from boxscore.datasets import voc
+
         if voc.is_results(path):
             return "voc", "a folder of comp*_det_*.txt files"
         if voc.is_ground_truth(path):
@@ -62,6 +64,12 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     if path.suffix.lower() == ".xml":
         raise FileFormatError(
             _validate.message("VOC ground truth", "be the folder of the XML files", got=f"one file, {path}")
+        )
+    if voc.is_results_file(path):
+        raise FileFormatError(
+            _validate.message(
+                "VOC results", "be the folder of the comp4_det_*.txt files", got=f"one file, {path}"
+            )
         )
     return "coco", "a JSON file"
 
@@ -77,7 +85,11 @@ def _format_of(path: Path, format: str) -> str:
 
 
 def load_ground_truth(
-    path: str | Path, *, format: Format = "auto", image_set: str | Path | None = None
+    path: str | Path,
+    *,
+    format: Format = "auto",
+    image_set: str | Path | None = None,
+    workers: int = 1,
 ) -> GroundTruth:
     """Read ground truth.
 
@@ -88,6 +100,9 @@ def load_ground_truth(
     format : {"auto", "coco", "voc"}, default "auto"
     image_set : str or Path, optional
         VOC only: the name of a set in ``ImageSets/Main``, or a file of image ids.
+    workers : int, default 1
+        Processes that read a large COCO file together. More than 1 forks this process: leave it at 1
+        inside a training process that has threads or devices of its own.
 
     Returns
     -------
@@ -106,19 +121,26 @@ def load_ground_truth(
         When boxes look as if they were of another form, areas are missing, or ids occur twice.
     """
     path = Path(path)
+    _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
+        from boxscore.datasets import voc
+
         ground_truth = voc.load_ground_truth(path, image_set=image_set)
     else:
+        from boxscore.datasets import coco
+
         if image_set is not None:
             raise InputError(
                 _validate.message("image_set", "be left out for COCO files", got=repr(str(image_set)))
             )
-        ground_truth = coco.load_ground_truth(path)
+        ground_truth = coco.load_ground_truth(path, workers=workers)
     _box_order.warn_of_box_order(ground_truth, given_sizes=not path.is_dir())
     return ground_truth
 
 
-def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Format = "auto") -> Detections:
+def load_detections(
+    path: str | Path, ground_truth: GroundTruth, *, format: Format = "auto", workers: int = 1
+) -> Detections:
     """Read detections of the images of a ground truth.
 
     Parameters
@@ -128,6 +150,8 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Form
         goes with either kind of ground truth.
     ground_truth : GroundTruth
     format : {"auto", "coco", "voc"}, default "auto"
+    workers : int, default 1
+        As in :func:`load_ground_truth`.
 
     Returns
     -------
@@ -147,10 +171,15 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: Form
         When detections were left out, or boxes look as if they were of another form.
     """
     path = Path(path)
+    _validate.whole_number(workers, 1, name="workers")
     if _format_of(path, format) == "voc":
+        from boxscore.datasets import voc
+
         detections = voc.load_detections(path, ground_truth)
     else:
-        detections = coco.load_detections(path, ground_truth)
+        from boxscore.datasets import coco
+
+        detections = coco.load_detections(path, ground_truth, workers=workers)
     warn_left_out(detections.left_out, detections.source)
     _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
     return detections

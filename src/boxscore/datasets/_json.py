@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -23,11 +24,23 @@ import msgspec
 from boxscore._validate import message
 from boxscore.errors import FileFormatError
 
-__all__ = ["chunks_of", "decode_records", "explain", "first_byte", "open_binary", "paused_collector"]
+__all__ = [
+    "chunks_of",
+    "decode_records",
+    "explain",
+    "first_byte",
+    "open_binary",
+    "parts_of",
+    "paused_collector",
+]
 
 Record = TypeVar("Record")
 
 SLICE_BYTES = 1 << 17
+PART_BYTES = 1 << 22
+"""Least share of a file that is worth a process of its own."""
+PROGRESS_BYTES = 1 << 27
+"""Files from this size on take about a second to read."""
 
 
 @contextlib.contextmanager
@@ -60,24 +73,57 @@ def first_byte(path: Path) -> bytes:
         return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
 
 
-def chunks_of(path: Path) -> Iterator[bytes]:
-    """Read a file in slices, with a progress bar on stderr where it takes more than a second."""
+def chunks_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Read bytes [start, end) of a file in slices, with a progress bar on stderr where that takes long."""
+    with open_binary(path) as file, _progress(path) as advance:
+        file.seek(start)
+        left = path.stat().st_size - start if end is None else end - start
+        while chunk := file.read(min(SLICE_BYTES, left)):
+            left -= len(chunk)
+            advance(len(chunk))
+            yield chunk
+
+
+@contextlib.contextmanager
+def _progress(path: Path) -> Iterator[Callable[[int], object]]:
+    size = path.stat().st_size
+    if size < PROGRESS_BYTES or not sys.stderr.isatty():
+        yield lambda count: None
+        return
     from tqdm import tqdm
 
-    with open_binary(path) as file:
-        size = path.stat().st_size
-        with tqdm(
-            total=size,
-            unit="B",
-            unit_scale=True,
-            desc=f"reading {path.name}",
-            delay=1,
-            disable=None,
-            leave=False,
-        ) as bar:
-            while chunk := file.read(SLICE_BYTES):
-                bar.update(len(chunk))
-                yield chunk
+    with tqdm(total=size, unit="B", unit_scale=True, desc=f"reading {path.name}", leave=False) as bar:
+        yield bar.update
+
+
+def parts_of(size: int, read: Callable[[int, int], bytes], count: int) -> list[tuple[int, int]]:
+    """Cut the text of a JSON array between records into about equal ranges of bytes.
+
+    Parameters
+    ----------
+    size : int
+        Of the text, in bytes.
+    read : callable
+        Returns the bytes [start, end) of the text.
+    count : int
+        Ranges wanted.
+
+    Returns
+    -------
+    list of (start, end)
+        Fewer than ``count`` where the text is small or no boundary is found. Every range but the first
+        starts at a record; every one but the last ends before the comma behind one.
+    """
+    count = max(1, min(count, size // PART_BYTES))
+    starts, ends = [0], []
+    for part in range(1, count):
+        middle = size * part // count
+        found = _last_boundary(read(middle, middle + SLICE_BYTES))
+        if found is None:
+            return [(0, size)]
+        ends.append(middle + found[0])
+        starts.append(middle + found[1])
+    return list(zip(starts, [*ends, size], strict=True))
 
 
 def decode_records(
@@ -105,7 +151,10 @@ def decode_records(
     done = 0
     for chunk in chunks:
         if not buffer and not done:
-            chunk = bytes(chunk).removeprefix(b"\xef\xbb\xbf").lstrip().removeprefix(b"[")
+            chunk = bytes(chunk).removeprefix(b"\xef\xbb\xbf").lstrip()
+            if chunk[:1] == b"]":
+                break  # not the start of an array, which a bracket set before it would make of it
+            chunk = chunk.removeprefix(b"[")
         buffer += chunk
         cut = _last_boundary(buffer)
         if not cut:
@@ -153,7 +202,9 @@ _KINDS = {
 }
 
 
-def explain(error: Exception, path: Path, *, record: str, text: bytes, cause: str = "") -> FileFormatError:
+def explain(
+    error: Exception, path: Path, *, record: str, text: bytes, whole: tuple[str, str]
+) -> FileFormatError:
     """Turn a decoding error into the one form of message.
 
     Parameters
@@ -165,23 +216,20 @@ def explain(error: Exception, path: Path, *, record: str, text: bytes, cause: st
         What one record is called: ``"detection"``, ``"annotation"``.
     text : bytes
         The file's content, to tell a cut file from a malformed one.
-    cause : str
-        The likely cause when a record has another shape altogether.
+    whole : (str, str)
+        What the whole is called and must be: ``("detections", "a list of results")``.
     """
-    name = path.name
     if not text.strip():
         return FileFormatError(message("a JSON file", "hold JSON", got="an empty file", place=str(path)))
     text_of_error = str(error)
-    if "truncated" in text_of_error:
+    if isinstance(error, RecursionError):
         return FileFormatError(
-            message(
-                "a JSON file",
-                "be complete",
-                got="an end of file in the middle of a value",
-                place=str(path),
-                cause="was the download or the write cut short?",
-            )
+            message("a JSON file", "not nest deeper", got="too many levels", place=str(path))
         )
+    if isinstance(error, UnicodeDecodeError):
+        return FileFormatError(_not_utf8(text, path))
+    if "truncated" in text_of_error:
+        return FileFormatError(_cut_short(path))
     if "malformed" in text_of_error:
         return FileFormatError(_malformed(text_of_error, text, path))
     found = _PLACE.search(text_of_error)
@@ -190,39 +238,75 @@ def explain(error: Exception, path: Path, *, record: str, text: bytes, cause: st
     index = re.search(r"\[(\d+)\]", place)
     field = place[index.end() :].lstrip(".") if index else place.lstrip(".")
     where = f"{record} {index[1]} of {path}" if index else str(path)
+    article = "an" if record[0] in "aeiou" else "a"
     missing = re.match(r"Object missing required field `(\w+)`", rule)
     if missing:
+        cause = _cause_of_missing(record, missing[1])
         return FileFormatError(
-            message(f"a {record}", f"have {missing[1]}", got="none", place=where, cause=cause)
+            message(f"{article} {record}", f"have {missing[1]}", got="none", place=where, cause=cause)
         )
+    what = field or (f"{article} {record}" if index else whole[0])
     kinds = re.match(r"Expected `([^`]+)`, got `(\w+)`", rule)
-    what = field or (f"a {record}" if index else name)
     if kinds:
         wanted = " or ".join(_KINDS.get(kind.strip(), kind.strip()) for kind in kinds[1].split("|"))
-        got = _KINDS.get(kinds[2], kinds[2])
-        return FileFormatError(
-            message(what, f"be {wanted}", got=got, place=where, cause="" if field else cause)
-        )
-    length = re.match(r"Expected `array` of length (\d+)", rule)
+        wanted = wanted if index or field else whole[1]
+        return FileFormatError(message(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where))
+    length = re.match(r"Expected `array` of length (\d+)(?:, got (\d+))?", rule)
     if length:
-        return FileFormatError(message(what, f"have {length[1]} numbers", got="another length", place=where))
+        got = length[2] or "another number"
+        return FileFormatError(message(what, f"have {length[1]} numbers", got=got, place=where))
     if "out of range" in rule:
         return FileFormatError(message(what, "be finite", got="a number too large for a float", place=where))
     return FileFormatError(f"{where}: {what}: {rule}.")
 
 
+def _cause_of_missing(record: str, field: str) -> str:
+    if record != "detection":
+        return ""
+    return {
+        "score": "is this a ground-truth file?",
+        "bbox": "are these results of masks or keypoints without boxes?",
+    }.get(field, "")
+
+
+def _cut_short(path: Path) -> str:
+    return message(
+        "a JSON file",
+        "be complete",
+        got="an end of file in the middle of a value",
+        place=str(path),
+        cause="was the download or the write cut short?",
+    )
+
+
+def _not_utf8(text: bytes, path: Path) -> str:
+    cause = "UTF-16?" if text[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        got = f"the byte {text[error.start]:#04x} at byte {error.start}"
+        return message("a JSON file", "be UTF-8", got=got, place=str(path), cause=cause)
+    return message("a JSON file", "be UTF-8", got="other bytes", place=str(path))
+
+
 def _malformed(error: str, text: bytes, path: Path) -> str:
     position = re.search(r"byte (\d+)", error)
     start = int(position[1]) if position else 0
-    for word in (b"NaN", b"Infinity", b"-Infinity"):
-        if text[start:].startswith(word) or text[max(0, start - 1) :].startswith(word):
-            key = re.findall(rb'"(\w+)"\s*:', text[max(0, start - 200) : start])
+    for word in (b"-Infinity", b"Infinity", b"NaN"):
+        begin = text.find(word, max(0, start - len(word)), start + len(word))
+        if begin >= 0:
+            key = re.findall(rb'"(\w+)"\s*:', text[max(0, begin - 200) : begin])
             return message(
                 key[-1].decode() if key else "a number",
                 "be finite",
                 got=word.decode(),
-                place=f"{path}, byte {start}",
+                place=f"{path}, byte {begin}",
                 cause="a diverged model? JSON has no NaN or Infinity",
             )
+    if start >= len(text.rstrip()):
+        return _cut_short(path)
+    if b"\0" in text[:64] or text[:2] in (b"\x1f\x8b", b"PK"):
+        kind = "compressed" if text[:2] in (b"\x1f\x8b", b"PK") else "binary or UTF-16"
+        return message("a JSON file", "be JSON text", got=f"{kind} data", place=str(path))
     near = text[max(0, start - 20) : start + 20].decode("utf-8", errors="replace")
     return message("a JSON file", "be JSON", got=f"{near!r} near byte {start}", place=str(path))

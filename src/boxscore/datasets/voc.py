@@ -18,6 +18,7 @@ The PASCAL VOC development kit: ``VOCreadrecxml.m``, ``VOCevaldet.m``, and its d
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterable
@@ -34,7 +35,7 @@ from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Images, as_ids
 
-__all__ = ["is_ground_truth", "is_results", "load_detections", "load_ground_truth"]
+__all__ = ["is_ground_truth", "is_results", "is_results_file", "load_detections", "load_ground_truth"]
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 RESULTS_COLUMNS = 6
@@ -48,6 +49,11 @@ def is_ground_truth(folder: Path) -> bool:
 def is_results(folder: Path) -> bool:
     """Whether a folder holds the kit's results files."""
     return any(folder.glob("comp[0-9]_det_*.txt"))
+
+
+def is_results_file(path: Path) -> bool:
+    """Whether a file's name is that of one of the kit's results files."""
+    return path.suffix == ".txt" and re.match(r"comp\d_det_", path.name) is not None
 
 
 def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> GroundTruth:
@@ -98,6 +104,16 @@ def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> Gro
                 )
             )
         root = read_xml(file)
+        if root.tag != "annotation":
+            raise FileFormatError(
+                message(
+                    "a VOC file",
+                    "be an <annotation>",
+                    got=f"<{root.tag}>",
+                    place=str(file),
+                    cause="was it written by another program?",
+                )
+            )
         file_names.append(root.text_of("filename"))
         sizes.append(_image_size(root, file))
         for element in root.find_all("object"):
@@ -158,6 +174,7 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
                 "VOC results",
                 "be a folder of comp4_det_<set>_<class>.txt files",
                 got=f"none of them in {path}",
+                cause="is this the ground truth?" if is_ground_truth(path) else "",
             )
         )
     if len({_stem_parts(file)[0] for file in files}) > 1:
@@ -187,7 +204,8 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
 
     def place(row: int) -> str:
         index = int(np.searchsorted(starts, row, side="right")) - 1
-        return f"{read[index]}, detection {row - starts[index] + 1}"
+        filled = (n for n, line in enumerate(_text(read[index]).splitlines(), start=1) if line.split())
+        return f"{read[index]}, line {next(itertools.islice(filled, row - starts[index], None))}"
 
     table = np.concatenate([np.empty((0, 5)), *numbers])
     return Detections.from_rows(
@@ -212,7 +230,12 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
             names = sorted(file.stem for file in annotations.glob("*.xml"))
             if not names:
                 raise FileFormatError(
-                    message("VOC ground truth", "hold XML files", got=f"none in {annotations}")
+                    message(
+                        "VOC ground truth",
+                        "hold XML files",
+                        got=f"none in {annotations}",
+                        cause="is this a folder of results?" if is_results(path) else "",
+                    )
                 )
             return names
         if len(sets) > 1:
@@ -228,12 +251,15 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
         file = sets[0]
     else:
         file = Path(image_set)
-        if not (file.suffix == ".txt" and file.is_file()):
+        if file.suffix != ".txt":
             file = folder / f"{_validate.plain_name(str(image_set), name='image_set')}.txt"
     if not file.is_file():
         known = sorted(entry.stem for entry in folder.glob("*.txt"))
+        cause = _validate.did_you_mean(file.stem, known) if file.parent == folder else ""
         raise FileFormatError(
-            message("image_set", "be a file", got=str(file), cause=_validate.did_you_mean(file.stem, known))
+            message(
+                "image_set", "be the name of a set or a file", got=f"{file}, which is not there", cause=cause
+            )
         )
     names = []
     for number, line in enumerate(_text(file).splitlines(), start=1):
@@ -339,7 +365,7 @@ def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
                 message(
                     "a line of a results file",
                     "have 6 columns: image score xmin ymin xmax ymax",
-                    got=f"{len(fields)} columns",
+                    got=f"{len(fields)}, {' '.join(fields)[:60]!r},",
                     place=f"{file}, line {number}",
                 )
             )

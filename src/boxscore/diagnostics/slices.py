@@ -4,9 +4,9 @@ Conventions
 -----------
 - A slice of images is the same matches with the other images weighted 0: nothing is matched again.
 - A slice of objects works as COCO's area ranges do, with another quantity in place of the area: objects
-  outside are ignored, what matches them is ignored too, and a detection that matches nothing counts against the slice
-  that its own box falls in. By a column of the annotations, which a detection does not have, it counts
-  against every slice.
+  outside are ignored, what matches them is ignored too, and a detection that matches nothing counts against
+  the slice that its own box falls in. By a column of the annotations, which a detection does not have, it
+  counts against every slice.
 - Bins of numbers are ``[low, high)``, the last closed; COCO's own area ranges are closed at both ends.
 """
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,18 @@ __all__ = ["load_protocol", "protocol_names", "protocol_toml", "read_toml"]
 _TABLES = {"boxes": BoxRules, "matching": MatchingRules, "ignore": IgnoreRules, "ap": ApRules}
 
 
+_FOLDER = Path(__file__).parent
+
+
 def protocol_names() -> list[str]:
     """Names of the protocols that ship with boxscore."""
-    folder = resources.files("boxscore.protocols")
-    return sorted(Path(entry.name).stem for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return sorted(file.stem for file in _FOLDER.glob("*.toml"))
 
 
 def protocol_toml(name: str) -> str:
     """Return the TOML text of a protocol that ships with boxscore."""
     _validate.one_of(name, protocol_names(), name="protocol")
-    return (resources.files("boxscore.protocols") / f"{name}.toml").read_text(encoding="utf-8")
+    return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protocol:
@@ -64,10 +65,10 @@ def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protoc
         return _build(_resolve(dict(protocol), seen=()))
     if str(protocol).endswith(".toml"):
         path = Path(protocol)
-        values = _resolve(read_toml(path), seen=(str(path.resolve()),), folder=path.parent)
-        values.setdefault("name", path.stem)
+        own = read_toml(path)
+        own.setdefault("name", path.stem)
         try:
-            return _build(values)
+            return _build(_resolve(own, seen=(str(path.resolve()),), folder=path.parent))
         except ValueError as error:
             raise ProtocolError(f"{path}: {error}") from None
     return _build(_resolve(_parse_text(protocol_toml(str(protocol)), f"protocol {protocol}"), seen=()))
@@ -113,8 +114,15 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
     else:
         key, raw, where = parent, _parse_text(protocol_toml(parent), f"protocol {parent}"), None
     if key in seen:
-        raise ProtocolError(_validate.message("extends", "not go in a circle", got=" -> ".join([*seen, key])))
-    return _merged(_resolve(raw, seen=(*seen, key), folder=where), values)
+        raise ProtocolError(
+            _validate.message(
+                "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
+            )
+        )
+    base = _resolve(raw, seen=(*seen, key), folder=where)
+    for own in ("name", "title"):  # what differs from a protocol does not go by its name
+        base.pop(own, None)
+    return _merged(base, values)
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +144,10 @@ def _build(values: dict[str, Any]) -> Protocol:
         if key in values:
             arguments[key] = _table(values[key], kind, prefix=f"{key}.")
     if "summary" in values:
+        if not isinstance(values["summary"], list):
+            raise ProtocolError(
+                _validate.message("summary", "be a list of tables, [[summary]]", got=repr(values["summary"]))
+            )
         arguments["summary"] = tuple(_table(row, SummaryRow, prefix="summary.") for row in values["summary"])
     arguments.setdefault("name", "custom")
     return Protocol(**arguments)
@@ -154,10 +166,11 @@ def _table(values: Any, kind: type, *, prefix: str) -> Any:
             raise ProtocolError(
                 _validate.message(f"{prefix}{field.name}", "be a string", got=repr(values[field.name]))
             )
-    try:
-        return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
-    except TypeError as error:
-        raise ProtocolError(f"{prefix.rstrip('.')}: {error}.") from None
+    for field in dataclasses.fields(kind):
+        needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if needed and field.name not in values:
+            raise ProtocolError(_validate.message(f"{prefix}{field.name}", "be given", got="none"))
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 
 def _check_keys(values: Mapping[str, Any], kind: type, *, prefix: str) -> None:
