@@ -226,8 +226,7 @@ class Boxscore(Contender):
     def arrays(self) -> dict[str, Any]:
         import numpy as np
 
-        found = {name: getattr(self.evaluation, name, None) for name in ("precision", "recall", "scores")}
-        return {name: np.nan_to_num(array, nan=-1.0) for name, array in found.items() if array is not None}
+        return {name: np.nan_to_num(array, nan=-1.0) for name, array in self.evaluation.arrays().items()}
 
 
 class BoxscoreWorkers(Boxscore):

@@ -4,16 +4,19 @@
   A new page appears by being there.
 - ``reference/python/`` gets one page a public module, and an index of what ``boxscore`` itself exports.
 - In ``reference/cli.md`` the line ``<!-- commands -->`` becomes every option of every subcommand.
+- In ``reference/protocols.md`` the line ``<!-- fields -->`` becomes every field of a protocol, and
+  ``<!-- protocols -->`` the list of those that ship.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +61,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Fill in what is made from the command line's own parsers."""
+    """Fill in what is made from the command line's own parsers and the protocol's own classes."""
     if page.file.src_uri == "reference/cli.md":
         return markdown.replace("<!-- commands -->", command_reference())
+    if page.file.src_uri == "reference/protocols.md":
+        markdown = markdown.replace("<!-- protocols -->", protocol_list())
+        return markdown.replace("<!-- fields -->", protocol_reference())
     return markdown
 
 
@@ -82,7 +88,8 @@ def navigation(pages: Iterable[str]) -> list[Any]:
         entries += [entry for page in list(left) if page.startswith(f"{folder}/") for entry in take(page)]
         modules = [entry for entry in entries if "/python/" in entry]
         others = [entry for entry in entries if entry not in modules]
-        nav.append({section: [*others, {"Python": modules}] if modules else others})
+        if entries:
+            nav.append({section: [*others, {"Python": modules}] if modules else others})
     return nav + left
 
 
@@ -131,6 +138,81 @@ def _index() -> str:
 def _first_line(value: Any) -> str:
     text = (inspect.getdoc(value) or "").split("\n", 1)[0]
     return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
+
+
+# ---------------------------------------------------------------- protocols
+
+
+def protocol_list() -> str:
+    """List the protocols that ship."""
+    protocols = importlib.import_module("boxscore.protocols")
+    rows = [f"| `{name}` | {protocols.load_protocol(name).title} |" for name in protocols.protocol_names()]
+    return "\n".join(["| name | what it is |", "|---|---|", *rows])
+
+
+def protocol_reference() -> str:
+    """Write every field of a protocol, table by table, with the values of three that ship."""
+    load = importlib.import_module("boxscore.protocols").load_protocol
+    protocol = importlib.import_module("boxscore.protocol")
+    shown = [load(name) for name in ("coco", "voc2007", "voc2012")]
+    tables = {
+        field.name: value
+        for field in dataclasses.fields(protocol.Protocol)
+        if dataclasses.is_dataclass(value := getattr(shown[0], field.name))
+    }
+    top = [field.name for field in dataclasses.fields(protocol.Protocol) if field.name not in tables]
+    top.remove("summary")
+    parts = [_fields(protocol.Protocol, shown, names=top)]
+    for name, table in tables.items():
+        parts.append(f"## [{name}]\n\n" + _fields(type(table), [getattr(value, name) for value in shown]))
+    parts.append("## [[summary]]\n\n" + _fields(protocol.SummaryRow, []))
+    return "\n\n".join(parts)
+
+
+def _fields(kind: type, values: list[Any], *, names: list[str] | None = None) -> str:
+    described = _described(kind)
+    heads = ["field", "values", "meaning", *(["coco", "voc2007", "voc2012"] if values else ["default"])]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for field in dataclasses.fields(kind):
+        if names is not None and field.name not in names:
+            continue
+        types, meaning = described.get(field.name, ("", ""))
+        default = "" if field.default is dataclasses.MISSING else f"`{_written(field.default)}`"
+        cells = [f"`{_written(getattr(value, field.name))}`" for value in values] or [default]
+        lines.append(f"| `{field.name}` | {types} | {meaning} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _described(kind: type) -> dict[str, tuple[str, str]]:
+    """Type and meaning of each field, from the Attributes of a numpydoc docstring."""
+    text = inspect.getdoc(kind) or ""
+    section = re.search(r"Attributes\n-+\n(.*?)(?=\n\n\w[^\n]*\n-+\n|\Z)", text, re.DOTALL)
+    found: dict[str, tuple[str, str]] = {}
+    if section is None:
+        return {field.name: (str(field.type), _first_line(kind)) for field in dataclasses.fields(kind)}
+    for block in re.finditer(
+        r"^(\w[^\n:]*) : ([^\n]*)\n((?:    [^\n]*\n?|\n(?=    ))*)", section[1] + "\n", re.M
+    ):
+        meaning = " ".join(block[3].split()).replace("|", "\\|")
+        types = block[2].strip("{}") if block[2].startswith("{") else block[2]
+        for name in block[1].split(", "):
+            found[name] = (types.replace("|", "\\|"), re.sub(r":\w+:`~?([^`]+)`", r"`\1`", meaning))
+    return found
+
+
+def _written(value: Any) -> str:
+    """Write a value shortly, the way TOML has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple) and len(value) > 3 and all(isinstance(item, float) for item in value):
+        return f"{len(value)} from {value[0]:g} to {value[-1]:g}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {_written(item)}" for key, item in value.items())
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return '""' if value == "" else str(value)
 
 
 # ---------------------------------------------------------------- command line

@@ -13,7 +13,7 @@ from boxscore.boxes import (
     distance_box_iou,
     generalized_box_iou,
 )
-from boxscore.datasets import load_detections, load_ground_truth
+from boxscore.datasets import load_detections, load_ground_truth, save_columns
 from boxscore.errors import (
     BoxscoreError,
     BoxscoreWarning,
@@ -52,4 +52,5 @@ __all__ = [
     "load_detections",
     "load_ground_truth",
     "load_protocol",
+    "save_columns",
 ]

@@ -18,8 +18,9 @@ import numpy as np
 from boxscore import _validate
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
+from boxscore.protocol import Protocol
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Verification", "check_protocol", "verify"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +47,9 @@ class Verification:
     def __str__(self) -> str:
         worst = max(self.largest.values())
         parts = ", ".join(f"{name} {value:g}" for name, value in self.largest.items())
-        text = f"verified against pycocotools: largest difference {worst:.1f} ({parts})"
-        return text if self.equal else f"{text}; {self.first}"
+        if self.equal:
+            return f"verified against pycocotools: largest difference {worst!r} ({parts})"
+        return f"differs from pycocotools: largest difference {worst!r} ({parts}); {self.first}"
 
 
 def verify(evaluation: Evaluation) -> Verification:
@@ -68,12 +70,14 @@ def verify(evaluation: Evaluation) -> Verification:
     MissingDependencyError
         When pycocotools is not installed.
     """
-    _check_protocol(evaluation)
+    check_protocol(evaluation.protocol)
     reference = _run_pycocotools(evaluation)
     ours = evaluation.arrays()
     largest, first = {}, ""
     for name, mine in ours.items():
-        theirs = np.where(reference.eval[name] == -1, np.nan, reference.eval[name])
+        # -1 is undefined in precision and recall; a score may be -1.
+        undefined = reference.eval["recall" if name == "recall" else "precision"] == -1
+        theirs = np.where(undefined, np.nan, reference.eval[name])
         same = (mine == theirs) | (np.isnan(mine) & np.isnan(theirs))
         difference = np.where(same, 0.0, np.abs(mine - theirs))
         largest[name] = float(np.where(np.isnan(difference), np.inf, difference).max(initial=0.0))
@@ -83,8 +87,14 @@ def verify(evaluation: Evaluation) -> Verification:
     return Verification(largest, first)
 
 
-def _check_protocol(evaluation: Evaluation) -> None:
-    protocol = evaluation.protocol
+def check_protocol(protocol: Protocol) -> None:
+    """Check that pycocotools can compute a protocol.
+
+    Raises
+    ------
+    ProtocolError
+        Naming the first choice that it does not have.
+    """
     reasons = {
         "boxes.pixel_offset = 0": protocol.boxes.pixel_offset == 0,
         'matching.candidate = "best_available"': protocol.matching.candidate == "best_available",
@@ -94,7 +104,9 @@ def _check_protocol(evaluation: Evaluation) -> None:
         'ignore.crowd = "iof"': protocol.ignore.crowd == "iof",
         'ignore.difficult = "count"': protocol.ignore.difficult == "count",
         'ap.interpolation = "points"': protocol.ap.interpolation == "points",
-        "detection caps": bool(protocol.matching.max_detections),
+        "matching.largest_threshold = 1 - 1e-10": protocol.matching.largest_threshold == 1 - 1e-10,
+        "ap.precision_epsilon = numpy.spacing(1)": protocol.ap.precision_epsilon == np.spacing(1),
+        "matching.max_detections": bool(protocol.matching.max_detections),
     }
     for rule, holds in reasons.items():
         if not holds:

@@ -7,13 +7,13 @@ with status 0 and the warnings they give.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.program import run_boxscore
 
 from boxscore.cli import main
 
@@ -74,7 +74,7 @@ def test_case(
         assert output == ""
     else:
         assert errors == "".join(f"boxscore: warning: {line}\n" for line in case["warnings"])
-        assert "boxscore|" in output
+        assert "boxscore|" in output  # the signature
 
 
 def test_there_are_cases_of_every_kind() -> None:
@@ -89,7 +89,8 @@ def test_there_are_cases_of_every_kind() -> None:
 def test_the_program_itself_says_the_same(name: str, tmp_path: Path) -> None:
     case = next(case for case in CASES if case["name"] == name)
     prepare(case, tmp_path)
-    command = [sys.executable, "-m", "boxscore", *arguments_of(case)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"boxscore: error: {case['message']}\n"
+    assert run_boxscore(arguments_of(case), folder=tmp_path) == (
+        2,
+        "",
+        f"boxscore: error: {case['message']}\n",
+    )

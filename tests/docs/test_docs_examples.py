@@ -4,8 +4,8 @@ Conventions of a page:
 
 - A ``python`` block runs after those above it, in one namespace with them. A ``text`` block right after it is
   what it prints.
-- A ``console`` block holds commands after ``$ `` (continued lines after ``> ``) and what they print, stdout and
-  stderr as on a terminal. A line ``...`` stands for any lines, ``...`` inside a line for any characters.
+- A ``console`` block holds commands after ``$ `` (continued lines after ``> ``) and what they print, stdout
+  and stderr as on a terminal. A line ``...`` stands for any lines, ``...`` inside a line for any characters.
 - A block with ``title="name"`` is written to that file first.
 - ``<!-- not run: reason -->`` before a block leaves it out.
 
@@ -152,7 +152,6 @@ def prepare(folder: Path) -> dict[str, str]:
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH", "")])),
         "PYTHONUNBUFFERED": "1",
-        "PYTHONWARNINGS": "default",
         "COLUMNS": "100",
         "LC_ALL": "C.UTF-8",
     }

@@ -69,9 +69,7 @@ def outcomes_of_pycocotools(case: Case, reference: Any, thresholds: int) -> dict
             match, ignored = int(item["dtMatches"][0, place]), bool(item["dtIgnore"][0, place])
             kind = "ignored" if ignored else "true positive" if match else "false positive"
             hits = [
-                t
-                for t in range(thresholds)
-                if item["dtMatches"][t, place] and not item["dtIgnore"][t, place]
+                t for t in range(thresholds) if item["dtMatches"][t, place] and not item["dtIgnore"][t, place]
             ]
             up_to = reference.params.iouThrs[hits[-1]] if hits else math.nan
             iou = overlap[number, match] if match else math.nan

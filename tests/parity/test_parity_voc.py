@@ -58,13 +58,17 @@ class Case:
 def voc_cases(draw: st.DrawFn) -> Case:
     """Draw a case; coordinates on a coarse grid, so that overlaps tie and hit the threshold exactly."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
-    images = [f"{number:06d}" for number in rng.choice(50, draw(st.integers(1, 5), label="images"), replace=False)]
+    images = [
+        f"{number:06d}" for number in rng.choice(50, draw(st.integers(1, 5), label="images"), replace=False)
+    ]
     labels = ["cat", "dog", "cow"][: draw(st.integers(1, 3), label="classes")]
     levels = draw(st.sampled_from([1, 3, 1000]), label="score levels")
     difficult = draw(st.sampled_from([0.0, 0.3, 0.9]), label="share of difficult objects")
     step = draw(st.sampled_from([1.0, 2.0, 0.7]), label="grid step")
     objects = [
-        kit.Object(str(rng.choice(images)), str(rng.choice(labels)), _box(rng, step), bool(rng.random() < difficult))
+        kit.Object(
+            str(rng.choice(images)), str(rng.choice(labels)), _box(rng, step), bool(rng.random() < difficult)
+        )
         for _ in range(draw(st.integers(1, 20), label="objects"))
     ]
     near = draw(st.sampled_from([0.0, 0.5, 0.9]), label="share of detections that copy an object")
@@ -171,9 +175,7 @@ def test_every_detection_is_judged_as_in_the_kit(case: Case) -> None:
     frame = evaluate(case).matches
     assert len(frame) == len(known)
     for label in case.labels:
-        judged = kit.outcomes(
-            case.objects, case.found, label, threshold=case.threshold, closed=case.closed
-        )
+        judged = kit.outcomes(case.objects, case.found, label, threshold=case.threshold, closed=case.closed)
         for number, outcome in judged:
             row = frame.iloc[number]
             assert row["outcome"] == OUTCOMES[outcome.kind], number

@@ -22,7 +22,11 @@ YOLACT_IDS = ("coco_val2017", "yolact_image_ids.json")
 
 PAIRS = {
     "yolov2_608": ("coco_val2017/ground_truth_boxes.json", "coco_val2017/yolov2_608.json", None),
-    "yolact_base": ("coco_val2017/ground_truth_boxes.json", "coco_val2017/yolact_base_100.bbox.json", YOLACT_IDS),
+    "yolact_base": (
+        "coco_val2017/ground_truth_boxes.json",
+        "coco_val2017/yolact_base_100.bbox.json",
+        YOLACT_IDS,
+    ),
     "yolact_resnet50": (
         "coco_val2017/ground_truth_boxes.json",
         "coco_val2017/yolact_resnet50_100.bbox.json",
@@ -214,7 +218,5 @@ def test_classes_without_ground_truth_are_undefined_and_no_other() -> None:
     assert (frame["AP"].isna() == without_truth).all()
     assert (frame["AR100"].isna() == without_truth).all()
     assert len(evaluation.matches) == evaluation.counts["detections"]
-    reference = run_pycocotools(
-        read(pair_of("masks206")[0]), read(pair_of("masks206")[1]), images=few
-    )
+    reference = run_pycocotools(read(pair_of("masks206")[0]), read(pair_of("masks206")[1]), images=few)
     assert_equal_to_pycocotools(evaluation, reference)

@@ -88,7 +88,10 @@ def test_coco_numbers_on_voc_files() -> None:
     number = {identifier: row for row, identifier in enumerate(truth.images.ids.tolist(), start=1)}
     in_coco_form = {
         "images": [{"id": row} for row in number.values()],
-        "categories": [{"id": int(i), "name": n} for i, n in zip(truth.categories.ids, truth.categories.names, strict=True)],
+        "categories": [
+            {"id": int(i), "name": n}
+            for i, n in zip(truth.categories.ids, truth.categories.names, strict=True)
+        ],
         "annotations": records(truth, number),
     }
     results = [
@@ -168,7 +171,8 @@ def test_database_equals_the_kit_in_plain_python(truth_kind: str, protocol: str)
     evaluation = boxscore.evaluate(truth, found, protocol=protocol)
     ours = evaluation.per_class["AP"].tolist()
     theirs = [
-        kit.average_precision(objects, detections, k, rule=KIT[protocol]) for k in range(len(truth.categories))
+        kit.average_precision(objects, detections, k, rule=KIT[protocol])
+        for k in range(len(truth.categories))
     ]
     assert np.array_equal(ours, theirs, equal_nan=True)
 

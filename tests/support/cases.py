@@ -111,7 +111,12 @@ def coco_cases(draw: st.DrawFn, *, repeated_ids: bool = True) -> Case:
             bbox[side] = max(0.0, bbox[side] + float(rng.choice([-1, 0, 0, 1])) * scale[1])
         score = float(rng.integers(levels)) / levels - float(rng.choice([0.0, 0.0, 0.5]))
         results.append(
-            {"image_id": image, "category_id": label, "bbox": bbox, "score": -0.0 if score == 0.0 and rng.random() < 0.5 else score}
+            {
+                "image_id": image,
+                "category_id": label,
+                "bbox": bbox,
+                "score": -0.0 if score == 0.0 and rng.random() < 0.5 else score,
+            }
         )
     truth = {
         "images": [{"id": identifier} for identifier in image_ids],

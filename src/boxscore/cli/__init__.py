@@ -19,11 +19,13 @@ from collections.abc import Sequence
 
 from boxscore._version import __version__
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError
+from boxscore.reports.render import printable
 
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "evaluate": "score detections against ground truth",
+    "convert": "save ground truth or detections as columns that read in no time",
     "run": "run a configuration file",
     "compare": "is one detector better than another? paired differences with intervals",
     "bootstrap": "how sure is each number? intervals over resampled images",
@@ -77,17 +79,17 @@ def _run(command: object, arguments: argparse.Namespace) -> int:
             status = command(arguments)  # type: ignore[operator]
             sys.stdout.flush()
         except VerificationError as error:
-            print(f"boxscore: {error}", file=sys.stderr)
+            _say(str(error))
             return 1
         except (BoxscoreError, BoxscoreWarning) as error:
-            print(f"boxscore: error: {error}", file=sys.stderr)
+            _say(f"error: {error}")
             return 2
         except BrokenPipeError:  # the reader (head, less) has left
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except OSError as error:
             name = f"{error.filename}: " if error.filename else ""
-            print(f"boxscore: error: {name}{error.strerror or error}.", file=sys.stderr)
+            _say(f"error: {name}{error.strerror or error}.")
             return 2
         except KeyboardInterrupt:
             print("boxscore: interrupted", file=sys.stderr)
@@ -95,11 +97,16 @@ def _run(command: object, arguments: argparse.Namespace) -> int:
     return int(status)
 
 
+def _say(text: str) -> None:
+    """Print one line to stderr; what files call their classes must not steer the terminal."""
+    print(f"boxscore: {printable(text)}", file=sys.stderr)
+
+
 def _show_warning(
     warning: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
 ) -> None:
     if issubclass(category, BoxscoreWarning):
-        print(f"boxscore: warning: {warning}", file=sys.stderr)
+        _say(f"warning: {warning}")
     else:
         print(warnings.formatwarning(warning, category, filename, lineno), file=sys.stderr, end="")
 

@@ -54,7 +54,7 @@ def add_input_arguments(parser: argparse.ArgumentParser, *, several_detections: 
     parser.add_argument(
         "--format",
         default="auto",
-        choices=["auto", "coco", "voc"],
+        choices=["auto", "coco", "voc", "columns"],
         help="of the ground truth (default: auto)",
     )
     parser.add_argument(
@@ -151,7 +151,14 @@ def _chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: boo
                 raise InputError(
                     _validate.message("a file of ids", "be UTF-8 text", got="other bytes", place=str(path))
                 ) from None
-            texts += [line.strip() for line in lines if line.strip()]
+            chosen = [line.strip() for line in lines if line.strip()]
+            if not chosen:
+                raise InputError(
+                    _validate.message(
+                        "a file of ids", "name at least one", got="an empty file", place=str(path)
+                    )
+                )
+            texts += chosen
         else:
             texts.append(value)
     return [int(text) if integers and text not in names and _is_integer(text) else text for text in texts]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
 from boxscore.errors import BoxscoreWarning, VerificationError
+from boxscore.protocols import load_protocol
 from boxscore.reports import evaluation_text
 
 __all__ = ["add_arguments", "run"]
@@ -34,6 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
+    if arguments.verify:
+        from boxscore.verification import check_protocol, verify
+
+        check_protocol(load_protocol(arguments.protocol))
     with _remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     write = {
@@ -42,13 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
         "csv": lambda: evaluation_text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
         "json": lambda: evaluation_text.as_json(evaluation, warnings=messages),
     }
-    print(write[arguments.output]())
     if arguments.report:
         evaluation_text.write_report(evaluation, arguments.report, warnings=messages)
+    print(write[arguments.output]())
+    if arguments.report:
         print(f"report written to {arguments.report}", file=sys.stderr)
     if arguments.verify:
-        from boxscore.verification import verify
-
         verification = verify(evaluation)
         if not verification.equal:
             raise VerificationError(str(verification))

@@ -13,10 +13,10 @@ from typing import Any
 
 from boxscore import _validate
 from boxscore.cli import evaluate
-from boxscore.errors import ProtocolError
-from boxscore.protocols import read_toml
+from boxscore.errors import InputError, ProtocolError
+from boxscore.protocols import load_protocol, read_toml
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_arguments", "known_keys", "read_config", "run"]
 
 _KEYS: dict[str, tuple[str, ...]] = {
     "ground_truth": ("path", "format", "image_set"),
@@ -44,15 +44,23 @@ def read_config(path: Path) -> argparse.Namespace:
     ProtocolError
         When a key is unknown or missing, or has a value of the wrong kind.
     """
+    try:
+        return _read_config(path)
+    except InputError as error:
+        text = str(error)
+        raise ProtocolError(text if text.startswith(f"{path}: ") else f"{path}: {text}") from None
+
+
+def _read_config(path: Path) -> argparse.Namespace:
     config = read_toml(path)
     for table, values in config.items():
         if table not in _KEYS:
-            raise ProtocolError(f"{path}: {_validate.unknown_key(table, table, _KEYS)}")
+            raise ProtocolError(_validate.unknown_key(table, table, _KEYS))
         if not isinstance(values, dict):
-            raise ProtocolError(f"{path}: {_validate.message(table, 'be a table', got=repr(values))}")
+            raise ProtocolError(_validate.message(table, "be a table", got=repr(values)))
         for key in values:
             if key not in _KEYS[table]:
-                raise ProtocolError(f"{path}: {_validate.unknown_key(f'{table}.{key}', key, _KEYS[table])}")
+                raise ProtocolError(_validate.unknown_key(f"{table}.{key}", key, _KEYS[table]))
 
     def value(table: str, key: str, kind: type, default: Any = None) -> Any:
         found = config.get(table, {}).get(key, default)
@@ -60,18 +68,18 @@ def read_config(path: Path) -> argparse.Namespace:
             isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
         ):
             wanted = {str: "a string", bool: "true or false", int: "a whole number", list: "a list"}[kind]
-            raise ProtocolError(
-                f"{path}: {_validate.message(f'{table}.{key}', f'be {wanted}', got=repr(found))}"
-            )
+            raise ProtocolError(_validate.message(f"{table}.{key}", f"be {wanted}", got=repr(found)))
         return found
 
     def required(table: str) -> Path:
         found: str | None = value(table, "path", str)
         if found is None:
-            raise ProtocolError(f"{path}: {_validate.message(f'{table}.path', 'be given', got='none')}")
+            raise ProtocolError(_validate.message(f"{table}.path", "be given", got="none"))
         return Path(os.path.normpath(path.parent / found))
 
     protocol = value("evaluation", "protocol", str, "coco")
+    if not protocol.endswith(".toml"):
+        load_protocol(protocol)
     image_set = value("ground_truth", "image_set", str)
     report = value("output", "report", str)
     return argparse.Namespace(

@@ -14,12 +14,12 @@ from typing import Literal, get_args
 from boxscore import _validate
 from boxscore.datasets import _box_order
 from boxscore.errors import FileFormatError, InputError
-from boxscore.selection import warn_left_out
+from boxscore.selection import align, warn_left_out
 from boxscore.tables import Detections, GroundTruth
 
-__all__ = ["detect_format", "load_detections", "load_ground_truth"]
+__all__ = ["detect_format", "load_detections", "load_ground_truth", "save_columns"]
 
-Format = Literal["auto", "coco", "voc"]
+Format = Literal["auto", "coco", "voc", "columns"]
 
 
 def detect_format(path: str | Path) -> tuple[str, str]:
@@ -46,12 +46,12 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     ...     detect_format(file.name)
     ('coco', 'a JSON file')
     """
+    from boxscore.datasets import voc
+
     path = Path(path)
     if not path.exists():
         raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
     if path.is_dir():
-        from boxscore.datasets import voc
-
         if voc.is_results(path):
             return "voc", "a folder of comp*_det_*.txt files"
         if voc.is_ground_truth(path):
@@ -71,6 +71,9 @@ def detect_format(path: str | Path) -> tuple[str, str]:
                 "VOC results", "be the folder of the comp4_det_*.txt files", got=f"one file, {path}"
             )
         )
+    with path.open("rb") as file:
+        if file.read(4) == b"PK\x03\x04":
+            return "columns", "an .npz archive"
     return "coco", "a JSON file"
 
 
@@ -96,8 +99,8 @@ def load_ground_truth(
     Parameters
     ----------
     path : str or Path
-        A COCO JSON file, or a VOC folder (``VOC2007``, or a folder of XML files).
-    format : {"auto", "coco", "voc"}, default "auto"
+        A COCO JSON file, a VOC folder (``VOC2007``, or a folder of XML files), or a file of columns.
+    format : {"auto", "coco", "voc", "columns"}, default "auto"
     image_set : str or Path, optional
         VOC only: the name of a set in ``ImageSets/Main``, or a file of image ids.
     workers : int, default 1
@@ -122,17 +125,24 @@ def load_ground_truth(
     """
     path = Path(path)
     _validate.whole_number(workers, 1, name="workers")
-    if _format_of(path, format) == "voc":
+    found = _format_of(path, format)
+    if image_set is not None and found != "voc":
+        raise InputError(
+            _validate.message(
+                "image_set", "be left out where the format is not voc", got=repr(str(image_set))
+            )
+        )
+    if found == "columns":
+        from boxscore.datasets import columns
+
+        return columns.load_ground_truth(path)
+    if found == "voc":
         from boxscore.datasets import voc
 
         ground_truth = voc.load_ground_truth(path, image_set=image_set)
     else:
         from boxscore.datasets import coco
 
-        if image_set is not None:
-            raise InputError(
-                _validate.message("image_set", "be left out for COCO files", got=repr(str(image_set)))
-            )
         ground_truth = coco.load_ground_truth(path, workers=workers)
     _box_order.warn_of_box_order(ground_truth, given_sizes=not path.is_dir())
     return ground_truth
@@ -146,10 +156,11 @@ def load_detections(
     Parameters
     ----------
     path : str or Path
-        A COCO results file, or a folder of the VOC kit's ``comp4_det_<set>_<class>.txt`` files. Either
+        A COCO results file, a folder of the VOC kit's ``comp4_det_<set>_<class>.txt`` files, or a file of
+        columns. Either
         goes with either kind of ground truth.
     ground_truth : GroundTruth
-    format : {"auto", "coco", "voc"}, default "auto"
+    format : {"auto", "coco", "voc", "columns"}, default "auto"
     workers : int, default 1
         As in :func:`load_ground_truth`.
 
@@ -172,7 +183,12 @@ def load_detections(
     """
     path = Path(path)
     _validate.whole_number(workers, 1, name="workers")
-    if _format_of(path, format) == "voc":
+    found = _format_of(path, format)
+    if found == "columns":
+        from boxscore.datasets import columns
+
+        return align(columns.load_detections(path), ground_truth)
+    if found == "voc":
         from boxscore.datasets import voc
 
         detections = voc.load_detections(path, ground_truth)
@@ -183,3 +199,22 @@ def load_detections(
     warn_left_out(detections.left_out, detections.source)
     _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
     return detections
+
+
+def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:
+    """Save ground truth or detections as columns, which read in no time.
+
+    Parameters
+    ----------
+    table : GroundTruth or Detections
+    path : str or Path
+        Must end in ``.npz``. :func:`load_ground_truth` and :func:`load_detections` read it.
+
+    Raises
+    ------
+    InputError
+        When the name does not end in ``.npz`` or the file cannot be written.
+    """
+    from boxscore.datasets import columns
+
+    columns.save_columns(table, path)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from boxscore._files import write_folder
 from boxscore.evaluation import Evaluation
-from boxscore.reports.files import write_folder
 from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
 __all__ = ["as_csv", "as_json", "as_markdown", "as_text", "write_report"]
