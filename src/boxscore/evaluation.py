@@ -330,8 +330,7 @@ class Evaluation:
 
     def ap_by_iou(self) -> NDArray[np.float64]:
         """AP of each IoU threshold and class, [T, K], first area range, largest cap; NaN where undefined."""
-        values: NDArray[np.float64] = self._stage("average_precision", 0, -1)
-        return values
+        return self.true_positives(0, -1).average_precision
 
     @functools.cached_property
     def _original_rows(self) -> NDArray[np.int64]:

@@ -41,8 +41,8 @@ def axes(ax: Axes | None, *, size: tuple[float, float] = (5.0, 3.6)) -> tuple[Fi
     """Return the axes that were given and their figure, or new ones."""
     if ax is None:
         return pyplot().subplots(figsize=size, layout="constrained")  # type: ignore[no-any-return]
-    figure = ax.get_figure()
-    return (getattr(figure, "figure", figure), ax)
+    figure: Any = ax.get_figure(root=True)
+    return figure, ax
 
 
 def tidy(ax: Axes, *, grid: str | None = "both") -> None:

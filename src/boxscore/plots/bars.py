@@ -191,7 +191,10 @@ class CompareDisplay:
             (~sure, "#666666", "D", "cannot tell"),
         ):
             place = np.flatnonzero(chosen)
-            reach = [self.delta - np.minimum(self.low, self.delta), np.maximum(self.high, self.delta) - self.delta]
+            reach = [
+                self.delta - np.minimum(self.low, self.delta),
+                np.maximum(self.high, self.delta) - self.delta,
+            ]
             if len(place):
                 spread = [side[place] for side in reach]
                 self.ax_.errorbar(

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- A detection is drawn with class, score and, when it hit, its IoU; a ground truth is drawn when it was missed or is
-  ignored (a found one lies under its detection), or whenever there are no detections.
+- A detection is drawn with class, score and, when it hit, its IoU; a ground truth is drawn when it was missed
+  or is ignored (a found one lies under its detection).
 - Outcomes differ in colour and in line: found is solid green, a false positive dashed orange, missed
   dotted blue, ignored thin grey dots.
 - Tables of several images may be given with ``image_id``; what became of a box is decided by the protocol.
@@ -146,12 +146,16 @@ def draw_evaluated(
         code, overlap = int(outcomes.detection[index]), outcomes.iou[index]
         text = f"{label(names[found.category[index]], longest=24)} {found.scores[index]:.2f}"
         text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
-        _draw_box(drawn, found.boxes[index], found.sizes[index], code, text if labels else "", (width, height))
+        _draw_box(
+            drawn, found.boxes[index], found.sizes[index], code, text if labels else "", (width, height)
+        )
         used.add(code)
     for index in truths.tolist():
         code = int(fates[index])
         text = label(names[truth.category[index]], longest=24)
-        _draw_box(drawn, truth.boxes[index], truth.sizes[index], code, text if labels else "", (width, height))
+        _draw_box(
+            drawn, truth.boxes[index], truth.sizes[index], code, text if labels else "", (width, height)
+        )
         used.add(code)
     drawn.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
     if legend and used:

@@ -151,7 +151,7 @@ class ConfidenceDisplay:
         frame = frame[frame["class"] == best["class"]]
         names = ("score", "f_score", "precision", "recall")
         columns = [frame[name].to_numpy(dtype=np.float64) for name in names]
-        return cls(*columns, best=float(best["score"]))
+        return cls(columns[0], columns[1], columns[2], columns[3], float(best["score"]))
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""

@@ -66,7 +66,7 @@ class ConfusionDisplay:
         self.figure_, self.ax_ = axes(ax, size=(side, side))
         total = self.counts.sum(axis=1, keepdims=True)
         shares = np.divide(self.counts, total, out=np.zeros(self.counts.shape), where=total > 0)
-        self.ax_.imshow(np.sqrt(shares), cmap="cividis_r", vmin=0, vmax=1.15)
+        self.ax_.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=1.05)
         names = [label(name, longest=18) for name in self.labels]
         small = 8 if n <= NUMBERED else 6
         self.ax_.set_xticks(range(n), names, rotation=90, fontsize=small)
@@ -138,7 +138,7 @@ class ReliabilityDisplay:
             frame[name].to_numpy(dtype=np.float64) for name in ("confidence", "accuracy", "detections")
         ]
         error = float(diagnostics.calibration(evaluation, bins=bins).iloc[-2]["expected_error"])
-        return cls(*columns, error=error)
+        return cls(columns[0], columns[1], columns[2], error)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,11 +28,17 @@ from boxscore.reports.outcomes import read_outcomes
 from boxscore.reports.pictures import embed_pictures
 from boxscore.reports.view import ReportOptions
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = ["comparison_view"]
 
 
 def comparison_view(
-    evaluations: Mapping[str, Evaluation], *, options: ReportOptions | None = None
+    evaluations: Mapping[str, Evaluation],
+    *,
+    options: ReportOptions | None = None,
+    table: pd.DataFrame | None = None,
 ) -> dict[str, Any]:
     """Collect everything the page of two evaluations shows.
 
@@ -41,6 +47,8 @@ def comparison_view(
     evaluations : mapping of str to Evaluation
         Two, by name, of one ground truth under one protocol.
     options : ReportOptions, optional
+    table : DataFrame, optional
+        What ``diagnostics.compare`` gave with ``per_class=True``, when it was computed already.
 
     Returns
     -------
@@ -53,11 +61,12 @@ def comparison_view(
     """
     options = options or ReportOptions()
     if len(evaluations) != 2:
-        raise InputError(_validate.message("a page of a comparison", "hold two results", got=len(evaluations)))
+        raise InputError(_validate.message("a comparison's page", "hold two", got=len(evaluations)))
     names, results = list(evaluations), list(evaluations.values())
     first = results[0]
     resamples = max(options.resamples_for(*results), 20)
-    table = compare(evaluations, resamples=resamples, seed=options.seed, per_class=True)
+    if table is None:
+        table = compare(evaluations, resamples=resamples, seed=options.seed, per_class=True)
     columns = {name: table[name].tolist() for name in table.columns}
     metric_count = len(first.protocol.rows)
     headline = [_cell(columns, i) for i in range(metric_count)]
@@ -75,7 +84,7 @@ def comparison_view(
         "title": options.title or f"{names[1]} compared with {names[0]}",
         "lede": f"{first.protocol.title or first.protocol.name}, {len(first.ground_truth.images):,} images",
         "models": names,
-        "scores": [significant([gallery.score])[0] if np.isfinite(gallery.score) else None for gallery in galleries],
+        "scores": [significant([max(gallery.score, -1e300)])[0] for gallery in galleries],
         "signature": first.signature,
         "version": __version__,
         "date": datetime.date.today().isoformat() if options.date is None else options.date,

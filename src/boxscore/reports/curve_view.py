@@ -89,7 +89,7 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
         three lists; recall and precision in thousandths and ten-thousandths.
     """
     precision, score = _fine_curves(evaluation)  # [T,R,K]
-    T, R, K = precision.shape
+    T, R = precision.shape[:2]
     recall = np.linspace(0, 1, R)
     defined = np.flatnonzero(~np.isnan(precision[0, 0])) if R else np.arange(0)
     keep = _thresholds_to_keep(T, len(defined))
@@ -136,7 +136,8 @@ def _thresholds_to_keep(T: int, classes: int) -> list[int]:
     if T * classes <= MOST_CURVES:
         return list(range(T))
     count = max(1, min(T, MOST_CURVES // classes))
-    return np.unique(np.linspace(0, T - 1, count).round().astype(int)).tolist()
+    chosen: list[int] = np.unique(np.linspace(0, T - 1, count).round().astype(int)).tolist()
+    return chosen
 
 
 def _one_curve(recall: FloatArray, precision: FloatArray, score: FloatArray) -> list[Any]:

@@ -8,6 +8,7 @@ Conventions
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
     bounds = [0, *change.tolist(), len(code)]
     place = {label: row for row, label in enumerate(evaluation.labels)}
     curves = {}
-    for low, high in zip(bounds, bounds[1:], strict=False):
+    for low, high in itertools.pairwise(bounds):
         segment = {name: values[low:high] for name, values in columns.items()}
         key = "all" if high == len(code) else str(place[code[low]])
         if key == "all" or np.isfinite(segment["recall"]).all():
@@ -136,19 +137,21 @@ def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] |
     names = evaluation.ground_truth.categories.labels
     place = {name: row for row, name in enumerate(names)}
     rows = evaluation.ground_truth.images.index()
+    table = top_confusions(evaluation, minimum_score=score, limit=MOST_CELLS)
+    columns: list[list[Any]] = [
+        table[name].tolist() for name in ("truth", "predicted", "count", "share_of_truth", "image_ids")
+    ]
     top = []
-    for line in top_confusions(evaluation, minimum_score=score, limit=MOST_CELLS).itertuples(index=False):
-        images = list(line.image_ids)
-        first = [[image, gallery.add(rows[image])] for image in images[:IMAGES_IN_A_CELL]]
-        rest = [[image, None] for image in images[IMAGES_IN_A_CELL:40]]
-        share = None if line.share_of_truth != line.share_of_truth else round(float(line.share_of_truth), 4)
-        pair = [place.get(line.truth, K), place.get(line.predicted, K)]
-        top.append([*pair, int(line.count), share, first + rest, len(images)])
+    for said, taken_for, count, share, images in zip(*columns, strict=True):
+        first = [[str(image), gallery.add(rows[image])] for image in images[:IMAGES_IN_A_CELL]]
+        rest = [[str(image), None] for image in images[IMAGES_IN_A_CELL:40]]
+        pair = [place.get(said, K), place.get(taken_for, K)]
+        top.append([*pair, count, significant([share])[0], first + rest, len(images)])
     return {"score": gallery.score, "shown": shown, "classes": K, "cells": cells.tolist(), "top": top}
 
 
 def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
-    """What each kind of mistake costs, over all classes.
+    """Cost of each kind of mistake, over all classes.
 
     Returns
     -------
@@ -158,10 +161,8 @@ def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
     if not len(evaluation.ground_truth):
         return None
     frame = error_types(evaluation)
-    rows = [
-        [str(line.error), int(line.count), None if line.cost != line.cost else round(float(line.cost), 5)]
-        for line in frame.itertuples(index=False)
-    ]
+    costs = significant(frame["cost"].to_numpy(dtype=np.float64))
+    rows = [list(row) for row in zip(frame["error"].tolist(), frame["count"].tolist(), costs, strict=True)]
     return {"ap": significant(frame["ap"].to_numpy(dtype=np.float64)[:1])[0], "rows": rows}
 
 
@@ -186,7 +187,8 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
     Returns
     -------
     Intervals
-        Empty, with the reason as ``text``, where there are too few images or the protocol has no weighted form.
+        Empty, with the reason as ``text``, where there are too few images or the protocol has
+        no weighted form.
     """
     images = len(evaluation.ground_truth.images)
     if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
@@ -200,13 +202,14 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
         return Intervals({}, {}, f"No intervals: {error}")
     columns = {name: frame[name].to_numpy(dtype=np.float64) for name in ("low", "high")}
     rows, K = len(evaluation.protocol.rows), len(evaluation.labels)
-    pairs = zip(frame["metric"].tolist()[:rows], columns["low"].tolist(), columns["high"].tolist(), strict=False)
+    keys: list[str] = frame["metric"].tolist()[:rows]
     first = slice(rows, None, rows)  # the first number of each class
     text = f"95 % intervals from {resamples:,} bootstrap resamples of the {images:,} images."
     classes = {name: values[first].tolist() for name, values in columns.items()}
     if len(classes["low"]) != K:
         raise ValueError("bootstrap's table has another form than the report reads")
-    return Intervals({key: (low, high) for key, low, high in pairs}, classes, text)
+    low, high = columns["low"].tolist(), columns["high"].tolist()
+    return Intervals({key: (low[row], high[row]) for row, key in enumerate(keys)}, classes, text)
 
 
 def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:

@@ -66,7 +66,7 @@ def _left_out(evaluation: Evaluation) -> list[Finding]:
     names = ", ".join(list(left_out)[:5]) + (", …" if len(left_out) > 5 else "")
     count = sum(left_out.values())
     return [
-        Finding("warning", f"{count:,} detections of classes that the ground truth lacks were left out: {names}")
+        Finding("warning", f"{count:,} detections of classes without ground truth were left out: {names}")
     ]
 
 
@@ -86,8 +86,10 @@ def _boxes(evaluation: Evaluation) -> list[Finding]:
 
 def _outside(table: BoxTable) -> NDArray[np.bool_]:
     extent = table.images.sizes[table.image]  # [N,2], NaN where unknown
-    low = (table.boxes[:, :2] < -OUTSIDE).any(axis=1) & ~np.isnan(extent).any(axis=1)
-    return low | (table.boxes[:, 2:] > extent + OUTSIDE).any(axis=1)
+    known = ~np.isnan(extent).any(axis=1)
+    beyond = np.maximum(-table.boxes[:, :2], table.boxes[:, 2:] - extent).max(axis=1)
+    outside: NDArray[np.bool_] = np.logical_and(known, beyond > OUTSIDE)
+    return outside
 
 
 def _repeated(evaluation: Evaluation) -> list[Finding]:
@@ -120,7 +122,9 @@ def _classes(evaluation: Evaluation) -> list[Finding]:
         )
     silent = int(((counts["ground_truths"] > 0) & (counts["detections"] == 0)).sum())
     if silent:
-        found.append(Finding("note", f"No detection for {silent:,} of the classes with ground truth; their AP is 0."))
+        found.append(
+            Finding("note", f"No detection for {silent:,} classes with ground truth; their AP is 0.")
+        )
     images = evaluation.ground_truth.images
     blank = len(images) - len(np.unique(evaluation.detections.image))
     if blank and len(images):
@@ -133,7 +137,7 @@ def _scores(evaluation: Evaluation) -> list[Finding]:
     if not len(scores):
         return [Finding("warning", "There are no detections.")] if len(evaluation.ground_truth) else []
     found = []
-    order = np.lexsort([scores, category])
+    order = np.lexsort((scores, category))
     same = (np.diff(scores[order]) == 0) & (np.diff(category[order]) == 0)
     tied = int((np.append(same, False) | np.insert(same, 0, False)).sum())
     if tied:
@@ -142,5 +146,5 @@ def _scores(evaluation: Evaluation) -> list[Finding]:
         text += "equal scores are taken in the protocol's fixed order."
         found.append(Finding("warning" if share > 0.5 else "note", text))
     if scores.min() < 0 or scores.max() > 1:
-        found.append(Finding("note", f"Scores run from {scores.min():.4g} to {scores.max():.4g}, not 0 to 1."))
+        found.append(Finding("note", f"Scores run from {scores.min():.4g} to {scores.max():.4g}."))
     return found

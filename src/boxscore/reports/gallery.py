@@ -64,7 +64,8 @@ def worst_images(
     """
     errors = image_errors(evaluation, outcomes or read_outcomes(evaluation), score)[:, :2].sum(axis=1)
     order = np.argsort(-errors, kind="stable")[:most]
-    return order[errors[order] > 0].tolist()
+    worst: list[int] = order[errors[order] > 0].tolist()
+    return worst
 
 
 def confident_mistakes(
@@ -78,7 +79,8 @@ def confident_mistakes(
     rows = np.flatnonzero(outcomes.detection == FALSE_POSITIVE)
     rows = rows[np.argsort(-evaluation.detections.scores[rows], kind="stable")]
     _, first = np.unique(evaluation.detections.image[rows], return_index=True)
-    return rows[np.sort(first)[:most]].tolist()
+    surest: list[int] = rows[np.sort(first)[:most]].tolist()
+    return surest
 
 
 class Gallery:
@@ -138,9 +140,7 @@ class Gallery:
                 strict=True,
             )
         ]
-        boxes += [
-            [*_box(truth, row), int(self._truth_fate[row]), None, None] for row in keep_truths.tolist()
-        ]
+        boxes += [[*_box(truth, row), int(self._truth_fate[row]), None, None] for row in keep_truths.tolist()]
         width, height = truth.images.sizes[image].tolist()
         if not (width > 0 and height > 0):
             width, height = _extent(truth.boxes[self._truths.rows(image)], detections.boxes[found])

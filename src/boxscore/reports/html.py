@@ -4,8 +4,8 @@ Conventions
 -----------
 - Jinja2 with autoescape writes the parts that must be readable without a script; the script draws the rest
   from data embedded as JSON.
-- The embedded JSON has ``<``, ``>``, ``&`` and the line separators U+2028 and U+2029 escaped, so that no name in it
-  can end the element it stands in.
+- The embedded JSON has ``<``, ``>``, ``&`` and the line separators U+2028 and U+2029 escaped, so that no name
+  in it can end the element it stands in.
 - A Content-Security-Policy allows exactly this style sheet and this script, by hash, and ``data:`` images;
   nothing can be fetched, even if a name found its way into the page.
 """
@@ -67,7 +67,8 @@ def embedded_json(value: Any) -> str:
     str
         JSON in which no character could end the element.
     """
-    text = json.dumps(_plain_texts(json_value(value)), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    plainly = _plain_texts(json_value(value))
+    text = json.dumps(plainly, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for mark, escape in _ESCAPES.items():
         text = text.replace(mark, escape)
     return text
@@ -164,10 +165,10 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     page: str = body.render(
         view=view,
         sections=[(key, label) for key, label in SECTIONS.items() if _has_section(view, key)],
-        policy=Markup(_policy(style, script)),  # noqa: S704 - hashes of our own files
-        style=Markup(style),  # noqa: S704 - our own file
-        script=Markup(script),  # noqa: S704 - our own file
-        payload=Markup(embedded_json({k: v for k, v in view.items() if k not in static})),  # noqa: S704 - escaped
+        policy=Markup(_policy(style, script)),
+        style=Markup(style),
+        script=Markup(script),
+        payload=Markup(embedded_json({k: v for k, v in view.items() if k not in static})),
     )
     return page
 
@@ -175,7 +176,7 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
 def _has_section(view: Mapping[str, Any], key: str) -> bool:
     if key == "sizes":
         return bool(view.get("sizes") or view.get("ap_by_iou"))
-    always = ("summary", "classes", "curves")
+    always: tuple[str, ...] = ("summary", "classes", "curves")
     if view["kind"] == "comparison":
         always += ("confidence", "errors")
     return key in always or bool(view.get(key))

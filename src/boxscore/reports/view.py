@@ -8,8 +8,8 @@ documented and versioned (docs/reference/report-files.md).
 Conventions
 -----------
 - Classes and images are row numbers; names stand once, in ``classes`` and ``images``.
-- Sizes are capped by the constants here and in ``gallery.py``, ``curve_view.py`` and ``diagnosis.py``; where a
-  cap bites, the page says so.
+- Sizes are capped by constants in ``gallery.py``, ``curve_view.py`` and ``diagnosis.py``; where a cap
+  bites, the page says so.
 """
 
 from __future__ import annotations
@@ -99,8 +99,9 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     worst = worst_images(evaluation, score=gallery.score, most=options.gallery, outcomes=outcomes)
     errors = image_errors(evaluation, outcomes, gallery.score)
     mistakes = confident_mistakes(evaluation, most=options.gallery // 2, outcomes=outcomes)
-    shown = {
-        "worst": [[gallery.add(row), *errors[row].tolist()] for row in worst],
+    mistakes_in: list[list[int]] = errors[worst].tolist()
+    shown: dict[str, Any] = {
+        "worst": [[gallery.add(row), *counts] for row, counts in zip(worst, mistakes_in, strict=True)],
         "confident": [_mistake(evaluation, gallery, row) for row in mistakes],
         "score": None if np.isinf(gallery.score) else significant([gallery.score])[0],
     }
@@ -137,14 +138,14 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     view["images"] = gallery.records
     view["pictures"] = {}
     if options.image_folder is not None:
-        first = [place for place, *_ in [*shown["worst"], *shown["confident"]]]
+        first = [int(line[0]) for line in [*shown["worst"], *shown["confident"]]]
         view["pictures"] = embed_pictures(evaluation, gallery.rows, first, options.image_folder)
     return view
 
 
 def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
     protocol = evaluation.protocol
-    tiles = []
+    tiles: list[dict[str, Any]] = []
     for row in protocol.rows:
         low, high = intervals.get(row.key, (np.nan, np.nan))
         cap = protocol.caps[row.cap]
