@@ -73,11 +73,11 @@ def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
     code = frame["class"].to_numpy()
     change = np.flatnonzero(code[1:] != code[:-1]) + 1
     bounds = [0, *change.tolist(), len(code)]
-    place = {label: row for row, label in enumerate(evaluation.labels)}
+    place = {label.rstrip("\0"): row for row, label in enumerate(evaluation.labels)}
     curves = {}
     for low, high in itertools.pairwise(bounds):
         segment = {name: values[low:high] for name, values in columns.items()}
-        key = "all" if high == len(code) else str(place[code[low]])
+        key = "all" if high == len(code) else str(place[code[low].rstrip("\0")])
         if key == "all" or np.isfinite(segment["recall"]).all():
             curves[key] = _confidence_curve(segment)
     best = operating_points(evaluation)

@@ -14,7 +14,7 @@ function pickClass(k, jump) {
 }
 
 function chips(host) {
-  const draw = () => host.replaceChildren(...[...picked].map(([k, tone]) => el("button", { class: `chip t${tone}`, type: "button", "aria-label": `remove ${short(data.classes[k], 80)}`, onclick: () => pickClass(k) }, el("span", { class: "swatch", "aria-hidden": true }), nameNode(data.classes[k]), el("span", { "aria-hidden": true }, "\u00d7"))));
+  const draw = () => host.replaceChildren(...[...picked].map(([k, tone]) => el("button", { class: `chip t${tone}`, type: "button", "aria-label": `remove ${short(data.classes[k], 80)}`, onclick: () => pickClass(k) }, el("span", { class: "swatch", "aria-hidden": "true" }), nameNode(data.classes[k]), el("span", { "aria-hidden": "true" }, "\u00d7"))));
   pickListeners.push(draw);
   draw();
 }
