@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import Page, open_browser
-from support.evaluations import PROJECT, empty_evaluation, evaluation, hostile_evaluation, shapes
-from support.real_data import real
 
 import boxscore
 from boxscore.reports import ReportOptions, write_comparison, write_report
+from support.browser import Page, open_browser
+from support.evaluations import PROJECT, empty_evaluation, evaluation, hostile_evaluation, shapes
+from support.real_data import real
 
 LARGEST = 5_000_000
 """Bytes of a report without images."""
@@ -37,12 +37,8 @@ def assert_quiet(page: Page) -> None:
 
 
 def column(page: Page, number: int) -> list[str]:
-    return list(
-        page.run(
-            "return [...document.querySelectorAll('#class-table tbody tr')].map(r => r.cells[arguments[0]].dataset.v)",
-            number,
-        )
-    )
+    rows = "[...document.querySelectorAll('#class-table tbody tr')]"
+    return list(page.run(f"const n = arguments[0]; return {rows}.map(r => r.cells[n].dataset.v)", number))
 
 
 def use_everything(page: Page) -> None:
@@ -66,7 +62,8 @@ def use_everything(page: Page) -> None:
     page.scroll_to(chart)
     page.run(
         "const s = document.querySelector('#pr-chart svg'), b = s.getBoundingClientRect(),"
-        " p = document.querySelector('#pr-chart .curve.main'), m = p.getPointAtLength(p.getTotalLength() * 0.2),"
+        " p = document.querySelector('#pr-chart .curve.main'),"
+        " m = p.getPointAtLength(p.getTotalLength() * 0.2),"
         " k = b.width / s.viewBox.baseVal.width;"
         "window.target = [Math.round(m.x * k - b.width / 2), Math.round(m.y * k - b.height / 2)]"
     )
@@ -88,18 +85,15 @@ def use_everything(page: Page) -> None:
 
     matrix = page.find("#matrix")
     page.scroll_to(matrix)
-    wrong = page.run(
-        "return [...document.querySelectorAll('#matrix .cell:not(.right)')].map(c => c.getBoundingClientRect())"
-        ".map(b => [b.x + b.width / 2, b.y + b.height / 2])"
+    x, y = page.run(
+        "return [...document.querySelectorAll('#matrix .cell:not(.right)')]"
+        ".map(c => c.getBoundingClientRect()).map(b => [b.x + b.width / 2, b.y + b.height / 2])"
         ".find(([x, y]) => document.elementFromPoint(x, y)?.classList.contains('hit'))"
     )
-    page.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": wrong[0], "y": wrong[1]})
+    page.mouse("mouseMoved", x, y)
     assert "of the row" in page.text(".tip")
-    for kind in ("mousePressed", "mouseReleased"):
-        page.driver.execute_cdp_cmd(
-            "Input.dispatchMouseEvent",
-            {"type": kind, "x": wrong[0], "y": wrong[1], "button": "left", "clickCount": 1},
-        )
+    page.mouse("mousePressed", x, y)
+    page.mouse("mouseReleased", x, y)
     assert len(page.every("#cell-panel .card, #cell-panel .about")) >= 1
 
     page.click("#worst-cards .card button")
@@ -201,7 +195,9 @@ def test_many_classes_and_images(page: Page, tmp_path: Path) -> None:
 def test_comparison(page: Page, tmp_path: Path) -> None:
     first, second = evaluation(), evaluation(noise=2.0)
     hostile = "</script><script>document.title='broken'</script>"
-    write_comparison({hostile: first, "other": second}, tmp_path, options=ReportOptions(resamples=50, date=""))
+    write_comparison(
+        {hostile: first, "other": second}, tmp_path, options=ReportOptions(resamples=50, date="")
+    )
     page.resize(1280)
     page.open(tmp_path / "report.html")
     page.click("#class-table tbody tr button")

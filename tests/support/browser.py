@@ -65,6 +65,11 @@ class Page:
 
         ActionChains(self.driver).move_to_element_with_offset(element, x, y).perform()
 
+    def mouse(self, kind: str, x: float, y: float) -> None:
+        event = {"type": kind, "x": x, "y": y, "clickCount": int(kind != "mouseMoved")}
+        event["button"] = "none" if kind == "mouseMoved" else "left"
+        self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", event)
+
     def scroll_to(self, element: Any) -> None:
         self.run("arguments[0].scrollIntoView({block: 'center'})", element)
 
@@ -81,7 +86,7 @@ class Page:
         # The page's own policy forbids foreign scripts, so axe is brought in by the debugger.
         self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": source.read_text(encoding="utf-8")})
         result = self.driver.execute_async_script(
-            "const done = arguments[0]; axe.run(document).then(done, (error) => done({error: String(error)}));"
+            "const done = arguments[0]; axe.run(document).then(done, (error) => done({error: `${error}`}));"
         )
         assert "error" not in result, result
         return [item for item in result["violations"] if item["impact"] in ("serious", "critical")]
@@ -97,7 +102,13 @@ def open_browser() -> Iterator[Page]:
         pytest.skip("no browser: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = binary
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"):
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1280,1000",
+    ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     try:

@@ -41,8 +41,8 @@ __all__ = [
 MOST_CONFUSED = 80
 """Classes in the confusion matrix; of more, those with most confusions are shown."""
 
-MOST_CELLS = 150
-"""Cells of the confusion matrix whose images are in the report."""
+MOST_CELLS = 100
+"""Cells whose images are in the report: of two classes, and again with the background."""
 
 IMAGES_IN_A_CELL = 4
 
@@ -137,17 +137,26 @@ def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] |
     names = evaluation.ground_truth.categories.labels
     place = {name: row for row, name in enumerate(names)}
     rows = evaluation.ground_truth.images.index()
-    table = top_confusions(evaluation, minimum_score=score, limit=MOST_CELLS)
-    columns: list[list[Any]] = [
-        table[name].tolist() for name in ("truth", "predicted", "count", "share_of_truth", "image_ids")
-    ]
-    top = []
-    for said, taken_for, count, share, images in zip(*columns, strict=True):
-        first = [[str(image), gallery.add(rows[image])] for image in images[:IMAGES_IN_A_CELL]]
-        rest = [[str(image), None] for image in images[IMAGES_IN_A_CELL:40]]
-        pair = [place.get(said, K), place.get(taken_for, K)]
-        top.append([*pair, count, significant([share])[0], first + rest, len(images)])
-    return {"score": gallery.score, "shown": shown, "classes": K, "cells": cells.tolist(), "top": top}
+    tables = [top_confusions(evaluation, minimum_score=score, limit=MOST_CELLS, background=False)]
+    tables.append(top_confusions(evaluation, minimum_score=score, limit=MOST_CELLS))
+    top: dict[tuple[int, int], list[Any]] = {}
+    for table in tables:
+        columns: list[list[Any]] = [
+            table[name].tolist() for name in ("truth", "predicted", "count", "share_of_truth", "image_ids")
+        ]
+        for said, taken_for, count, share, images in zip(*columns, strict=True):
+            pair = (place.get(said, K), place.get(taken_for, K))
+            if pair not in top:
+                first = [[str(image), gallery.add(rows[image])] for image in images[:IMAGES_IN_A_CELL]]
+                rest = [[str(image), None] for image in images[IMAGES_IN_A_CELL:40]]
+                top[pair] = [*pair, count, significant([share])[0], first + rest, len(images)]
+    return {
+        "score": gallery.score,
+        "shown": shown,
+        "classes": K,
+        "cells": cells.tolist(),
+        "top": list(top.values()),
+    }
 
 
 def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:

@@ -42,7 +42,7 @@ class Outcomes:
     counted : ndarray of bool, [G]
         Whether the ground truth counts, or is ignored.
     found_at : ndarray of float64, [G]
-        Score of the detection that found it; minus infinity where none did.
+        Score of the detection that found it; NaN where none did.
     """
 
     detection: NDArray[np.int8]
@@ -88,6 +88,6 @@ def read_outcomes(evaluation: Evaluation) -> Outcomes:
 
     counted = np.zeros(G, dtype=bool)
     counted[truth_rows] = (matched.counted & 1).astype(bool)
-    found_at = np.full(G, -np.inf)
+    found_at = np.full(G, np.nan)
     found_at[matched_truths[true]] = evaluation.detections.scores[matched_rows[true]]
     return Outcomes(detection, truth_of, iou, counted, found_at)

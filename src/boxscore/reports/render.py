@@ -27,10 +27,9 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 def printable(text: str) -> str:
-    """Replace what could steer a terminal or hide in a line: control and direction marks."""
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in text
-    )
+    """Replace what could steer a terminal or hide in a line: control and direction marks, line ends."""
+    hidden = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in hidden else c for c in text)
 
 
 def _cell(value: Any, digits: int) -> str:

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-- Keys are ``<prefix><metric>`` and, on request, ``<prefix>AP/<class>``; values are floats. Undefined numbers
-  are left out: trackers draw NaN as a gap, or refuse it.
+- Keys are ``<prefix><metric>`` and, on request, ``<prefix>per_class/AP/<class>``; values are floats.
+  Undefined numbers are left out: trackers draw NaN as a gap, or refuse it.
 - Keys have only letters, digits and ``_ - . /`` and blanks, which TensorBoard, MLflow and W&B all take. Class
-  names that become equal that way are told apart by a number.
+  names that become equal that way are told apart by a number. No key is the folder of another.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def flat_metrics(evaluation: Evaluation, *, prefix: str = "", per_class: bool = 
     >>> found = Detections.from_arrays([1], ["cat"], [[10, 10, 50, 50]], [0.9])
     >>> flat = flat_metrics(evaluate(truth, found, protocol="voc2012"), prefix="val/", per_class=True)
     >>> flat
-    {'val/mAP': 1.0, 'val/AP/cat': 1.0}
+    {'val/mAP': 1.0, 'val/per_class/AP/cat': 1.0}
     """
     flat = {f"{prefix}{key}": float(value) for key, value in evaluation.metrics.items() if value == value}
     if not per_class or not evaluation.class_values:
@@ -50,7 +50,7 @@ def flat_metrics(evaluation: Evaluation, *, prefix: str = "", per_class: bool = 
     metric, values = next(iter(evaluation.class_values.items()))
     for label, value in zip(evaluation.labels, values.tolist(), strict=True):
         if value == value:
-            key = name = f"{prefix}{metric}/{_key(label)}"
+            key = name = f"{prefix}per_class/{metric}/{_key(label)}"
             number = 2
             while key in flat:
                 key = f"{name}_{number}"

@@ -73,11 +73,17 @@ class ReportOptions:
             _validate.whole_number(self.resamples, 0, name="resamples")
 
     def resamples_for(self, *evaluations: Evaluation) -> int:
-        """Resamples to draw: what was asked for, or fewer the more boxes there are."""
+        """Resamples to draw: what was asked for, or as many as take some twenty seconds, at most 200."""
         if self.resamples is not None:
             return self.resamples
-        boxes = sum(len(result.detections) + len(result.ground_truth) for result in evaluations)
-        return 200 if boxes < 200_000 else 50 if boxes < 1_000_000 else 0
+        seconds = 0.0
+        for result in evaluations:
+            protocol = result.protocol
+            points = len(protocol.matching.iou_thresholds) * len(protocol.ap.recall_points)
+            seconds += 1e-6 * points * len(result.labels)
+            seconds += 2e-7 * (len(result.detections) + len(result.ground_truth))
+        affordable = int(20 / max(seconds, 1e-3))
+        return min(200, affordable) if affordable >= 50 else 0
 
 
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:

@@ -32,7 +32,7 @@ function confusionMatrix() {
     for (const [key, number] of counts) {
       const r = Math.floor(key / n), c = key % n, part = totals[r] ? number / totals[r] : 0;
       root.append(svg("rect", { class: `cell${r === c ? " right" : ""}`, x: left + c * size + 0.5, y: left + r * size + 0.5, width: size - 1, height: size - 1, "fill-opacity": (0.08 + 0.92 * Math.sqrt(part)).toFixed(3), "data-cell": `${r},${c}` }));
-      if (size >= 26) root.append(svg("text", { x: left + (c + 0.5) * size, y: left + (r + 0.5) * size + 4, "text-anchor": "middle", "font-size": 10, class: "strong" }, number > 9999 ? `${Math.round(number / 1000)}k` : number));
+      if (size >= 26) root.append(svg("text", { x: left + (c + 0.5) * size, y: left + (r + 0.5) * size + 4, "text-anchor": "middle", "font-size": 10, class: part > 0.3 ? "inside deep" : "inside" }, number > 9999 ? `${Math.round(number / 1000)}k` : number));
     }
     outline = svg("rect", { class: "cursor", width: size, height: size, visibility: "hidden" });
     const area = svg("rect", { class: "hit", x: left, y: left, width: n * size, height: n * size });

@@ -17,7 +17,7 @@ function picture(record, place, large, lit) {
     root.append(svg("rect", { class: `box o${outcome}${isLit ? " lit" : ""}`, x, y, width, height }));
     if (!large) continue;
     const text = short(className(k), 24) + (confidence === null ? "" : ` ${score(confidence)}`);
-    const top = y > size * 1.4 ? y - size * 1.3 : y, wide = Math.min(w, Array.from(text).length * size * 0.56 + size * 0.5);
+    const top = y > size * 1.4 ? y - size * 1.3 : y, wide = Math.min(w, Array.from(text).length * size * 0.62 + size * 0.5);
     const left = Math.max(0, Math.min(x, w - wide));
     root.append(svg("rect", { class: "label-back", x: left, y: top, width: wide, height: size * 1.3 }), svg("text", { class: `label o${outcome}`, x: left + size * 0.25, y: top + size, "font-size": size }, text));
   }
