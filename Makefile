@@ -11,7 +11,11 @@ demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-voc.toml
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m 'not slow'
+
+# The slow tests: tens of thousands of made-up cases, the wheel in a new environment.
+fuzz: $(VENV)/.test
+	$(BIN)/python -m pytest -m slow
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

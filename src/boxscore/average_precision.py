@@ -80,7 +80,10 @@ class TruePositives:
     def interpolated(self) -> FloatArray:
         """Precision at the protocol's recall points, [T, R, K]; 0 past the highest recall."""
         entry, reached = self._entries
-        stretch = np.maximum.reduceat(np.append(self.precision, 0.0), entry.ravel()).reshape(entry.shape)
+        ends = (self._starts + self._counts)[..., None]  # or the last stretch would run into the next segment
+        bounds = np.concatenate([entry, ends], axis=-1)  # [T,K,R+1]
+        stretch = np.maximum.reduceat(np.append(self.precision, 0.0), bounds.ravel())
+        stretch = stretch.reshape(bounds.shape)[..., :-1]
         stretch[~reached] = 0.0
         envelope = np.maximum.accumulate(stretch[..., ::-1], axis=-1)[..., ::-1]
         envelope[:, self._undefined] = np.nan

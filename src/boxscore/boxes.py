@@ -36,6 +36,7 @@ __all__ = [
     "box_iof",
     "box_iou",
     "complete_box_iou",
+    "corners_and_sizes",
     "distance_box_iou",
     "generalized_box_iou",
 ]

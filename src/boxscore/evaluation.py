@@ -25,13 +25,14 @@ from boxscore.protocol import Protocol, SummaryRow
 from boxscore.protocols import load_protocol
 from boxscore.ranking import rank_detections
 from boxscore.selection import align, pool_classes, select
+from boxscore.similarity_inputs import warn_of_stand_ins, with_needed_columns
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Id
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "evaluate", "match_tables"]
 
 
 def evaluate(
@@ -98,6 +99,7 @@ def evaluate(
         ground_truth, detections, chosen, match_tables(ground_truth, detections, chosen, workers=workers)
     )
     _warn_of_id_zero(result)
+    warn_of_stand_ins(detections, chosen)
     return result
 
 
@@ -105,6 +107,7 @@ def match_tables(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, *, workers: int = 1
 ) -> Matches:
     """Run the stages from tables to matches; the tables have the same vocabularies."""
+    detections = with_needed_columns(ground_truth, detections, protocol)
     if not protocol.matching.per_class:
         ground_truth, detections = pool_classes(ground_truth), pool_classes(detections)
     if workers == 1:
@@ -348,7 +351,17 @@ class Evaluation:
         return np.argsort(table.category, kind="stable")
 
     def true_positives(self, area: int = 0, cap: int = -1) -> TruePositives:
-        """Return the curves of an area range and a detection cap, by their positions; computed once."""
+        """Return the curves of an area range and a detection cap; computed once.
+
+        Parameters
+        ----------
+        area, cap : int
+            Positions on the axes A and M.
+
+        Returns
+        -------
+        TruePositives
+        """
         key = (area, cap % len(self.protocol.caps))
         if key not in self._cache:
             self._cache[key] = TruePositives(self.matched, self.protocol, len(self.labels), *key)

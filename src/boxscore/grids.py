@@ -82,9 +82,13 @@ def colon(start: float, step: float, stop: float) -> list[float]:
 
 
 def grid_text(values: tuple[float, ...]) -> str:
-    """Write a grid the way a signature shows it."""
+    """Write a grid the way a signature shows it: two grids that differ in a bit read differently."""
+    if len(values) > 2 and values == tuple(np.linspace(values[0], values[-1], len(values)).tolist()):
+        return f"{_number_text(values[0])}:{_number_text(values[-1])}/{len(values)}"
     if len(values) == 1:
-        return f"{values[0]:.2f}" if round(values[0], 2) == values[0] else f"{values[0]!r}"
-    if len(values) > 2 and np.allclose(values, np.linspace(values[0], values[-1], len(values))):
-        return f"{values[0]:.2f}:{values[-1]:.2f}/{len(values)}"
-    return ",".join(f"{value:g}" for value in values)
+        return _number_text(values[0])
+    return ",".join(f"{value:g}" if float(f"{value:g}") == value else repr(value) for value in values)
+
+
+def _number_text(value: float) -> str:
+    return f"{value:.2f}" if float(f"{value:.2f}") == value else repr(value)

@@ -140,6 +140,8 @@ def match(
         absorbs |= ground_truth.difficult
     in_area = (ground_truth.area[:, None] >= ranges[:, 0]) & (ground_truth.area[:, None] <= ranges[:, 1])
     counted = in_area & ~absorbs[:, None]  # [G,A]
+    if protocol.ignore.unlabelled == "ignore" and ground_truth.keypoint_count is not None:
+        counted &= (ground_truth.keypoint_count > 0)[:, None]
 
     position, truth, iou = pairs
     starts = run_starts(position)  # [C], one a detection with a candidate

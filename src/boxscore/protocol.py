@@ -25,11 +25,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
-from boxscore._version import __version__
 from boxscore.errors import ProtocolError
-from boxscore.grids import colon, grid, grid_text
+from boxscore.grids import grid, grid_text
+from boxscore.similarity_rules import KeypointRules, MaskRules
 
-__all__ = ["ApRules", "BoxRules", "IgnoreRules", "MatchingRules", "Protocol", "SummaryRow"]
+__all__ = [
+    "ApRules",
+    "BoxRules",
+    "IgnoreRules",
+    "KeypointRules",
+    "MaskRules",
+    "MatchingRules",
+    "Protocol",
+    "SummaryRow",
+]
 
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
@@ -41,7 +50,9 @@ Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
 Metric = Literal["AP", "AR"]
-Similarity = Literal["box"]
+Similarity = Literal["box", "mask", "boundary", "keypoints"]
+DetectionArea = Literal["box", "mask", "box_or_mask"]
+UnlabelledRule = Literal["count", "ignore"]
 
 MOST_THRESHOLDS = 64
 """IoU thresholds are kept as the bits of one unsigned integer (see matching.py)."""
@@ -149,10 +160,17 @@ class IgnoreRules:
     area_ranges : mapping of str to (float, float), [A]
         Square pixels, closed at both ends. Ground truths outside are ignored, and so are detections
         outside that match nothing.
+    detection_area : {"box", "mask", "box_or_mask"}
+        What area ranges measure in a detection: width times height, its mask's pixels, or the former
+        where the results carry boxes and the latter where they do not (pycocotools).
+    unlabelled : {"count", "ignore"}
+        Ground truths without a labelled keypoint: counted, or ignored.
     """
 
     crowd: CrowdRule = "iof"
     difficult: DifficultRule = "count"
+    detection_area: DetectionArea = "box"
+    unlabelled: UnlabelledRule = "count"
     area_ranges: Mapping[str, tuple[float, float]] = dataclasses.field(
         default_factory=lambda: {"all": (0.0, float("inf"))}
     )
@@ -160,6 +178,8 @@ class IgnoreRules:
     def __post_init__(self) -> None:
         _validate.one_of(self.crowd, get_args(CrowdRule), name="ignore.crowd")
         _validate.one_of(self.difficult, get_args(DifficultRule), name="ignore.difficult")
+        _validate.one_of(self.detection_area, get_args(DetectionArea), name="ignore.detection_area")
+        _validate.one_of(self.unlabelled, get_args(UnlabelledRule), name="ignore.unlabelled")
         if not isinstance(self.area_ranges, Mapping):
             raise ProtocolError(
                 _validate.message(
@@ -266,8 +286,11 @@ class Protocol:
     Attributes
     ----------
     name, title : str
-    similarity : {"box"}
+    similarity : {"box", "mask", "boundary", "keypoints"}
+        What decides how well a detection and a ground truth agree.
     boxes : BoxRules
+    masks : MaskRules
+    keypoints : KeypointRules
     matching : MatchingRules
     ignore : IgnoreRules
     ap : ApRules
@@ -278,6 +301,8 @@ class Protocol:
     title: str = ""
     similarity: Similarity = "box"
     boxes: BoxRules = BoxRules()
+    masks: MaskRules = MaskRules()  # noqa: RUF009 - frozen
+    keypoints: KeypointRules = KeypointRules()  # noqa: RUF009 - frozen
     matching: MatchingRules = MatchingRules()
     ignore: IgnoreRules = IgnoreRules()
     ap: ApRules = ApRules()
@@ -288,6 +313,8 @@ class Protocol:
             if not isinstance(getattr(self, key), str):
                 raise ProtocolError(_validate.message(key, "be a string", got=repr(getattr(self, key))))
         _validate.one_of(self.similarity, get_args(Similarity), name="similarity")
+        if self.similarity == "keypoints" and not self.keypoints.sigmas:
+            raise ProtocolError(_validate.message("keypoints.sigmas", "be given", got="none"))
 
     @property
     def caps(self) -> tuple[int | None, ...]:
@@ -310,7 +337,8 @@ class Protocol:
         """Write the threshold, or the range of thresholds, of a summary row."""
         if row.iou is not None:
             return f"{row.iou:.2f}"
-        return grid_text(self.matching.iou_thresholds).split("/")[0]
+        thresholds = self.matching.iou_thresholds
+        return grid_text(thresholds) if len(thresholds) <= 2 else f"{thresholds[0]:.2f}:{thresholds[-1]:.2f}"
 
     def row_title(self, row: SummaryRow) -> str:
         """Spell out what a summary row is, the way pycocotools prints it."""
@@ -327,57 +355,6 @@ class Protocol:
         >>> load_protocol("coco").signature()
         'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.1.0'
         """
-        from boxscore.protocols import load_protocol
+        from boxscore.signature import signature_of
 
-        coco = load_protocol("coco")
-        matching, base = self.matching, coco.matching
-        parts = {
-            "iou": grid_text(matching.iou_thresholds),
-            "ap": self._ap_text(),
-            "maxdet": ",".join(map(str, matching.max_detections)) or "none",
-            "area": "coco" if self.ignore.area_ranges == coco.ignore.area_ranges else self._area_text(),
-            "crowd": self.ignore.crowd,
-            "offset": f"{self.boxes.pixel_offset:g}",
-        }
-        if self.ignore.difficult != coco.ignore.difficult:
-            parts["difficult"] = self.ignore.difficult
-        if matching.candidate != base.candidate:
-            parts["candidate"] = matching.candidate
-        if matching.equal_iou != base.equal_iou:
-            parts["ties"] = matching.equal_iou
-        if matching.equal_scores != base.equal_scores:
-            parts["order"] = matching.equal_scores
-        if not matching.threshold_closed:
-            parts["match"] = ">"
-        if matching.cap_scope != base.cap_scope:
-            parts["cap"] = f"per {matching.cap_scope}"
-        if matching.minimum_score != base.minimum_score:
-            parts["conf"] = f"{matching.minimum_score:g}"
-        if not matching.per_class:
-            parts["classes"] = "pooled"
-        if self.ap.tie_order != coco.ap.tie_order:
-            parts["equal"] = self.ap.tie_order
-        if self.ap.absent_classes != coco.ap.absent_classes:
-            parts["absent"] = self.ap.absent_classes
-        if self.ap.precision_epsilon != coco.ap.precision_epsilon:
-            parts["eps"] = f"{self.ap.precision_epsilon:g}"
-        parts["v"] = __version__
-        return "|".join(["boxscore", self.name, *(f"{key}:{value}" for key, value in parts.items())])
-
-    def _ap_text(self) -> str:
-        if self.ap.interpolation == "area":
-            return "area"
-        points = self.ap.recall_points
-        known = {
-            tuple(np.linspace(0, 1, len(points)).tolist()): "",
-            tuple(colon(0, 0.1, 1)): "kit",
-            tuple(np.arange(0, 1.1, 0.1).tolist()): "arange",
-        }
-        method = "" if self.ap.interpolation == "points" else f"-{self.ap.interpolation}"
-        return f"{len(points)}{known.get(points, 'own')}{method}"
-
-    def _area_text(self) -> str:
-        ranges = self.ignore.area_ranges
-        if list(ranges) == ["all"]:
-            return "all"
-        return ",".join(f"{name}={low:g}-{high:g}" for name, (low, high) in ranges.items())
+        return signature_of(self)

@@ -30,6 +30,8 @@ from boxscore import _validate
 from boxscore._validate import BoxFormat, Place
 from boxscore.boxes import corners_and_sizes
 from boxscore.errors import InputError
+from boxscore.instance_columns import instance_columns
+from boxscore.mask_column import MaskLike, Masks
 from boxscore.vocabulary import Categories, Id, Images, as_ids, read_only
 
 if TYPE_CHECKING:
@@ -62,6 +64,10 @@ class BoxTable:
         ``x1, y1, x2, y2`` in pixels.
     sizes : ndarray of float64, [N, 2]
         Width and height in pixels, as the file gave them or as ``x2 - x1``.
+    masks : Masks, [N], optional
+        Instance masks, rasterised when first needed.
+    keypoints : ndarray of float64, [N, J, 3], optional
+        x, y in pixels, and visibility.
     source : str
         Where the table came from, for messages.
     """
@@ -72,6 +78,8 @@ class BoxTable:
     category: RowArray
     boxes: FloatArray
     sizes: FloatArray
+    masks: Masks | None = None
+    keypoints: FloatArray | None = None
     source: str = "arrays"
 
     def __post_init__(self) -> None:
@@ -90,7 +98,9 @@ class BoxTable:
     def _rows(self, keep: NDArray[Any]) -> dict[str, Any]:
         """Every per-row column at these rows."""
         columns = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {name: value[keep] for name, value in columns.items() if isinstance(value, np.ndarray)}
+        return {
+            name: value[keep] for name, value in columns.items() if isinstance(value, (np.ndarray, Masks))
+        }
 
     def _common_columns(self) -> dict[str, Any]:
         names = self.categories.names
@@ -117,6 +127,8 @@ class GroundTruth(BoxTable):
         The area that the data set states (COCO: of the mask), else width times height; square pixels.
     crowd, difficult, ignore : ndarray of bool, [G]
         Flags as the data set states them.
+    keypoint_count : ndarray of int64, [G], optional
+        Labelled keypoints, as the data set states it.
     columns : mapping of str to ndarray, [G] each
         Anything else (``truncated``), for slicing.
 
@@ -130,6 +142,7 @@ class GroundTruth(BoxTable):
     crowd: BoolArray
     difficult: BoolArray
     ignore: BoolArray
+    keypoint_count: NDArray[np.int64] | None = None
     columns: Mapping[str, NDArray[Any]] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -137,13 +150,16 @@ class GroundTruth(BoxTable):
         cls,
         image_ids: Sequence[Id] | NDArray[Any],
         category_ids: Sequence[Id] | NDArray[Any],
-        boxes: ArrayLike,
+        boxes: ArrayLike | None,
         *,
         box_format: BoxFormat = "xyxy",
         area: ArrayLike | None = None,
         crowd: ArrayLike | None = None,
         difficult: ArrayLike | None = None,
         ignore: ArrayLike | None = None,
+        masks: Iterable[MaskLike] | None = None,
+        keypoints: ArrayLike | None = None,
+        keypoint_count: ArrayLike | None = None,
         ids: Sequence[Id] | NDArray[Any] | None = None,
         images: Images | Iterable[Id] | None = None,
         categories: Categories | Mapping[Id, str] | Iterable[Id] | None = None,
@@ -157,14 +173,20 @@ class GroundTruth(BoxTable):
         ----------
         image_ids, category_ids : array_like, [G]
             Integers or strings.
-        boxes : array_like, [G, 4]
-            Pixels.
+        boxes : array_like, [G, 4], or None
+            Pixels. None: those around the masks or keypoints.
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
             COCO files hold ``xywh``.
         area : array_like, [G], optional
             Square pixels; width times height when not given.
         crowd, difficult, ignore : array_like of bool, [G], optional
             All false when not given.
+        masks : sequence, [G], optional
+            Polygons, run-length codes or binary arrays: see :class:`~boxscore.mask_column.Masks`.
+        keypoints : array_like, [G, J, 3], optional
+            x, y and visibility; labelled where that is above 0.
+        keypoint_count : array_like of int, [G], optional
+            COCO's ``num_keypoints``; counted when not given.
         ids : array_like, [G], optional
             The annotations' ids; 1, 2, ... when not given.
         images : iterable of ids or Images, optional
@@ -198,6 +220,7 @@ class GroundTruth(BoxTable):
         base = _table_columns(
             image_ids, category_ids, boxes, box_format, images, categories, name="ground truth", place=where
         )
+        base |= instance_columns(base, masks, keypoints, boxes_given=boxes is not None, place=where)
         count = len(base["image"])
         areas = (
             base["sizes"][:, 0] * base["sizes"][:, 1]
@@ -208,6 +231,11 @@ class GroundTruth(BoxTable):
             name: np.zeros(count, dtype=bool) if value is None else np.array(value, dtype=bool)
             for name, value in (("crowd", crowd), ("difficult", difficult), ("ignore", ignore))
         }
+        if keypoints is not None:
+            labelled = base["keypoints"][:, :, 2] > 0
+            counts = labelled.sum(axis=1) if keypoint_count is None else np.array(keypoint_count)
+            _validate.same_length(count, of="ground truth boxes", keypoint_count=counts)
+            base["keypoint_count"] = counts.astype(np.int64)
         numbers = np.arange(1, count + 1) if ids is None else as_ids(ids, name="ids").copy()
         extra = {key: read_only(np.array(value)) for key, value in (columns or {}).items()}
         _validate.same_length(count, of="ground truth boxes", area=areas, ids=numbers, **flags, **extra)
@@ -268,6 +296,8 @@ class Detections(BoxTable):
     ----------
     scores : ndarray of float64, [D]
         Confidence; any finite number, higher is surer.
+    boxes_given : bool
+        Whether the results carried boxes, or they were made from masks or keypoints.
     left_out : mapping of str to int
         Detections that were not taken in because the ground truth has no such class: label and count.
 
@@ -277,6 +307,7 @@ class Detections(BoxTable):
     """
 
     scores: FloatArray
+    boxes_given: bool = True
     left_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -284,10 +315,12 @@ class Detections(BoxTable):
         cls,
         image_ids: Sequence[Id] | NDArray[Any],
         category_ids: Sequence[Id] | NDArray[Any],
-        boxes: ArrayLike,
+        boxes: ArrayLike | None,
         scores: ArrayLike,
         *,
         box_format: BoxFormat = "xyxy",
+        masks: Iterable[MaskLike] | None = None,
+        keypoints: ArrayLike | None = None,
         images: Images | Iterable[Id] | None = None,
         categories: Categories | Mapping[Id, str] | Iterable[Id] | None = None,
         source: str = "arrays",
@@ -299,12 +332,16 @@ class Detections(BoxTable):
         ----------
         image_ids, category_ids : array_like, [D]
             Integers or strings, as in the ground truth.
-        boxes : array_like, [D, 4]
-            Pixels.
+        boxes : array_like, [D, 4], or None
+            Pixels. None: those around the masks or keypoints.
         scores : array_like, [D]
             Finite numbers.
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
             COCO results files hold ``xywh``.
+        masks : sequence, [D], optional
+            Polygons, run-length codes or binary arrays: see :class:`~boxscore.mask_column.Masks`.
+        keypoints : array_like, [D, J, 3], optional
+            x and y in pixels; the third number is not read.
         images, categories : optional
             As in :meth:`GroundTruth.from_arrays`; pass the ground truth's to refuse unknown ids here.
         source, place
@@ -328,10 +365,11 @@ class Detections(BoxTable):
         base = _table_columns(
             image_ids, category_ids, boxes, box_format, images, categories, name="detections", place=where
         )
+        base |= instance_columns(base, masks, keypoints, boxes_given=boxes is not None, place=where)
         confidence = np.array(_validate.float_array(scores, name="scores"))
         _validate.same_length(len(base["image"]), of="detection boxes", scores=confidence)
         _validate.finite(confidence, name="score", place=where, limit=LARGEST, cause=DIVERGED)
-        return cls(**base, scores=confidence, source=source)
+        return cls(**base, scores=confidence, boxes_given=boxes is not None, source=source)
 
     @classmethod
     def from_rows(
@@ -339,15 +377,36 @@ class Detections(BoxTable):
         ground_truth: GroundTruth,
         image: RowArray,
         category: RowArray,
-        boxes: FloatArray,
+        boxes: FloatArray | None,
         scores: FloatArray,
         *,
         box_format: BoxFormat,
+        masks: Iterable[MaskLike] | None = None,
+        keypoints: ArrayLike | None = None,
         left_out: Mapping[str, int],
         source: str,
         place: Place,
     ) -> Detections:
         """Make a table from row numbers into a ground truth's vocabularies; for loaders.
+
+        Parameters
+        ----------
+        ground_truth : GroundTruth
+            Whose vocabularies the row numbers point into.
+        image, category : ndarray of int32, [D]
+        boxes : ndarray of float64, [D, 4]
+        scores : ndarray of float64, [D]
+        box_format : {"xyxy", "xywh", "cxcywh"}
+        left_out : mapping of str to int
+            Detections of unknown classes, by label.
+        source : str
+            Names the data in messages.
+        place : callable
+            Names row ``i`` in messages.
+
+        Returns
+        -------
+        Detections
 
         Raises
         ------
@@ -355,15 +414,21 @@ class Detections(BoxTable):
             When a box or score is not finite, or a side is negative.
         """
         _validate.finite(scores, name="score", place=place, limit=LARGEST, cause=DIVERGED)
-        corners, sizes = _checked_boxes(boxes, box_format, place, cause=DIVERGED)
+        given = np.zeros((len(image), 4)) if boxes is None else boxes
+        corners, sizes = _checked_boxes(given, box_format, place, cause=DIVERGED)
+        base: dict[str, Any] = {
+            "images": ground_truth.images,
+            "categories": ground_truth.categories,
+            "image": image,
+            "category": category,
+            "boxes": corners,
+            "sizes": sizes,
+        }
+        base |= instance_columns(base, masks, keypoints, boxes_given=boxes is not None, place=place)
         return cls(
-            images=ground_truth.images,
-            categories=ground_truth.categories,
-            image=image,
-            category=category,
-            boxes=corners,
-            sizes=sizes,
+            **base,
             scores=scores,
+            boxes_given=boxes is not None,
             left_out=left_out,
             source=source,
         )
@@ -415,7 +480,7 @@ def _vocabulary_rows(
 def _table_columns(
     image_ids: Sequence[Id] | NDArray[Any],
     category_ids: Sequence[Id] | NDArray[Any],
-    boxes: ArrayLike,
+    boxes: ArrayLike | None,
     box_format: BoxFormat,
     images: Images | Iterable[Id] | None,
     categories: Categories | Mapping[Id, str] | Iterable[Id] | None,
@@ -427,15 +492,13 @@ def _table_columns(
     image_ids = as_ids(image_ids, name="image_ids")
     category_ids = as_ids(category_ids, name="category_ids")
     _validate.one_of(box_format, _validate.BOX_FORMATS, name="box_format")
-    array = _validate.float_array(boxes, name="boxes", columns=4)
+    given = np.zeros((len(image_ids), 4)) if boxes is None else boxes
+    array = _validate.float_array(given, name="boxes", columns=4)
     _validate.same_length(len(array), of=f"{name} boxes", image_ids=image_ids, category_ids=category_ids)
     corners, sizes = _checked_boxes(array, box_format, place, cause=DIVERGED if name == "detections" else "")
     if not isinstance(images, Images):
         images = Images.build(image_ids if images is None else images)
-    if isinstance(categories, Mapping):
-        categories = Categories.build(list(categories), names=list(categories.values()))
-    elif not isinstance(categories, Categories):
-        categories = Categories.build(category_ids if categories is None else categories)
+    categories = _as_categories(category_ids if categories is None else categories)
     return {
         "images": images,
         "categories": categories,
@@ -444,6 +507,14 @@ def _table_columns(
         "boxes": corners,
         "sizes": sizes,
     }
+
+
+def _as_categories(categories: Categories | Mapping[Id, str] | Iterable[Id]) -> Categories:
+    if isinstance(categories, Categories):
+        return categories
+    if isinstance(categories, Mapping):
+        return Categories.build(list(categories), names=list(categories.values()))
+    return Categories.build(categories)
 
 
 def _checked_boxes(
@@ -478,9 +549,17 @@ def _frame_columns(
         categories = dict(
             zip(frame["category_id"].tolist(), frame["class"].astype(str).tolist(), strict=True)
         )
+    labels = frame[label].to_numpy()
+    if categories is not None and label == "class":
+        categories = _as_categories(categories)
+        rows = categories.rows_by_id_or_name(labels.tolist())
+        labels = as_ids(
+            [categories.ids[row] if row >= 0 else name for row, name in zip(rows, labels, strict=True)],
+            name="class",
+        )
     return {
         "image_ids": frame["image_id"].to_numpy(),
-        "category_ids": frame[label].to_numpy(),
+        "category_ids": labels,
         "boxes": frame[box].to_numpy(dtype=np.float64),
         "box_format": "xyxy" if box is corners else "xywh",
         "categories": categories,

@@ -16,11 +16,17 @@ from typing import Any
 import numpy as np
 
 from boxscore import _validate
+from boxscore.boundaries import mask_boundary
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
+from boxscore.mask_column import decoded
+from boxscore.overlaps import detection_areas
 from boxscore.protocol import Protocol
+from boxscore.similarity_inputs import with_needed_columns
 
 __all__ = ["Verification", "check_protocol", "verify"]
+
+_IOU_TYPES = {"box": "bbox", "mask": "segm", "boundary": "segm", "keypoints": "keypoints"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +89,7 @@ def verify(evaluation: Evaluation) -> Verification:
         largest[name] = float(np.where(np.isnan(difference), np.inf, difference).max(initial=0.0))
         if not same.all() and not first:
             cell = tuple(int(i) for i in np.argwhere(~same)[0])
-            first = _describe(evaluation, reference, name, cell, mine[cell], theirs[cell])
+            first = _describe(evaluation, reference, name, cell, float(mine[cell]), float(theirs[cell]))
     return Verification(largest, first)
 
 
@@ -95,6 +101,7 @@ def check_protocol(protocol: Protocol) -> None:
     ProtocolError
         Naming the first choice that it does not have.
     """
+    per_class = protocol.matching.per_class
     reasons = {
         "boxes.pixel_offset = 0": protocol.boxes.pixel_offset == 0,
         'matching.candidate = "best_available"': protocol.matching.candidate == "best_available",
@@ -107,6 +114,9 @@ def check_protocol(protocol: Protocol) -> None:
         "matching.largest_threshold = 1 - 1e-10": protocol.matching.largest_threshold == 1 - 1e-10,
         "ap.precision_epsilon = numpy.spacing(1)": protocol.ap.precision_epsilon == np.spacing(1),
         "matching.max_detections": bool(protocol.matching.max_detections),
+        "matching.per_class = true for keypoints": per_class or protocol.similarity != "keypoints",
+        'ignore.unlabelled = "ignore"': (protocol.similarity == "keypoints")
+        == (protocol.ignore.unlabelled == "ignore"),
     }
     for rule, holds in reasons.items():
         if not holds:
@@ -123,20 +133,33 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         from pycocotools.cocoeval import COCOeval
     except ImportError:
         raise MissingDependencyError("--verify needs pycocotools: pip install pycocotools.") from None
-    truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
+    truth, protocol = evaluation.ground_truth, evaluation.protocol
+    detections = with_needed_columns(truth, evaluation.detections, protocol)
     dataset = {
-        "images": [{"id": row + 1} for row in range(len(truth.images))],
+        "images": [
+            {"id": row, "width": width, "height": height}
+            for row, (width, height) in enumerate(_pixels(truth.images.sizes), start=1)
+        ],
         "categories": [{"id": row + 1, "name": name} for row, name in enumerate(truth.categories.labels)],
         "annotations": [
-            {**record, "area": area, "iscrowd": int(crowd)}
-            for record, area, crowd in zip(
-                _records(truth), truth.area.tolist(), truth.crowd.tolist(), strict=True
+            {**record, "area": area, "iscrowd": int(crowd), "num_keypoints": count}
+            for record, area, crowd, count in zip(
+                _records(truth),
+                truth.area.tolist(),
+                truth.crowd.tolist(),
+                [1] * len(truth) if truth.keypoint_count is None else truth.keypoint_count.tolist(),
+                strict=True,
             )
         ],
     }
     results = [
-        {**record, "score": score, "area": record["bbox"][2] * record["bbox"][3]}
-        for record, score in zip(_records(detections), detections.scores.tolist(), strict=True)
+        {**record, "score": score, "area": area}
+        for record, score, area in zip(
+            _records(detections),
+            detections.scores.tolist(),
+            detection_areas(detections, protocol).tolist(),
+            strict=True,
+        )
     ]
     with contextlib.redirect_stdout(io.StringIO()):
         reference = COCO()
@@ -145,7 +168,10 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         found = COCO()
         found.dataset = {**dataset, "annotations": results}
         found.createIndex()
-        run = COCOeval(reference, found, "bbox")
+        kind = _with_boundaries(COCOeval, protocol) if protocol.similarity == "boundary" else COCOeval
+        run = kind(reference, found, _IOU_TYPES[protocol.similarity])
+        if protocol.similarity == "keypoints":
+            run.params.kpt_oks_sigmas = protocol.keypoints.spread
         run.params.iouThrs = np.array(protocol.matching.iou_thresholds)
         run.params.recThrs = np.array(protocol.ap.recall_points)
         run.params.maxDets = list(protocol.matching.max_detections)
@@ -157,14 +183,57 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
     return run
 
 
+def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
+    """Give pycocotools' evaluator the overlap of the boundary IoU authors' fork, on whole images."""
+    from pycocotools import mask as coco_mask
+
+    def outline(annotation: dict[str, Any]) -> Any:
+        pixels = decoded([annotation["segmentation"]])[:, :, 0]
+        boundary = mask_boundary(pixels, dilation_ratio=protocol.masks.boundary_dilation)
+        return coco_mask.encode(np.asfortranarray(boundary, dtype=np.uint8))
+
+    class Boundaries(evaluator):  # type: ignore[misc]
+        def computeIoU(self, imgId: int, catId: int) -> Any:  # noqa: N802 - their names
+            overlaps = super().computeIoU(imgId, catId)
+            classes = [catId] if self.params.useCats else self.params.catIds
+            truths = [truth for k in classes for truth in self._gts[imgId, k]]
+            found = [one for k in classes for one in self._dts[imgId, k]]
+            if not truths or not found:
+                return overlaps
+            order = np.argsort([-one["score"] for one in found], kind="stable")[: self.params.maxDets[-1]]
+            boundaries = coco_mask.iou(
+                [outline(found[place]) for place in order], list(map(outline, truths)), [0] * len(truths)
+            )
+            crowd = np.array([truth["iscrowd"] for truth in truths], dtype=bool)
+            return np.where(crowd, overlaps, np.minimum(overlaps, boundaries))
+
+    return Boundaries
+
+
+def _pixels(sizes: Any) -> list[list[int]]:
+    """Widths and heights as integers; 0 where not known."""
+    pixels: list[list[int]] = np.nan_to_num(sizes).astype(int).tolist()
+    return pixels
+
+
 def _records(table: Any) -> list[dict[str, Any]]:
+    """Rows of a table as COCO dictionaries, numbered from 1."""
     boxes = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
-    return [
+    records = [
         {"id": row, "image_id": image + 1, "category_id": category + 1, "bbox": box}
         for row, (image, category, box) in enumerate(
             zip(table.image.tolist(), table.category.tolist(), boxes, strict=True), start=1
         )
     ]
+    if table.masks is not None:
+        for record, mask in zip(records, table.masks.given, strict=True):
+            record["segmentation"] = mask
+    if table.keypoints is not None:
+        for record, points in zip(
+            records, [points.ravel().tolist() for points in table.keypoints], strict=True
+        ):
+            record["keypoints"] = points
+    return records
 
 
 def _describe(

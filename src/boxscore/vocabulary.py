@@ -195,6 +195,8 @@ class Categories(Vocabulary):
         """Sort the classes by id; of repeated ids the last stays. Without names, the ids are the names."""
         given = as_ids(ids, name="category ids")
         order = cls.order(given)
+        if names is not None:
+            _validate.same_length(len(given), of="category ids", names=names)
         texts = np.empty(len(given), dtype=object)
         texts[:] = [str(identifier) for identifier in given.tolist()] if names is None else list(names)
         return cls(given[order], texts[order])

@@ -30,6 +30,7 @@ from boxscore.protocol import Protocol
 __all__ = ["WeightedCurves"]
 
 FloatArray = NDArray[np.float64]
+Counts = NDArray[np.int32]
 
 
 class WeightedCurves:
@@ -98,7 +99,7 @@ class WeightedCurves:
         move_threshold, move_pair = np.nonzero(move | drop)
         move_place = matches.pair_detection[pairs[move_pair]]
         self._move_image = matches.image[move_place]
-        self._move_sign = np.where(move[move_threshold, move_pair], 1.0, -1.0)
+        self._move_sign = np.where(move[move_threshold, move_pair], 1, -1).astype(np.int32)
         key = move_threshold * (len(matches) + 1) + move_place  # ascending
         row = threshold * (len(matches) + 1)
         self._move_end = np.searchsorted(key, row + place, side="right")
@@ -132,41 +133,42 @@ class WeightedCurves:
             Whole numbers.
         """
         positive = self.positives(weights)
-        cumulative = np.concatenate([[0.0], np.cumsum(weights[self._image])])
+        whole = weights.astype(np.int32)
+        hits = np.take(whole, self._image)
+        cumulative = _running(hits)
         at_start = cumulative[self._starts]  # [T*K+1]
         true = cumulative[1:] - np.repeat(at_start[:-1], np.diff(self._starts))
-        base = np.concatenate([[0.0], np.cumsum(weights[self._base_image])])
-        counted = base[self._base_end] - base[self._base_start]
+        base = _running(np.take(whole, self._base_image))
+        counted = np.take(base, self._base_end) - np.take(base, self._base_start)
         if len(self._move_image):
-            moved = np.concatenate([[0.0], np.cumsum(self._move_sign * weights[self._move_image])])
+            moved = _running(self._move_sign * np.take(whole, self._move_image))
             counted += moved[self._move_end] - moved[self._move_start]
-        counted += self._rules.precision_epsilon
-        precision = np.divide(true, counted, out=np.zeros(len(true)), where=counted > 0)
+        some = np.maximum(counted, 1)  # 0 only before the first that counts: 0/1
+        precision: FloatArray = true / (some + self._rules.precision_epsilon)
         if self._rules.interpolation == "area":
             ap = self._under_steps(precision, true, positive)
         else:
-            ap = self._at_points(precision, cumulative, at_start, positive)
+            ap = self._at_points(precision, hits, at_start, positive)
         ap[:, positive == 0] = np.nan
         return ap
 
     def _at_points(
-        self, precision: FloatArray, cumulative: FloatArray, at_start: FloatArray, positive: FloatArray
+        self, precision: FloatArray, hits: Counts, at_start: Counts, positive: FloatArray
     ) -> FloatArray:
         needed = np.maximum(needed_hits(np.array(self._rules.recall_points), positive.astype(np.int64)), 1)
-        hits = np.diff(at_start).reshape(*self._shape, 1)
-        reached = needed.T[None] <= hits  # [T,K,R]
-        wanted = np.where(reached, needed.T[None], hits)
-        wanted += at_start[:-1].reshape(*self._shape, 1)
-        entry = np.searchsorted(cumulative[1:], wanted.ravel(), side="left").reshape(reached.shape)
-        ends = self._starts[1:].reshape(*self._shape, 1)
-        entry = np.where(reached, entry, ends)
+        found = np.diff(at_start).reshape(*self._shape, 1)
+        reached = needed.T[None] <= found  # [T,K,R]
+        nth = np.minimum(needed.T[None], found) - 1 + at_start[:-1].reshape(*self._shape, 1)
+        # Which true positive is the n-th when each counts as often as its weight says; the last is none.
+        which = np.append(np.repeat(np.arange(len(hits)), hits), len(hits))
+        entry = np.where(reached, np.take(which, nth), self._starts[1:].reshape(*self._shape, 1))
         stretch = np.maximum.reduceat(np.append(precision, 0.0), entry.ravel()).reshape(reached.shape)
         stretch[~reached] = 0.0
         envelope = np.maximum.accumulate(stretch[..., ::-1], axis=-1)
         mean: FloatArray = envelope.mean(axis=-1)
         return mean
 
-    def _under_steps(self, precision: FloatArray, true: FloatArray, positive: FloatArray) -> FloatArray:
+    def _under_steps(self, precision: FloatArray, true: Counts, positive: FloatArray) -> FloatArray:
         ap = np.zeros(self._shape)
         for t, k in np.ndindex(*self._shape):
             part = slice(*self._starts[t * self._shape[1] + k :][:2].tolist())
@@ -174,3 +176,10 @@ class WeightedCurves:
                 envelope = np.maximum.accumulate(precision[part][::-1])[::-1]
                 ap[t, k] = np.sum(np.diff(true[part] / positive[k], prepend=0.0) * envelope)
         return ap
+
+
+def _running(counts: Counts) -> Counts:
+    """Cumulative sum with a leading 0."""
+    total = np.zeros(len(counts) + 1, dtype=np.int32)
+    np.cumsum(counts, out=total[1:])
+    return total

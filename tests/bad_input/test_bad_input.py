@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.program import run_boxscore
 
 from boxscore.cli import main
+from support.program import run_boxscore
 
 if sys.version_info >= (3, 11):
     import tomllib

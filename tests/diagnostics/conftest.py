@@ -86,7 +86,10 @@ def read_coco(truth_file: Path, results_file: Path) -> Tables:
         area=[row["area"] for row in rows],
         crowd=[row.get("iscrowd", 0) for row in rows],
         ids=[row["id"] for row in rows],
-        images=[row["id"] for row in truth["images"]],
+        images=Images.build(
+            [row["id"] for row in truth["images"]],
+            file_names=[row["file_name"] for row in truth["images"]],
+        ),
         categories={row["id"]: row["name"] for row in truth["categories"]},
     )
     return table, Detections.from_arrays(

@@ -62,6 +62,13 @@ def test_the_reference_has_every_field_of_a_protocol(pages: ModuleType) -> None:
     assert all(f"`{name}`" in pages.protocol_list() for name in protocol_names())
 
 
+def test_the_page_on_protocols_has_every_part_of_a_signature() -> None:
+    text = (DOCS / "reference" / "protocols.md").read_text(encoding="utf-8")
+    signatures = [boxscore.load_protocol(name).signature() for name in protocol_names()]
+    parts = {part.split(":")[0] for signature in signatures for part in signature.split("|")[2:]}
+    assert [part for part in sorted(parts) if f"| `{part}` |" not in text] == []
+
+
 def test_the_page_on_json_has_every_key() -> None:
     truth = boxscore.GroundTruth.from_arrays([1], ["cat"], [[0, 0, 9, 9]])
     found = boxscore.Detections.from_arrays([1], ["cat"], [[0, 0, 9, 9]], [0.5])

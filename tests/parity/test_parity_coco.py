@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import event, given, settings
-from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
-from support.cases import Case, coco_cases
 
 import boxscore
 from boxscore.verification import verify
+from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
+from support.cases import Case, coco_cases
+from support.examples import examples
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def check(case: Case, folder: Path) -> None:
 
 
 @given(case=coco_cases())
-@settings(max_examples=2000)
+@settings(max_examples=examples(2_000))
 def test_arrays_equal_pycocotools(case: Case, folder: Path) -> None:
     event(f"caps {case.caps}")
     event("pooled" if not case.per_class else "per class")
@@ -44,7 +45,7 @@ def test_arrays_equal_pycocotools(case: Case, folder: Path) -> None:
 
 @pytest.mark.slow
 @given(case=coco_cases())
-@settings(max_examples=20_000, derandomize=False)
+@settings(max_examples=examples(20_000), derandomize=False)
 def test_arrays_equal_pycocotools_many_more(case: Case, folder: Path) -> None:
     check(case, folder)
 
@@ -78,7 +79,7 @@ def outcomes_of_pycocotools(case: Case, reference: Any, thresholds: int) -> dict
 
 
 @given(case=coco_cases(repeated_ids=False))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_matches_table_equals_evalimgs(case: Case, folder: Path) -> None:
     known = {row["id"] for row in case.truth["categories"]}
     results = [row for row in case.results if row["category_id"] in known]
@@ -100,7 +101,7 @@ def test_matches_table_equals_evalimgs(case: Case, folder: Path) -> None:
 
 
 @given(case=coco_cases())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_verify_agrees(case: Case, folder: Path) -> None:
     """What ``--verify`` says of the tables is what the files say."""
     evaluation = boxscore.evaluate(*case.load(folder), protocol=case.protocol)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
-from support.real_data import real
 
 import boxscore
 from boxscore.verification import verify
+from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
+from support.real_data import real
 
 pytestmark = pytest.mark.real
 

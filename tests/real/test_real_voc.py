@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import boxscore
 from oracles import kit
 from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
 from support.real_data import real
-
-import boxscore
 
 pytestmark = pytest.mark.real
 

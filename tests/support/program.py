@@ -26,7 +26,8 @@ def run_python(
         check=False,
         timeout=120,
     )
-    return done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
+    encoding = environment.get("PYTHONIOENCODING", "utf-8")
+    return done.returncode, done.stdout.decode(encoding), done.stderr.decode(encoding)
 
 
 def run_boxscore(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import warnings
@@ -78,6 +79,8 @@ def _run(command: object, arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("error" if arguments.strict else "always", BoxscoreWarning)
         warnings.showwarning = _show_warning  # type: ignore[assignment]
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is escaped
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             status = command(arguments)  # type: ignore[operator]
             sys.stdout.flush()

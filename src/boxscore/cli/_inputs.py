@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 from collections.abc import Sequence
@@ -14,11 +15,18 @@ from boxscore.datasets import detect_format, load_detections, load_ground_truth
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.protocol import Protocol
-from boxscore.protocols import load_protocol
+from boxscore.protocols import IOU_TYPES, load_protocol, protocol_of_type
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Id
 
-__all__ = ["Inputs", "add_input_arguments", "add_output_argument", "evaluate_inputs", "read_inputs"]
+__all__ = [
+    "Inputs",
+    "add_input_arguments",
+    "add_output_argument",
+    "chosen_protocol",
+    "evaluate_inputs",
+    "read_inputs",
+]
 
 
 class Inputs(NamedTuple):
@@ -62,6 +70,16 @@ def add_input_arguments(
     parser.add_argument(
         "--protocol", default="coco", metavar="NAME|FILE.toml", help="how to score (default: coco)"
     )
+    parser.add_argument(
+        "--iou-type",
+        choices=list(IOU_TYPES),
+        help="what to compare: boxes, masks, their boundaries or keypoints (default: as the protocol says)",
+    )
+    parser.add_argument(
+        "--detection-area",
+        choices=["box", "mask", "box_or_mask"],
+        help="what tells small, medium and large detections (default: as the protocol says)",
+    )
     parser.add_argument("--image-set", metavar="NAME|FILE", help="VOC: the image set, e.g. test")
     parser.add_argument(
         "--classes", nargs="+", metavar="CLASS|FILE", help="only these: names or ids, or a file of them"
@@ -91,7 +109,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     InputError
         When a file or value breaks a rule.
     """
-    protocol = load_protocol(arguments.protocol)
+    protocol = chosen_protocol(arguments)
     if arguments.workers is not None:
         _validate.whole_number(arguments.workers, 1, name="--workers")
     readers = arguments.workers or _processors()
@@ -103,9 +121,12 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         arguments.ground_truth,
         format=arguments.format,
         image_set=arguments.image_set,
+        similarity=protocol.similarity,
         workers=readers,
     )
-    detections = load_detections(arguments.detections, ground_truth, workers=readers)
+    detections = load_detections(
+        arguments.detections, ground_truth, similarity=protocol.similarity, workers=readers
+    )
     return Inputs(
         ground_truth,
         detections,
@@ -118,6 +139,17 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         ),
         arguments.workers or 1,
     )
+
+
+def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
+    """Return the protocol that the arguments name, with what they change in it."""
+    protocol = load_protocol(arguments.protocol)
+    if arguments.iou_type is not None:
+        protocol = protocol_of_type(protocol, arguments.iou_type)
+    if arguments.detection_area is not None:
+        ignore = dataclasses.replace(protocol.ignore, detection_area=arguments.detection_area)
+        protocol = dataclasses.replace(protocol, ignore=ignore)
+    return protocol
 
 
 def evaluate_inputs(inputs: Inputs) -> Evaluation:

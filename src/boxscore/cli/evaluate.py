@@ -10,13 +10,26 @@ Examples
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 from pathlib import Path
 
+<<<<<<< HEAD
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
 from boxscore.cli._report import add_report_arguments, remembered_warnings, save_report
 from boxscore.errors import VerificationError
 from boxscore.protocols import load_protocol
+=======
+from boxscore.cli._inputs import (
+    add_input_arguments,
+    add_output_argument,
+    chosen_protocol,
+    evaluate_inputs,
+    read_inputs,
+)
+from boxscore.errors import BoxscoreWarning, VerificationError
+>>>>>>> main
 from boxscore.reports import evaluation_text
 
 __all__ = ["add_arguments", "run"]
@@ -39,14 +52,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.verify:
         from boxscore.verification import check_protocol, verify
 
+<<<<<<< HEAD
         check_protocol(load_protocol(arguments.protocol))
     with remembered_warnings() as messages:
+=======
+        check_protocol(chosen_protocol(arguments))
+    with _remembered_warnings() as messages:
+>>>>>>> main
         evaluation = evaluate_inputs(read_inputs(arguments))
     write = {
         "text": lambda: evaluation_text.as_text(evaluation, per_class=arguments.per_class),
         "markdown": lambda: evaluation_text.as_markdown(evaluation, per_class=arguments.per_class),
         "csv": lambda: evaluation_text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
-        "json": lambda: evaluation_text.as_json(evaluation, warnings=messages),
+        "json": lambda: _for_stdout(evaluation_text.as_json(evaluation, warnings=messages)),
     }
     if arguments.report:
         save_report(evaluation, arguments, messages)
@@ -57,3 +75,32 @@ def run(arguments: argparse.Namespace) -> int:
             raise VerificationError(str(verification))
         print(verification, file=sys.stdout if arguments.output == "text" else sys.stderr)
     return 0
+<<<<<<< HEAD
+=======
+
+
+def _for_stdout(text: str) -> str:
+    """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
+    if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
+        return text
+    return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
+
+
+class _remembered_warnings:  # noqa: N801 - used like a function
+    """Collect boxscore's warnings for the report, and show them as before."""
+
+    def __enter__(self) -> list[str]:
+        self._shown = warnings.showwarning
+        messages: list[str] = []
+
+        def remember(warning: Warning | str, category: type[Warning], *rest: object) -> None:
+            if issubclass(category, BoxscoreWarning):
+                messages.append(str(warning))
+            self._shown(warning, category, *rest)  # type: ignore[arg-type]
+
+        warnings.showwarning = remember  # type: ignore[assignment]
+        return messages
+
+    def __exit__(self, *_: object) -> None:
+        warnings.showwarning = self._shown
+>>>>>>> main

@@ -63,6 +63,10 @@ def run(arguments: argparse.Namespace) -> int:
             )
         )
     evaluation = evaluate_inputs(read_inputs(arguments))
+    if evaluation.protocol.similarity != "box":
+        raise InputError(
+            _validate.message("explain", "compare boxes", got=f"--iou-type {arguments.iou_type}")
+        )
     tables = (evaluation.ground_truth, evaluation.detections)
     if arguments.number is not None:
         frame = find_number(*tables, arguments.number)

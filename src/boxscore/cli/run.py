@@ -7,25 +7,30 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from boxscore import _validate
 from boxscore.cli import evaluate
 from boxscore.errors import InputError, ProtocolError
-from boxscore.protocols import load_protocol, read_toml
+from boxscore.protocols import IOU_TYPES, load_protocol, read_toml
 
 __all__ = ["add_arguments", "known_keys", "read_config", "run"]
 
 _KEYS: dict[str, tuple[str, ...]] = {
     "ground_truth": ("path", "format", "image_set"),
     "detections": ("path",),
+<<<<<<< HEAD
     "evaluation": ("protocol", "classes", "images", "workers"),
     "output": (
         *("form", "per_class", "report", "verify"),
         *("title", "image_folder", "tables", "plots", "gallery", "resamples"),
     ),
+=======
+    "evaluation": ("protocol", "iou_type", "detection_area", "classes", "images", "workers"),
+    "output": ("form", "per_class", "report", "verify"),
+>>>>>>> main
 }
 
 
@@ -80,6 +85,10 @@ def _read_config(path: Path) -> argparse.Namespace:
             raise ProtocolError(_validate.message(f"{table}.path", "be given", got="none"))
         return Path(os.path.normpath(path.parent / found))
 
+    def choice(key: str, known: Sequence[str]) -> str | None:
+        found: str | None = value("evaluation", key, str)
+        return None if found is None else _validate.one_of(found, known, name=f"evaluation.{key}")
+
     protocol = value("evaluation", "protocol", str, "coco")
     if not protocol.endswith(".toml"):
         load_protocol(protocol)
@@ -94,6 +103,8 @@ def _read_config(path: Path) -> argparse.Namespace:
         ),
         image_set=str(path.parent / image_set) if image_set and image_set.endswith(".txt") else image_set,
         protocol=str(path.parent / protocol) if protocol.endswith(".toml") else protocol,
+        iou_type=choice("iou_type", tuple(IOU_TYPES)),
+        detection_area=choice("detection_area", ("box", "mask", "box_or_mask")),
         classes=_texts(value("evaluation", "classes", list)),
         images=_texts(value("evaluation", "images", list)),
         workers=value("evaluation", "workers", int),

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from boxscore import _validate
 from boxscore.datasets import _box_order
 from boxscore.errors import FileFormatError, InputError
+from boxscore.protocol import Similarity
 from boxscore.selection import align, warn_left_out
 from boxscore.tables import Detections, GroundTruth
 
@@ -92,6 +93,7 @@ def load_ground_truth(
     *,
     format: Format = "auto",
     image_set: str | Path | None = None,
+    similarity: Similarity = "box",
     workers: int = 1,
 ) -> GroundTruth:
     """Read ground truth.
@@ -103,6 +105,9 @@ def load_ground_truth(
     format : {"auto", "coco", "voc", "columns"}, default "auto"
     image_set : str or Path, optional
         VOC only: the name of a set in ``ImageSets/Main``, or a file of image ids.
+    similarity : {"box", "mask", "boundary", "keypoints"}, default "box"
+        What will be compared: ``load_protocol(name).similarity``. Masks and keypoints are read only when
+        they are asked for; COCO files alone have them.
     workers : int, default 1
         Processes that read a large COCO file together. More than 1 forks this process: leave it at 1
         inside a training process that has threads or devices of its own.
@@ -124,6 +129,7 @@ def load_ground_truth(
         When boxes look as if they were of another form, areas are missing, or ids occur twice.
     """
     path = Path(path)
+    _validate.one_of(similarity, get_args(Similarity), name="similarity")
     _validate.whole_number(workers, 1, name="workers")
     found = _format_of(path, format)
     if image_set is not None and found != "voc":
@@ -143,13 +149,18 @@ def load_ground_truth(
     else:
         from boxscore.datasets import coco
 
-        ground_truth = coco.load_ground_truth(path, workers=workers)
+        ground_truth = coco.load_ground_truth(path, similarity=similarity, workers=workers)
     _box_order.warn_of_box_order(ground_truth, given_sizes=not path.is_dir())
     return ground_truth
 
 
 def load_detections(
-    path: str | Path, ground_truth: GroundTruth, *, format: Format = "auto", workers: int = 1
+    path: str | Path,
+    ground_truth: GroundTruth,
+    *,
+    format: Format = "auto",
+    similarity: Similarity = "box",
+    workers: int = 1,
 ) -> Detections:
     """Read detections of the images of a ground truth.
 
@@ -161,6 +172,8 @@ def load_detections(
         goes with either kind of ground truth.
     ground_truth : GroundTruth
     format : {"auto", "coco", "voc", "columns"}, default "auto"
+    similarity : {"box", "mask", "boundary", "keypoints"}, default "box"
+        As for :func:`load_ground_truth`. Results with masks or keypoints need no boxes.
     workers : int, default 1
         As in :func:`load_ground_truth`.
 
@@ -182,6 +195,7 @@ def load_detections(
         When detections were left out, or boxes look as if they were of another form.
     """
     path = Path(path)
+    _validate.one_of(similarity, get_args(Similarity), name="similarity")
     _validate.whole_number(workers, 1, name="workers")
     found = _format_of(path, format)
     if found == "columns":
@@ -195,9 +209,10 @@ def load_detections(
     else:
         from boxscore.datasets import coco
 
-        detections = coco.load_detections(path, ground_truth, workers=workers)
+        detections = coco.load_detections(path, ground_truth, similarity=similarity, workers=workers)
     warn_left_out(detections.left_out, detections.source)
-    _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
+    if detections.boxes_given:
+        _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
     return detections
 
 

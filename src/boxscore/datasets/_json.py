@@ -12,7 +12,6 @@ Conventions
 from __future__ import annotations
 
 import contextlib
-import gc
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +20,7 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
+from boxscore._collector import paused_collector
 from boxscore._validate import message
 from boxscore.errors import FileFormatError
 
@@ -41,18 +41,6 @@ PART_BYTES = 1 << 22
 """Least share of a file that is worth a process of its own."""
 PROGRESS_BYTES = 1 << 27
 """Files from this size on take about a second to read."""
-
-
-@contextlib.contextmanager
-def paused_collector() -> Iterator[None]:
-    """Pause the garbage collector, if it runs, for the length of a block."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
 
 
 @contextlib.contextmanager

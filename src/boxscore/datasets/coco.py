@@ -31,9 +31,10 @@ from numpy.typing import NDArray
 
 from boxscore import _validate
 from boxscore._forks import run_forked
-from boxscore.datasets import _json
+from boxscore.datasets import _coco_parts, _json
 from boxscore.datasets._places import OwnVocabulary, resolve_categories, resolve_images
 from boxscore.errors import BoxscoreWarning, FileFormatError
+from boxscore.protocol import Similarity
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Categories, Id, Images, as_ids
 
@@ -89,14 +90,16 @@ class _Columns(NamedTuple):
     others: dict[str, NDArray[Any]]
 
 
-def load_ground_truth(path: Path, *, workers: int = 1) -> GroundTruth:
+def load_ground_truth(path: Path, *, similarity: Similarity = "box", workers: int = 1) -> GroundTruth:
     """Read a COCO ground-truth file.
 
     Parameters
     ----------
     path : Path
+    similarity : {"box", "mask", "boundary", "keypoints"}
+        What will be compared; masks and keypoints are read only for it.
     workers : int, default 1
-        Processes to fork for a large file.
+        Processes to fork for a large file, where only boxes are read.
 
     Returns
     -------
@@ -131,14 +134,15 @@ def load_ground_truth(path: Path, *, workers: int = 1) -> GroundTruth:
             raise FileFormatError(
                 _validate.message("ground truth", f"have {key}", got=f"no such key in {path}")
             )
+    part = _coco_parts.part_of(similarity)
     columns = _read_records(
         _text_in_memory(content.annotations),
         path,
-        _Annotation,
-        _ANNOTATION_FIELDS,
+        _coco_parts.record_type(_Annotation, part),
+        {**_ANNOTATION_FIELDS, **_coco_parts.readers(part, results=False)},
         record="annotation",
         whole="a list",
-        workers=workers,
+        workers=workers if part == "none" else 1,
     )
     others = columns.others
     if None in others["id"]:
@@ -161,11 +165,14 @@ def load_ground_truth(path: Path, *, workers: int = 1) -> GroundTruth:
         categories=categories,
         source=str(path),
         place=place,
+        **_coco_parts.part_columns(others, part, place=place),
     )
     return _resolve_repeated_ids(ground_truth)
 
 
-def load_detections(path: Path, ground_truth: GroundTruth, *, workers: int = 1) -> Detections:
+def load_detections(
+    path: Path, ground_truth: GroundTruth, *, similarity: Similarity = "box", workers: int = 1
+) -> Detections:
     """Read a COCO results file.
 
     Parameters
@@ -175,6 +182,8 @@ def load_detections(path: Path, ground_truth: GroundTruth, *, workers: int = 1) 
         ``score``. An empty list is legal.
     ground_truth : GroundTruth
         Whose images and classes the results are of, in whatever format it was.
+    similarity : {"box", "mask", "boundary", "keypoints"}
+        What will be compared; masks and keypoints are read only for it, and may then stand for boxes.
     workers : int, default 1
         Processes to fork for a large list of results.
 
@@ -191,7 +200,7 @@ def load_detections(path: Path, ground_truth: GroundTruth, *, workers: int = 1) 
         When a box or score is not finite, a side is negative, or an image is unknown.
     """
     start = _json.first_byte(path)
-    own = None
+    own, part = None, _coco_parts.part_of(similarity)
     if start == b"{":
         content = _read_object(path)
         if not len(memoryview(content.annotations)):
@@ -207,11 +216,11 @@ def load_detections(path: Path, ground_truth: GroundTruth, *, workers: int = 1) 
     columns = _read_records(
         text,
         path,
-        _Result,
-        _RESULT_FIELDS,
+        _coco_parts.record_type(_Result, part),
+        {**_RESULT_FIELDS, **_coco_parts.readers(part, results=True)},
         record="detection",
         whole="a list of results",
-        workers=workers,
+        workers=workers if part == "none" else 1,
     )
 
     def place(row: int) -> str:
@@ -220,13 +229,16 @@ def load_detections(path: Path, ground_truth: GroundTruth, *, workers: int = 1) 
     image = resolve_images(columns.image_ids, ground_truth, own=own, place=place)
     category, left_out = resolve_categories(columns.category_ids, ground_truth, own=own)
     kept = np.flatnonzero(category >= 0) if left_out else slice(None)
+    boxes = columns.boxes if part == "none" else _coco_parts.given_boxes(columns.boxes, place=place)
+    parts = _coco_parts.part_columns(columns.others, part, place=place)
     return Detections.from_rows(
         ground_truth,
         image[kept],
         category[kept],
-        columns.boxes[kept],
+        None if boxes is None else boxes[kept],
         columns.others["score"][kept],
         box_format="xywh",
+        **{name: values[kept] for name, values in parts.items()},
         left_out=left_out,
         source=str(path),
         place=lambda row: place(int(np.arange(len(image))[kept][row])),
@@ -340,7 +352,8 @@ def _columns_of(
             for records in _json.decode_records(chunks, decode, whole)
         ]
     columns = [_joined(column) for column in zip(*parts, strict=True)]
-    return _Columns(columns[0], columns[1], columns[2], dict(zip(fields, columns[3:], strict=True)))
+    others = dict(zip(list(readers)[3:], columns[3:], strict=True))
+    return _Columns(columns[0], columns[1], columns[2], others)
 
 
 def _concatenated(parts: Sequence[_Columns]) -> _Columns:

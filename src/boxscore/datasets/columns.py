@@ -104,7 +104,7 @@ def load_ground_truth(path: Path) -> GroundTruth:
     return GroundTruth(
         images=images,
         categories=categories,
-        **{name: arrays[name] for name in _COLUMNS[GroundTruth]},
+        **_own_columns(arrays, GroundTruth),
         ids=as_ids(header["ids"], name="ids") if ids is None else ids,
         columns=columns,
         source=str(path),
@@ -124,10 +124,14 @@ def load_detections(path: Path) -> Detections:
     return Detections(
         images=images,
         categories=categories,
-        **{name: arrays[name] for name in _COLUMNS[Detections]},
+        **_own_columns(arrays, Detections),
         left_out=header.get("left_out", {}),
         source=str(path),
     )
+
+
+def _own_columns(arrays: Mapping[str, NDArray[Any]], kind: type) -> dict[str, Any]:
+    return {name: arrays[name] for name in _COLUMNS[kind]}
 
 
 def _read(path: Path, kind: type) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from boxscore.evaluation import Evaluation
 from boxscore.overlaps import candidate_pairs
-from boxscore.protocol import BoxRules, MatchingRules, Protocol
+from boxscore.protocol import MatchingRules
 from boxscore.ranking import rank_detections
 from boxscore.tables import BoxTable
 from boxscore.vocabulary import Categories
@@ -46,7 +46,7 @@ def cross_class_pairs(
     Parameters
     ----------
     evaluation : Evaluation
-        Its protocol says how boxes and crowds are measured.
+        Its protocol says what is compared, and how boxes and crowds are measured.
     lowest : float
     minimum_score : float
         Detections below are left out.
@@ -60,9 +60,8 @@ def cross_class_pairs(
     CrossPairs
     """
     rules = evaluation.protocol
-    protocol = Protocol(
-        "cross-class",
-        boxes=BoxRules(rules.boxes.pixel_offset),
+    protocol = dataclasses.replace(
+        rules,
         matching=MatchingRules(
             iou_thresholds=(lowest,),
             max_detections=() if most_per_image is None else (most_per_image,),

@@ -117,4 +117,6 @@ def ignored_truths(evaluation: Evaluation) -> NDArray[np.bool_]:
         ignored |= truth.crowd
     if rules.difficult != "count":
         ignored |= truth.difficult
+    if rules.unlabelled == "ignore" and truth.keypoint_count is not None:
+        ignored |= truth.keypoint_count == 0
     return ignored

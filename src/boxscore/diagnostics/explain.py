@@ -24,129 +24,31 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from boxscore import _validate
+from boxscore.diagnostics._tools import (
+    CHOICES,
+    Tool,
+    box_protocols,
+    tool_names,
+    tool_of,
+    with_choice,
+    with_field,
+)
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import evaluate
-from boxscore.grids import grid_text
-from boxscore.protocol import Protocol, SummaryRow
-from boxscore.protocols import load_protocol, protocol_names
+from boxscore.protocol import Protocol
 from boxscore.tables import Detections, GroundTruth
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["CHOICES", "Explanation", "ablation", "explain", "find_number", "tool_names"]
-
-ALIASES = {
-    "pycocotools": "coco",
-    "voc-kit": "voc2012",
-    "voc": "voc2012",
-    "tidecv": "tide",
-    "padilla": "padilla-voc",
-    "ultralytics-new": "ultralytics",
-    "py-faster-rcnn": "py-faster-rcnn-voc2012",
-    "detectron2-voc": "detectron2-voc2012",
-    "mean-average-precision": "bes-dev",
-}
-"""Other names of tools, and the protocol each stands for."""
-
-
-class _Tool(NamedTuple):
-    """A protocol, and whether detections are rounded to text before it is applied."""
-
-    name: str
-    protocol: Protocol
-    rounded: bool = False
-
-
-class _Choice(NamedTuple):
-    """One choice: what it is called, the fields that hold it, and how it reads."""
-
-    title: str
-    fields: tuple[str, ...]
-    text: Callable[[_Tool], str]
-
-
-def _curve_text(tool: _Tool) -> str:
-    ap = tool.protocol.ap
-    if ap.interpolation == "area":
-        return "area under the envelope"
-    points = f"{len(ap.recall_points)} recall points"
-    lines = {
-        "points": points,
-        "trapezoid": f"straight lines, read at {points}",
-        "trapezoid_to_one": f"straight lines, the last to (1, 0), read at {points}",
-    }
-    return lines[ap.interpolation]
-
-
-def _cap_text(tool: _Tool) -> str:
-    cap = tool.protocol.caps[-1]
-    scope = {"class": "an image and class", "image": "an image"}[tool.protocol.matching.cap_scope]
-    return "none" if cap is None else f"{cap} {scope}"
-
-
-CHOICES = (
-    _Choice("numbers", ("rounded",), lambda tool: "rounded to text" if tool.rounded else "as given"),
-    _Choice("crowd regions", ("ignore.crowd",), lambda tool: tool.protocol.ignore.crowd),
-    _Choice("difficult objects", ("ignore.difficult",), lambda tool: tool.protocol.ignore.difficult),
-    _Choice(
-        "minimum score",
-        ("matching.minimum_score",),
-        lambda tool: f"{tool.protocol.matching.minimum_score:g}".replace("-inf", "none"),
-    ),
-    _Choice("detection cap", ("matching.max_detections", "matching.cap_scope"), _cap_text),
-    _Choice(
-        "classes",
-        ("matching.per_class",),
-        lambda tool: "apart" if tool.protocol.matching.per_class else "pooled",
-    ),
-    _Choice(
-        "pixels", ("boxes.pixel_offset",), lambda tool: "+1" if tool.protocol.boxes.pixel_offset else "exact"
-    ),
-    _Choice(
-        "IoU thresholds",
-        ("matching.iou_thresholds", "matching.largest_threshold"),
-        lambda tool: grid_text(tool.protocol.matching.iou_thresholds),
-    ),
-    _Choice(
-        "threshold",
-        ("matching.threshold_closed",),
-        lambda tool: ">=" if tool.protocol.matching.threshold_closed else ">",
-    ),
-    _Choice(
-        "candidate", ("matching.candidate",), lambda tool: tool.protocol.matching.candidate.replace("_", " ")
-    ),
-    _Choice("equal overlaps", ("matching.equal_iou",), lambda tool: tool.protocol.matching.equal_iou),
-    _Choice(
-        "equal scores",
-        ("matching.equal_scores", "ap.tie_order"),
-        lambda tool: (
-            tool.protocol.matching.equal_scores
-            if tool.protocol.ap.tie_order == "as_ranked"
-            else tool.protocol.ap.tie_order
-        ).replace("_", " "),
-    ),
-    _Choice(
-        "curve",
-        ("ap.interpolation", "ap.recall_points", "ap.precision_epsilon", "ap.sequential_mean"),
-        _curve_text,
-    ),
-    _Choice(
-        "classes without ground truth",
-        ("ap.absent_classes",),
-        lambda tool: {"skip": "skipped", "zero": "AP 0 if detected", "all_zero": "AP 0"}[
-            tool.protocol.ap.absent_classes
-        ],
-    ),
-)
-"""The choices that move AP, in the order of the waterfall's steps."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,11 +91,6 @@ class Explanation:
         }
 
 
-def tool_names() -> list[str]:
-    """Names that :func:`explain` knows: the shipped protocols, and aliases."""
-    return sorted([*protocol_names(), *ALIASES])
-
-
 def explain(
     ground_truth: GroundTruth,
     detections: Detections,
@@ -222,11 +119,11 @@ def explain(
     InputError
         When a tool is unknown, or its number is undefined on this data.
     """
-    start, end = _tool(first, iou), _tool(last, iou)
+    start, end = tool_of(first, iou), tool_of(last, iou)
     value = _value(ground_truth, detections, start)
     now, first_value, steps = start, value, []
     for choice in CHOICES:
-        changed = _with_choice(now, end, choice)
+        changed = with_choice(now, end, choice)
         if changed == now:
             continue
         after = _value(ground_truth, detections, changed)
@@ -286,7 +183,7 @@ def ablation(
     """
     import pandas as pd
 
-    tool = _tool(base, iou)
+    tool = tool_of(base, iou)
     value = _value(ground_truth, detections, tool)
     rows = [(tool.name, math.nan, value)]
     for name, changes in VARIANTS.items():
@@ -294,7 +191,7 @@ def ablation(
         for field, setting in changes.items():
             if field == "ap.recall_points":
                 setting = tuple(np.linspace(0, 1, setting).tolist())
-            changed = _with_field(changed, field, setting)
+            changed = with_field(changed, field, setting)
         if changed != tool:
             after = _value(ground_truth, detections, changed)
             rows.append((name, after - value, after))
@@ -329,13 +226,17 @@ def find_number(
     import pandas as pd
 
     text = str(number).strip().rstrip("%")
-    wanted = _validate.number_between(text, 0, 100, name="number")
+    try:
+        wanted = float(text)
+    except ValueError:
+        raise InputError(_validate.message("number", "be a number", got=repr(number))) from None
+    _validate.number_between(wanted, 0, 100, name="number")
     digits = len(text.partition(".")[2])
     scale = 100.0 if wanted > 1 or str(number).strip().endswith("%") else 1.0
     margin = 0.5 * 10.0**-digits / scale if within is None else within
     rows = []
-    for name in protocol_names():
-        metrics = _metrics(ground_truth, detections, _tool(name, None))
+    for name in box_protocols():
+        metrics = _metrics(ground_truth, detections, tool_of(name, None))
         if len(metrics) == 2 and metrics["AP"] == metrics.get("AP50"):
             del metrics["AP"]  # one threshold: one number
         for key, value in metrics.items():
@@ -346,49 +247,7 @@ def find_number(
     return frame.loc[order].reset_index(drop=True)
 
 
-def _tool(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) -> _Tool:
-    """Reduce a protocol to what its AP over all areas at the largest cap depends on."""
-    if isinstance(tool, str) and not tool.endswith(".toml"):
-        name = ALIASES.get(tool, tool)
-        _validate.one_of(name, [*protocol_names(), *ALIASES], name="tool")
-        protocol = load_protocol(name)
-    else:
-        protocol = load_protocol(tool)
-        name = protocol.name
-    matching = dataclasses.replace(protocol.matching, max_detections=protocol.matching.max_detections[-1:])
-    if iou is not None:
-        _validate.number_between(iou, 0, 1, name="iou", open_low=True)
-        matching = dataclasses.replace(matching, iou_thresholds=(iou,))
-    reduced = dataclasses.replace(
-        protocol,
-        name="explained",
-        title="",
-        matching=matching,
-        ignore=dataclasses.replace(protocol.ignore, area_ranges={"all": (0.0, math.inf)}),
-        summary=(SummaryRow("AP"), SummaryRow("AP50", iou=0.5), SummaryRow("AP75", iou=0.75)),
-    )
-    return _Tool(tool if isinstance(tool, str) else name, reduced, rounded=name.startswith("detectron2"))
-
-
-def _with_choice(tool: _Tool, other: _Tool, choice: _Choice) -> _Tool:
-    """Return the tool with this choice made as the other makes it."""
-    for field in choice.fields:
-        table, _, name = field.partition(".")
-        value = getattr(getattr(other.protocol, table), name) if name else getattr(other, table)
-        tool = _with_field(tool, field, value)
-    return tool
-
-
-def _with_field(tool: _Tool, field: str, value: Any) -> _Tool:
-    table, _, name = field.partition(".")
-    if not name:
-        return tool._replace(**{table: value})
-    changed: Any = dataclasses.replace(getattr(tool.protocol, table), **{name: value})
-    tables: dict[str, Any] = {table: changed}
-    return tool._replace(protocol=dataclasses.replace(tool.protocol, **tables))
-
-
-def _metrics(ground_truth: GroundTruth, detections: Detections, tool: _Tool) -> dict[str, float]:
+def _metrics(ground_truth: GroundTruth, detections: Detections, tool: Tool) -> dict[str, float]:
     """Evaluate under a tool's protocol; warnings were given before, or will be by the evaluation itself."""
     if tool.rounded:
         detections = dataclasses.replace(
@@ -401,7 +260,7 @@ def _metrics(ground_truth: GroundTruth, detections: Detections, tool: _Tool) -> 
         return evaluate(ground_truth, detections, protocol=tool.protocol).metrics
 
 
-def _value(ground_truth: GroundTruth, detections: Detections, tool: _Tool) -> float:
+def _value(ground_truth: GroundTruth, detections: Detections, tool: Tool) -> float:
     """AP, as a multiple of 2**-53."""
     value = _metrics(ground_truth, detections, tool)["AP"]
     if math.isnan(value):

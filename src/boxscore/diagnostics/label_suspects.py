@@ -14,8 +14,9 @@ Conventions
   detection found it.
 - Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are no
   suspects. Of detections of one class that overlap each other by ``iou`` or more only the surest is listed.
-- ``suspicion`` is the share of the class's detections of this confidence or more that are right: where a
-  detector is nearly always right, its disagreement weighs most.
+- ``suspicion`` is the best precision that a confidence threshold at or below the detection's score gives its
+  class: where a detector is nearly always right, its disagreement weighs most. Equally suspicious ones come
+  by descending score.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def label_suspects(
     near = _any(pairs, np.ones(len(own), dtype=bool), D)
     kind = np.select([explained, other_class, badly_placed, ~near], [-1, 0, 2, 1], -1)
 
-    suspicion = _share_right(evaluation, explained, pairs.rows)
+    suspicion = _precision_reached(evaluation, explained, pairs.rows)
     rows = pairs.rows[kind[pairs.rows] >= 0]
     rows = rows[np.lexsort((rows, -detections.scores[rows], -suspicion[rows]))]
     rows = _without_repeats(evaluation, rows, iou)[:limit]
@@ -133,20 +134,19 @@ def _most_overlapping(pairs: CrossPairs, count: int) -> tuple[NDArray[np.float64
     return overlap, row
 
 
-def _share_right(
+def _precision_reached(
     evaluation: Evaluation, right: NDArray[np.bool_], rows: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Share of right detections among those of the same class and at least the same score, [D]."""
+    """Best precision, in its class, of the thresholds up to each detection's score; [D]."""
     detections = evaluation.detections
-    share = np.zeros(len(detections))
+    reached = np.zeros(len(detections))
     order = rows[np.lexsort((-detections.scores[rows], detections.category[rows]))]
-    category, score = detections.category[order], detections.scores[order]
-    first = np.searchsorted(category, category)
-    total = np.concatenate([[0], np.cumsum(right[order])])
-    key = category.astype(np.int64) * (len(order) + 1) + np.unique(-score, return_inverse=True)[1]
-    end = np.searchsorted(key, key, side="right")  # equal scores stand or fall together
-    share[order] = (total[end] - total[first]) / (end - first)
-    return share
+    for mine in np.split(order, np.flatnonzero(np.diff(detections.category[order])) + 1):
+        score = detections.scores[mine]
+        kept = np.searchsorted(-score, -score, side="right")  # equal scores stand or fall together
+        precision = np.cumsum(right[mine])[kept - 1] / kept
+        reached[mine] = np.maximum.accumulate(precision[::-1])[::-1]
+    return reached
 
 
 def _without_repeats(evaluation: Evaluation, rows: NDArray[np.intp], iou: float) -> NDArray[np.intp]:

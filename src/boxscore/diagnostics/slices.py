@@ -26,12 +26,12 @@ from boxscore.diagnostics.bootstrap import weighted_metrics
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching import Matches, match
-from boxscore.overlaps import candidate_pairs
+from boxscore.overlaps import candidate_pairs, detection_areas
 from boxscore.protocol import Protocol, SummaryRow
 from boxscore.protocols import load_protocol
 from boxscore.ranking import rank_detections
 from boxscore.selection import pool_classes
-from boxscore.tables import BoxTable, GroundTruth
+from boxscore.tables import Detections, GroundTruth
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +40,8 @@ __all__ = ["slice_names", "slices"]
 
 FloatArray = NDArray[np.float64]
 Bins = int | Sequence[float] | None
+Table = GroundTruth | Detections
+Measure = Callable[[Table, Protocol], FloatArray]
 MOST_SLICES = 64
 
 
@@ -53,18 +55,15 @@ class _Bins(NamedTuple):
 class _Quantity(NamedTuple):
     """What a slice of objects measures in a row, and the edges it is cut at when none are given."""
 
-    measure: Callable[[BoxTable], FloatArray]
+    measure: Measure
     edges: tuple[float, ...] | None
 
 
-def _area(table: BoxTable) -> FloatArray:
-    if isinstance(table, GroundTruth):
-        return table.area
-    area: FloatArray = table.sizes[:, 0] * table.sizes[:, 1]
-    return area
+def _area(table: Table, protocol: Protocol) -> FloatArray:
+    return table.area if isinstance(table, GroundTruth) else detection_areas(table, protocol)
 
 
-def _relative_area(table: BoxTable) -> FloatArray:
+def _relative_area(table: Table, protocol: Protocol) -> FloatArray:
     extent = table.images.sizes[table.image]
     unknown = np.flatnonzero(np.isnan(extent).any(axis=1))
     if len(unknown):
@@ -76,12 +75,13 @@ def _relative_area(table: BoxTable) -> FloatArray:
                 place=f"image {table.images.ids.tolist()[table.image[unknown[0]]]!r}",
             )
         )
-    share: FloatArray = _area(table) / (extent[:, 0] * extent[:, 1])
+    share: FloatArray = _area(table, protocol) / (extent[:, 0] * extent[:, 1])
     return share
 
 
-def _aspect_ratio(table: BoxTable) -> FloatArray:
-    width, height = table.sizes[:, 0], table.sizes[:, 1]
+def _aspect_ratio(table: Table, protocol: Protocol) -> FloatArray:
+    sizes = table.sizes + protocol.boxes.pixel_offset
+    width, height = sizes[:, 0], sizes[:, 1]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(height > 0, width / height, np.where(width > 0, np.inf, 1.0))
 
@@ -139,7 +139,7 @@ def slices(evaluation: Evaluation, *, by: str, bins: Bins = None) -> pd.DataFram
         return _by_image(evaluation, values, chosen)
     if by in QUANTITIES:
         quantity = QUANTITIES[by]
-        measured = quantity.measure(truth)[~ignored_truths(evaluation)]
+        measured = quantity.measure(truth, evaluation.protocol)[~ignored_truths(evaluation)]
         edges = quantity.edges if bins is None else bins
         chosen = _coco_sizes() if edges is None else _edges_to_bins(edges, measured)
         return _by_object(evaluation, quantity.measure, chosen)
@@ -222,9 +222,7 @@ def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> pd.D
     return pd.DataFrame(rows)
 
 
-def _by_object(
-    evaluation: Evaluation, quantity: Callable[[BoxTable], FloatArray] | FloatArray, chosen: _Bins
-) -> pd.DataFrame:
+def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _Bins) -> pd.DataFrame:
     """Match once, with the slices in place of the area ranges."""
     import pandas as pd
 
@@ -242,7 +240,7 @@ def _by_object(
         ignore=dataclasses.replace(evaluation.protocol.ignore, area_ranges=ranges),
         summary=tuple(row for name in ranges for row in _summary(evaluation.protocol, name, f"{name}:")),
     )
-    measured = quantity(truth) if callable(quantity) else quantity
+    measured = quantity(truth, protocol) if callable(quantity) else quantity
     found = _match(
         dataclasses.replace(evaluation, ground_truth=dataclasses.replace(truth, area=measured)),
         protocol,
@@ -266,15 +264,13 @@ def _by_object(
     return pd.DataFrame(rows)
 
 
-def _match(
-    evaluation: Evaluation, protocol: Protocol, measure: Callable[[BoxTable], FloatArray] | None
-) -> Matches:
+def _match(evaluation: Evaluation, protocol: Protocol, measure: Measure | None) -> Matches:
     truth, detections = evaluation.ground_truth, evaluation.detections
     if not protocol.matching.per_class:
         truth, detections = pool_classes(truth), pool_classes(detections)
     ranking = rank_detections(detections, protocol)
     pairs = candidate_pairs(truth, detections, ranking, protocol)
-    own = np.zeros(len(detections)) if measure is None else measure(detections)
+    own = np.zeros(len(detections)) if measure is None else measure(detections, protocol)
     found = match(truth, detections, ranking, pairs, own, protocol)
     if measure is None:  # a detection has no such column: it counts in every slice
         everywhere = np.full_like(found.in_range, np.iinfo(found.in_range.dtype).max)

@@ -14,11 +14,30 @@ from typing import Any
 
 from boxscore import _validate
 from boxscore.errors import ProtocolError
-from boxscore.protocol import ApRules, BoxRules, IgnoreRules, MatchingRules, Protocol, SummaryRow
+from boxscore.protocol import (
+    ApRules,
+    BoxRules,
+    IgnoreRules,
+    KeypointRules,
+    MaskRules,
+    MatchingRules,
+    Protocol,
+    SummaryRow,
+)
 
-__all__ = ["load_protocol", "protocol_names", "protocol_toml", "read_toml"]
+__all__ = ["IOU_TYPES", "load_protocol", "protocol_names", "protocol_of_type", "protocol_toml", "read_toml"]
 
-_TABLES = {"boxes": BoxRules, "matching": MatchingRules, "ignore": IgnoreRules, "ap": ApRules}
+IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
+"""pycocotools' names of what is compared, and COCO's protocol for each."""
+
+_TABLES = {
+    "boxes": BoxRules,
+    "masks": MaskRules,
+    "keypoints": KeypointRules,
+    "matching": MatchingRules,
+    "ignore": IgnoreRules,
+    "ap": ApRules,
+}
 
 
 _FOLDER = Path(__file__).parent
@@ -72,6 +91,43 @@ def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protoc
         except ValueError as error:
             raise ProtocolError(f"{path}: {error}") from None
     return _build(_resolve(_parse_text(protocol_toml(str(protocol)), f"protocol {protocol}"), seen=()))
+
+
+def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
+    """Return a protocol that compares what ``iou_type`` says.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    iou_type : {"bbox", "segm", "boundary", "keypoints"}
+
+    Returns
+    -------
+    Protocol
+        The given one if it does already; COCO's own of that type for ``coco``; else the given one with
+        masks in place of boxes.
+
+    Raises
+    ------
+    ProtocolError
+        When the protocol compares something else than boxes, or knows no keypoints.
+    """
+    wanted = load_protocol(IOU_TYPES[_validate.one_of(iou_type, list(IOU_TYPES), name="iou_type")])
+    if protocol.similarity == wanted.similarity:
+        return protocol
+    if protocol == load_protocol("coco"):
+        return wanted
+    if protocol.similarity != "box" or wanted.similarity == "keypoints":
+        rule = f"compare {wanted.similarity}, as the IoU type {iou_type!r} does"
+        raise ProtocolError(
+            _validate.message(
+                f"protocol {protocol.name}", rule, got=protocol.similarity, cause=f"extend {wanted.name!r}"
+            )
+        )
+    ignore = dataclasses.replace(protocol.ignore, detection_area=wanted.ignore.detection_area)
+    return dataclasses.replace(
+        protocol, name=f"{protocol.name}-{iou_type}", similarity=wanted.similarity, ignore=ignore
+    )
 
 
 def read_toml(path: Path) -> dict[str, Any]:

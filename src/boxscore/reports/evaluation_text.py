@@ -8,7 +8,21 @@ from typing import Any
 from boxscore.evaluation import Evaluation
 from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
+<<<<<<< HEAD
 __all__ = ["as_csv", "as_json", "as_markdown", "as_text"]
+=======
+__all__ = [
+    "as_csv",
+    "as_dict",
+    "as_json",
+    "as_markdown",
+    "as_text",
+    "class_columns",
+    "counts_line",
+    "summary_columns",
+    "write_report",
+]
+>>>>>>> main
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; keys may be added within a version, never changed or dropped."""
@@ -38,11 +52,16 @@ def counts_line(evaluation: Evaluation) -> str:
     """Say how much was evaluated, in one line."""
     counts = evaluation.counts
     kinds = [f"{counts[kind]:,} {kind.removesuffix('s')}" for kind in ("crowds", "difficult") if counts[kind]]
-    truths = f"{counts['ground_truths']:,} ground truths" + (f" ({', '.join(kinds)})" if kinds else "")
-    parts = [f"{counts['images']:,} images", truths, f"{counts['detections']:,} detections"]
+    truths = _counted(counts["ground_truths"], "ground truth") + (f" ({', '.join(kinds)})" if kinds else "")
+    parts = [_counted(counts["images"], "image"), truths, _counted(counts["detections"], "detection")]
     if counts["left_out"]:
         parts.append(f"{counts['left_out']:,} left out")
-    return ", ".join([*parts, f"{counts['classes']:,} classes"])
+    return ", ".join([*parts, _counted(counts["classes"], "class")])
+
+
+def _counted(count: int, noun: str) -> str:
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"
 
 
 def _summary_lines(evaluation: Evaluation) -> list[str]:

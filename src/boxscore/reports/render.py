@@ -26,10 +26,14 @@ __all__ = ["csv_table", "json_text", "json_value", "markdown_table", "printable"
 Columns = Mapping[str, Sequence[Any]]
 
 
+_UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
 def printable(text: str) -> str:
-    """Replace what could steer a terminal or hide in a line: control and direction marks, line ends."""
-    hidden = ("Cc", "Cf", "Cs", "Zl", "Zp")
-    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in hidden else c for c in text)
+    """Replace what could steer a terminal or hide in a line: control and direction marks."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in _UNPRINTABLE else c for c in text
+    )
 
 
 def _cell(value: Any, digits: int) -> str:
@@ -94,12 +98,14 @@ def csv_table(columns: Columns) -> str:
 
     A text cell that a spreadsheet would run as a formula starts with an apostrophe instead.
     """
+    lines = [list(columns), *zip(*columns.values(), strict=True)]
+    return "".join(_csv_line([_csv_cell(value) for value in line]) for line in lines)
+
+
+def _csv_line(cells: list[Any]) -> str:
     output = io.StringIO()
-    writer = csv.writer(output, lineterminator="\n")
-    writer.writerow(columns)
-    for line in zip(*columns.values(), strict=True):
-        writer.writerow([_csv_cell(value) for value in line])
-    return output.getvalue()
+    csv.writer(output, lineterminator="\r\n").writerow(cells)  # so that \r and \n in a cell are quoted
+    return output.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _csv_cell(value: Any) -> Any:

@@ -1,0 +1,324 @@
+"""Greedy suppression of a block of ranked boxes, and the pairs that overlap in it.
+
+Goal
+----
+The result of the textbook loop (take the best box left, drop what overlaps it, repeat) without the loop.
+
+Plans
+-----
+- **Lockstep**, for many groups: every group takes its best box left at the same time. The work of the
+  textbook loop, in as many rounds as the most boxes kept in a group.
+- **Rounds over pairs**, for few boxes: find the overlapping pairs by a sweep along x, then in every round keep
+  what has no undecided better neighbour and drop its neighbours. Rounds are few: a box waits only for boxes it
+  overlaps, not for its rank.
+- **Grid and stages**, for large groups: the pairs come from :class:`~boxscore.nms._grid.Grid`. When they would be
+  many, the best boxes of each group are settled first, by rounds; those kept drop what they overlap in the
+  whole grid; then the next, larger part of what is left. Dense input is mostly dropped before it is ever paired.
+
+All give the same result to the last index: a test compares them.
+
+Conventions
+-----------
+``suppressor`` [n] is -1 for a box kept. For a box dropped it is the position of the best kept box that overlaps
+it, or, when the caller does not ask for ``owners``, any position: finding the best costs a pass over the pairs.
+Positions are counted from the start of the block; a better box has a lower position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.nms._grid import Grid, expand
+from boxscore.nms._measures import Measure, shared_length
+from boxscore.nms._ranked import Block
+
+__all__ = ["PairStore", "Plan", "greedy"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Pairs = tuple[IndexArray, IndexArray]
+ValuedPairs = tuple[IndexArray, IndexArray, FloatArray]
+Plan = Literal["auto", "lockstep", "sweep", "grid"]
+
+FEW = 1500
+"""Up to here a sweep along x beats building a grid, and a group is small enough for lockstep."""
+
+SWEEP_PAIRS = 40
+"""A sweep with more candidates a box than this is not worth it."""
+
+LOCKSTEP_SHARE = 30
+"""Lockstep wants this many times more boxes than its largest group has: a round costs some 30 calls."""
+
+CROWDED = 2.5
+"""Grids with more boxes than this within reach in a row are settled in stages."""
+
+FIRST_STAGE, STAGE_GROWTH = 256, 4
+
+
+def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IndexArray:
+    """Suppress greedily inside each group where the overlap exceeds ``threshold``.
+
+    Returns
+    -------
+    ndarray of int64, [n]
+        ``suppressor``, see the module.
+    """
+    suppressor = np.full(len(block), -1)
+    if threshold >= 1:  # an overlap is at most 1, whatever rounding says
+        return suppressor
+    counts = np.diff(block.starts)
+    chosen = plan
+    if plan == "auto":
+        if len(block) <= FEW:
+            chosen = "sweep"
+        else:
+            small = counts <= FEW
+            share = int(counts[small].sum())
+            if share < LOCKSTEP_SHARE * int(counts[small].max(initial=0)):
+                chosen = "grid"
+            elif share == len(block):
+                chosen = "lockstep"
+            else:
+                _lockstep(block.measure, block.starts[:-1][small], counts[small], threshold, suppressor)
+                _staged(block, np.flatnonzero(np.repeat(~small, counts)), threshold, suppressor, owners)
+                return suppressor
+    if chosen == "lockstep":
+        _lockstep(block.measure, block.starts[:-1], counts, threshold, suppressor)
+    else:
+        everyone = np.arange(len(block))
+        most = np.inf if plan == "sweep" else SWEEP_PAIRS
+        if chosen == "grid" or not _swept(block, everyone, threshold, suppressor, owners, most=most):
+            _staged(block, everyone, threshold, suppressor, owners)
+    return suppressor
+
+
+def _lockstep(
+    measure: Measure, heads: IndexArray, counts: IndexArray, threshold: float, suppressor: IndexArray
+) -> None:
+    """Let the best box left of every group drop what it overlaps, until none is left."""
+    several = counts > 1
+    heads, counts = heads[several], counts[several]
+    if len(heads) == 0:
+        return
+    # The first box of a group heads it; what follows is in the running.
+    running = np.repeat(heads - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+    width = measure.x2 - measure.x1
+    if measure.offset:
+        width += measure.offset
+    bound = threshold * (1 - 1e-6) if measure.at_most_iou else 0.0
+    while len(heads):
+        owner = np.repeat(heads, counts)
+        wide = shared_length(measure.x1, measure.x2, owner, running, measure.offset)
+        near = np.flatnonzero(wide > np.repeat(width.take(heads) * bound, counts))
+        first, second = owner.take(near), running.take(near)
+        stays = np.ones(len(running), dtype=bool)
+        hit = np.flatnonzero(measure.between(first, second) > threshold)
+        dropped = second.take(hit)
+        suppressor[dropped] = first.take(hit)
+        stays[near.take(hit)] = False
+        starts = np.cumsum(counts) - counts
+        stays[starts] = False  # the heads themselves
+        suppressor[heads] = -1
+        counts = np.add.reduceat(stays, starts, dtype=np.int64)
+        running = running.compress(stays)
+        counts = counts.compress(counts > 0)
+        heads = running.take(np.cumsum(counts) - counts)
+
+
+def _swept(
+    block: Block,
+    members: IndexArray,
+    threshold: float,
+    suppressor: IndexArray,
+    owners: bool,
+    *,
+    most: float,
+) -> bool:
+    """Settle by a sweep along x and rounds; False, and nothing done, with over ``most`` candidates a box."""
+    low, high, order = _sweep_ranges(block.measure, members, threshold)
+    if int((high - low).sum()) > most * len(members):
+        return False
+    group = block.group if len(block.starts) > 2 else None
+    pairs = [
+        _exceeding(block.measure, order.take(left), order.take(right), threshold, group)
+        for left, right in expand(low, high)
+    ]
+    _rounds(_join(pairs), suppressor, owners)
+    return True
+
+
+def _sweep_ranges(
+    measure: Measure, members: IndexArray, threshold: float
+) -> tuple[IndexArray, IndexArray, IndexArray]:
+    """Ranges of the members along x that start inside a box, or far enough inside for the threshold."""
+    x1 = measure.x1.take(members)
+    order = members.take(np.argsort(x1, kind="stable"))
+    x1, x2 = measure.x1.take(order), measure.x2.take(order)
+    if measure.at_most_iou:
+        x2 -= (x2 - x1 + measure.offset) * (threshold * (1 - 1e-9))
+    if len(x1):  # room for rounding
+        x2 += measure.offset + 1e-14 * max(abs(float(x1[0])), abs(float(x2.max())))
+    return np.arange(1, len(order) + 1), np.searchsorted(x1, x2, side="right"), order
+
+
+def _exceeding(
+    measure: Measure, one: IndexArray, other: IndexArray, threshold: float, group: IndexArray | None
+) -> Pairs:
+    """Pairs in one group that overlap by more than the threshold, as (better, worse)."""
+    if group is not None:
+        same = np.flatnonzero(group.take(one) == group.take(other))
+        one, other = one.take(same), other.take(same)
+    hit = np.flatnonzero(measure.between(one, other) > threshold)
+    one, other = one.take(hit), other.take(hit)
+    return np.minimum(one, other), np.maximum(one, other)
+
+
+def _join(parts: list[Pairs]) -> Pairs:
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def _rounds(pairs: Pairs, suppressor: IndexArray, owners: bool) -> None:
+    """Settle all boxes that stand in a pair; pairs are (better, worse)."""
+    better, worse = pairs
+    if len(better) == 0:
+        return
+    dead = np.zeros(len(suppressor), dtype=bool)
+    while len(better):
+        waits = np.zeros(len(suppressor), dtype=bool)
+        waits[worse] = True
+        waits_for = waits.take(better)
+        dead[worse.compress(~waits_for)] = True
+        better, worse = better.compress(waits_for), worse.compress(waits_for)
+        alive = ~(dead.take(better) | dead.take(worse))
+        better, worse = better.compress(alive), worse.compress(alive)
+    if owners:
+        _credit(pairs, dead, suppressor)
+    else:
+        suppressor[dead] = 0
+
+
+def _credit(pairs: Pairs, dead: BoolArray, suppressor: IndexArray) -> None:
+    """Name for each dropped box the best kept one that overlaps it."""
+    better, worse = pairs
+    by_kept = np.flatnonzero(~dead.take(better))
+    better, worse = better.take(by_kept), worse.take(by_kept)
+    best = np.full(len(suppressor), len(suppressor))
+    np.minimum.at(best, worse, better)
+    dropped = np.flatnonzero(best < len(suppressor))
+    suppressor[dropped] = best.take(dropped)
+
+
+def _staged(
+    block: Block, members: IndexArray, threshold: float, suppressor: IndexArray, owners: bool
+) -> None:
+    """Settle large groups from a grid, at once or best boxes first."""
+    measure = block.measure
+    group = block.group if len(block.starts) > 2 else None
+    grid = Grid(measure, members, threshold, group)
+    if grid.crowding() <= CROWDED:
+        _settle(block, grid, threshold, suppressor, owners)
+        return
+    left, size = members, FIRST_STAGE
+    while len(left):
+        if group is None:
+            best = left[:size]
+        else:
+            groups = group.take(left)
+            starts = np.searchsorted(groups, groups, side="left")
+            best = left.compress(np.arange(len(left)) - starts < size)
+        if len(best) > FEW or not _swept(block, best, threshold, suppressor, owners, most=SWEEP_PAIRS):
+            _settle(block, Grid(measure, best, threshold, group), threshold, suppressor, owners)
+        if len(best) == len(left):
+            return
+        waiting = np.zeros(len(suppressor), dtype=bool)
+        waiting[left] = True
+        waiting[best] = False
+        best_by = np.full(len(suppressor) if owners else 0, len(suppressor))
+        for one, other in grid.neighbours(best.compress(suppressor.take(best) < 0)):
+            open_ = np.flatnonzero(waiting.take(other))
+            one, other = one.take(open_), other.take(open_)
+            hit = np.flatnonzero(measure.between(one, other) > threshold)
+            one, other = one.take(hit), other.take(hit)
+            if owners:
+                np.minimum.at(best_by, other, one)
+            else:
+                suppressor[other] = one
+        if owners:
+            dropped = np.flatnonzero(best_by < len(suppressor))
+            suppressor[dropped] = best_by.take(dropped)
+        waiting &= suppressor < 0
+        left = left.compress(waiting.take(left))
+        size *= STAGE_GROWTH
+
+
+def _settle(block: Block, grid: Grid, threshold: float, suppressor: IndexArray, owners: bool) -> None:
+    parts = [_exceeding(block.measure, one, other, threshold, None) for one, other in grid.pairs()]
+    _rounds(_join(parts), suppressor, owners)
+
+
+class PairStore:
+    """Every pair of a block that overlaps by more than a threshold: (better, worse, overlap), in chunks.
+
+    May be walked several times. The pairs are kept when they are few enough, and found again otherwise, so
+    memory stays bounded. Within one walk each pair comes once; walks give the same order.
+    """
+
+    def __init__(self, block: Block, threshold: float, *, limit: int = 1 << 22) -> None:
+        self._block, self._threshold, self._limit = block, threshold, limit
+        self._cached: list[ValuedPairs] | None = None
+
+    def __iter__(self) -> Iterator[ValuedPairs]:
+        """Walk over the pairs."""
+        if self._cached is not None:
+            yield from self._cached
+            return
+        cached, total = [], 0
+        for one, other in self._candidates():
+            values = self._block.measure.between(one, other)
+            hit = np.flatnonzero(values > self._threshold)
+            one, other = one.take(hit), other.take(hit)
+            found = np.minimum(one, other), np.maximum(one, other), values.take(hit)
+            total += len(hit)
+            if total <= self._limit:
+                cached.append(found)
+            else:
+                cached.clear()
+            yield found
+        if total <= self._limit:
+            self._cached = cached
+
+    def join(self) -> ValuedPairs | None:
+        """Return all pairs at once, or None when they are too many to hold."""
+        total, parts = 0, []
+        for part in self:
+            total += len(part[0])
+            if total > self._limit:
+                return None
+            parts.append(part)
+        if not parts:
+            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        better, worse, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return better, worse, values
+
+    def _candidates(self) -> Iterator[Pairs]:
+        block, everyone = self._block, np.arange(len(self._block))
+        group = block.group if len(block.starts) > 2 else None
+        if len(block) > FEW:
+            yield from Grid(block.measure, everyone, self._threshold, group).pairs()
+            return
+        low, high, order = _sweep_ranges(block.measure, everyone, self._threshold)
+        for left, right in expand(low, high):
+            one, other = order.take(left), order.take(right)
+            if group is not None:
+                same = np.flatnonzero(group.take(one) == group.take(other))
+                one, other = one.take(same), other.take(same)
+            yield one, other
