@@ -40,21 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(
             _validate.message("--detections", "name two files or more to compare", got=len(paths))
         )
-<<<<<<< HEAD
     with remembered_warnings() as messages:
         first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
-        tables = [first.detections, *(load_detections(path, first.ground_truth) for path in paths[1:])]
+        kind = first.protocol.similarity
+        tables = [
+            first.detections,
+            *(load_detections(path, first.ground_truth, similarity=kind) for path in paths[1:]),
+        ]
         results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
     named = dict(zip(_names(paths), results, strict=True))
-=======
-    first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
-    kind = first.protocol.similarity
-    tables = [
-        first.detections,
-        *(load_detections(path, first.ground_truth, similarity=kind) for path in paths[1:]),
-    ]
-    results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
->>>>>>> main
     frame = compare(
         named,
         resamples=arguments.resamples,

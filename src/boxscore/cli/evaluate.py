@@ -15,12 +15,6 @@ import re
 import sys
 from pathlib import Path
 
-<<<<<<< HEAD
-from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
-from boxscore.cli._report import add_report_arguments, remembered_warnings, save_report
-from boxscore.errors import VerificationError
-from boxscore.protocols import load_protocol
-=======
 from boxscore.cli._inputs import (
     add_input_arguments,
     add_output_argument,
@@ -28,8 +22,8 @@ from boxscore.cli._inputs import (
     evaluate_inputs,
     read_inputs,
 )
-from boxscore.errors import BoxscoreWarning, VerificationError
->>>>>>> main
+from boxscore.cli._report import add_report_arguments, remembered_warnings, save_report
+from boxscore.errors import VerificationError
 from boxscore.reports import evaluation_text
 
 __all__ = ["add_arguments", "run"]
@@ -52,13 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.verify:
         from boxscore.verification import check_protocol, verify
 
-<<<<<<< HEAD
-        check_protocol(load_protocol(arguments.protocol))
-    with remembered_warnings() as messages:
-=======
         check_protocol(chosen_protocol(arguments))
-    with _remembered_warnings() as messages:
->>>>>>> main
+    with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     write = {
         "text": lambda: evaluation_text.as_text(evaluation, per_class=arguments.per_class),
@@ -75,8 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
             raise VerificationError(str(verification))
         print(verification, file=sys.stdout if arguments.output == "text" else sys.stderr)
     return 0
-<<<<<<< HEAD
-=======
 
 
 def _for_stdout(text: str) -> str:
@@ -84,23 +71,3 @@ def _for_stdout(text: str) -> str:
     if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
         return text
     return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
-
-
-class _remembered_warnings:  # noqa: N801 - used like a function
-    """Collect boxscore's warnings for the report, and show them as before."""
-
-    def __enter__(self) -> list[str]:
-        self._shown = warnings.showwarning
-        messages: list[str] = []
-
-        def remember(warning: Warning | str, category: type[Warning], *rest: object) -> None:
-            if issubclass(category, BoxscoreWarning):
-                messages.append(str(warning))
-            self._shown(warning, category, *rest)  # type: ignore[arg-type]
-
-        warnings.showwarning = remember  # type: ignore[assignment]
-        return messages
-
-    def __exit__(self, *_: object) -> None:
-        warnings.showwarning = self._shown
->>>>>>> main

@@ -21,16 +21,11 @@ __all__ = ["add_arguments", "known_keys", "read_config", "run"]
 _KEYS: dict[str, tuple[str, ...]] = {
     "ground_truth": ("path", "format", "image_set"),
     "detections": ("path",),
-<<<<<<< HEAD
-    "evaluation": ("protocol", "classes", "images", "workers"),
+    "evaluation": ("protocol", "iou_type", "detection_area", "classes", "images", "workers"),
     "output": (
         *("form", "per_class", "report", "verify"),
         *("title", "image_folder", "tables", "plots", "gallery", "resamples"),
     ),
-=======
-    "evaluation": ("protocol", "iou_type", "detection_area", "classes", "images", "workers"),
-    "output": ("form", "per_class", "report", "verify"),
->>>>>>> main
 }
 
 

@@ -8,9 +8,6 @@ from typing import Any
 from boxscore.evaluation import Evaluation
 from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
-<<<<<<< HEAD
-__all__ = ["as_csv", "as_json", "as_markdown", "as_text"]
-=======
 __all__ = [
     "as_csv",
     "as_dict",
@@ -20,9 +17,7 @@ __all__ = [
     "class_columns",
     "counts_line",
     "summary_columns",
-    "write_report",
 ]
->>>>>>> main
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; keys may be added within a version, never changed or dropped."""
