@@ -119,6 +119,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "title": options.title or Path(evaluation.detections.source).name,
         "protocol": evaluation.protocol.title or evaluation.protocol.name,
         "signature": evaluation.signature,
+        "similarity": evaluation.protocol.similarity,
         "version": __version__,
         "date": datetime.date.today().isoformat() if options.date is None else options.date,
         "sources": [evaluation.ground_truth.source, evaluation.detections.source],
