@@ -21,7 +21,7 @@ import numpy as np
 from boxscore import _validate
 from boxscore.errors import ProtocolError
 
-__all__ = ["colon", "grid", "grid_text"]
+__all__ = ["colon", "grid", "grid_text", "number_text"]
 
 GridRule = Literal["linspace", "float32", "hundredths", "arange", "colon"]
 
@@ -87,7 +87,12 @@ def grid_text(values: tuple[float, ...]) -> str:
         return f"{_number_text(values[0])}:{_number_text(values[-1])}/{len(values)}"
     if len(values) == 1:
         return _number_text(values[0])
-    return ",".join(f"{value:g}" if float(f"{value:g}") == value else repr(value) for value in values)
+    return ",".join(map(number_text, values))
+
+
+def number_text(value: float) -> str:
+    """Write a number as short as it goes without losing a bit."""
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
 def _number_text(value: float) -> str:

@@ -139,7 +139,21 @@ class Masks:
 
     @classmethod
     def from_boxes(cls, boxes: FloatArray, image_sizes: FloatArray, *, place: Place) -> Masks:
-        """Make rectangles of boxes ``x1, y1, x2, y2``, as pycocotools does for results without masks."""
+        """Make rectangles of boxes, as pycocotools does for results without masks.
+
+        Parameters
+        ----------
+        boxes : ndarray of float64, [N, 4]
+            ``x1, y1, x2, y2`` in pixels.
+        image_sizes : ndarray of float64, [N, 2]
+            Width and height of each mask's image.
+        place : callable
+            Names row ``i`` in messages.
+
+        Returns
+        -------
+        Masks
+        """
         return cls(
             [[corners] for corners in boxes[:, [0, 1, 0, 3, 2, 3, 2, 1]].tolist()],
             image_sizes=image_sizes,

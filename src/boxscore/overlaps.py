@@ -29,7 +29,7 @@ from boxscore.ranking import Ranking
 from boxscore.sorting import ragged_ranges, run_starts, stable_order
 from boxscore.tables import BoxTable, Detections, GroundTruth
 
-__all__ = ["Pairs", "candidate_pairs", "detection_areas"]
+__all__ = ["Pairs", "candidate_pairs", "detection_areas", "similarity"]
 
 CHUNK_PAIRS = 1 << 16
 """Pairs looked at together: their columns fit a core's cache."""

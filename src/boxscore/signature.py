@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from boxscore._version import __version__
-from boxscore.grids import colon, grid, grid_text
+from boxscore.grids import colon, grid, grid_text, number_text
 from boxscore.protocol import ApRules, IgnoreRules, Protocol
 
 __all__ = ["signature_of"]
@@ -58,17 +58,17 @@ def signature_of(protocol: Protocol) -> str:
         "maxdet": ",".join(map(str, matching.max_detections)) or "none",
         "area": _area_text(protocol.ignore, coco.ignore),
         "crowd": protocol.ignore.crowd,
-        "offset": f"{protocol.boxes.pixel_offset:g}",
+        "offset": number_text(protocol.boxes.pixel_offset),
     }
     for key, field in OTHERS.items():
         value = _field(protocol, field)
         if value != _field(coco, field):
-            text = f"{value:g}" if isinstance(value, float) else str(value)
+            text = number_text(value) if isinstance(value, float) else str(value)
             parts[key] = WORDS.get((key, value), text)
     if (matching.bars != dataclasses.replace(matching, largest_threshold=base.largest_threshold).bars).any():
-        parts["top"] = f"{matching.largest_threshold:g}"
+        parts["top"] = number_text(matching.largest_threshold)
     if protocol.ap.precision_epsilon != coco.ap.precision_epsilon:
-        parts["eps"] = f"{protocol.ap.precision_epsilon:g}"
+        parts["eps"] = number_text(protocol.ap.precision_epsilon)
     if protocol.ap.sequential_mean and protocol.ap.interpolation == "points":
         parts["mean"] = "sequential"
     parts["v"] = __version__
@@ -82,7 +82,7 @@ def _field(protocol: Protocol, field: str) -> Any:
 
 def _similarity_text(protocol: Protocol) -> str:
     if protocol.similarity == "boundary":
-        return f"boundary/{protocol.masks.boundary_dilation:g}"
+        return f"boundary/{number_text(protocol.masks.boundary_dilation)}"
     if protocol.similarity == "keypoints":
         spread = protocol.keypoints.spread
         return f"oks/{len(spread)}/{spread.sum():.4g}"
@@ -111,4 +111,4 @@ def _area_text(rules: IgnoreRules, coco: IgnoreRules) -> str:
         return "coco"
     if ranges == {"all": (0.0, float("inf"))}:
         return "all"
-    return ",".join(f"{name}={low:g}-{high:g}" for name, (low, high) in ranges.items())
+    return ",".join(f"{name}={number_text(low)}-{number_text(high)}" for name, (low, high) in ranges.items())

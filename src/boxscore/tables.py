@@ -397,6 +397,8 @@ class Detections(BoxTable):
         boxes : ndarray of float64, [D, 4]
         scores : ndarray of float64, [D]
         box_format : {"xyxy", "xywh", "cxcywh"}
+        masks, keypoints : optional
+            As in :meth:`from_arrays`.
         left_out : mapping of str to int
             Detections of unknown classes, by label.
         source : str

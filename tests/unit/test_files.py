@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boxscore.reports.files import write_atomically, write_folder
+from boxscore._files import write_atomically, write_folder
 
 from boxscore import InputError
 

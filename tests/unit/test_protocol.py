@@ -29,7 +29,33 @@ SIGNATURES = {
 
 
 def test_shipped_protocols() -> None:
-    assert protocol_names() == sorted(SIGNATURES)
+    assert set(SIGNATURES) <= set(protocol_names())
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_every_shipped_protocol_goes_by_its_own_name(name: str) -> None:
+    protocol = load_protocol(name)
+    assert protocol.name == name
+    assert protocol.title
+    assert protocol.rows
+    assert protocol.signature().startswith(f"boxscore|{name}|")
+
+
+def test_shipped_protocols_of_one_signature_make_the_same_choices() -> None:
+    """Several tools score as COCO does; a choice that the signature hides would show here."""
+    rest: dict[str, list[Protocol]] = {}
+    for name in protocol_names():
+        protocol = load_protocol(name)
+        bare = dataclasses.replace(
+            protocol,
+            name="",
+            title="",
+            summary=(),
+            matching=dataclasses.replace(protocol.matching, largest_threshold=1.0),  # changes none of them
+        )
+        rest.setdefault(protocol.signature().split("|", 2)[2], []).append(bare)
+    for protocols in rest.values():
+        assert all(protocol == protocols[0] for protocol in protocols)
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
@@ -118,7 +144,7 @@ def test_colon_is_matlabs() -> None:
         ({"stop": 1, "rule": "arange"}, "g.step must be a number in (0, 1]. Got none."),
         (
             {"start": 0, "stop": 1, "rule": "log"},
-            "g.rule must be one of 'linspace', 'arange', 'colon'. Got 'log'.",
+            "g.rule must be one of 'linspace', 'float32', 'hundredths', 'arange', 'colon'. Got 'log'.",
         ),
         ({"begin": 0}, "a key must be known. Got g.begin; known: count, rule, start, step, stop."),
         ({"starts": 0}, "a key must be known. Got g.starts; did you mean 'start'?"),
@@ -236,6 +262,13 @@ CHANGES = [
     ({"ap": {"recall_points": [0.0, 0.5, 0.7]}}, "ap:0,0.5,0.7"),
     ({"ap": {"precision_epsilon": 0.0}}, "eps:0"),
     ({"ap": {"sequential_mean": True}}, "mean:sequential"),
+    ({"ap": {"tie_order": "true_positives_first"}}, "equal:true_positives_first"),
+    ({"ap": {"absent_classes": "zero"}}, "absent:zero"),
+    ({"matching": {"cap_scope": "image"}}, "cap:per image"),
+    ({"matching": {"minimum_score": 0.05}}, "conf:0.05"),
+    ({"matching": {"minimum_score": 0.0500000001}}, "conf:0.0500000001"),
+    ({"ignore": {"detection_area": "mask"}}, "dtarea:mask"),
+    ({"ignore": {"unlabelled": "ignore"}}, "nokpt:ignore"),
 ]
 
 
@@ -282,7 +315,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"summary": [{"keys": "AP"}]}, "a key must be known. Got summary.keys; did you mean 'key'?"),
         (
             {"zzz": 1},
-            "a key must be known. Got zzz; known: ap, boxes, ignore, matching, name, similarity, summary, "
+            "a key must be known. Got zzz; known: ap, boxes, ignore, keypoints, masks, matching, name, similarity, summary, "
             "title.",
         ),
         (
@@ -307,11 +340,18 @@ def test_signatures_of_two_grids_differ() -> None:
         ),
         (
             {"ignore": {"crowd": "iou"}},
-            "ignore.crowd must be one of 'iof', 'ignore', 'count'. Got 'iou'; did you mean 'iof'?",
+            "ignore.crowd must be one of 'iof', 'ignore', 'count', 'delete'. Got 'iou'; did you mean 'iof'?",
         ),
-        ({"ap": {"interpolation": "11"}}, "ap.interpolation must be one of 'points', 'area'. Got '11'."),
+        (
+            {"ap": {"interpolation": "11"}},
+            "ap.interpolation must be one of 'points', 'area', 'trapezoid', 'trapezoid_to_one'. Got '11'.",
+        ),
         ({"ap": {"precision_epsilon": -1}}, "ap.precision_epsilon must be a number in [0, 1]. Got -1."),
-        ({"similarity": "mask"}, "similarity must be one of 'box'. Got 'mask'."),
+        (
+            {"similarity": "masks"},
+            "similarity must be one of 'box', 'mask', 'boundary', 'keypoints'. Got 'masks'; did you mean 'mask'?",
+        ),
+        ({"similarity": "keypoints"}, "keypoints.sigmas must be given. Got none."),
         ({"name": 3}, "name must be a string. Got 3."),
         ({"title": ["x"]}, "title must be a string. Got ['x']."),
     ],
@@ -328,10 +368,19 @@ def test_the_extended_protocol_is_not_changed() -> None:
     assert values == {"extends": "coco", "matching": {"max_detections": [3]}}
 
 
-@pytest.mark.parametrize("other", ["voc", "COCO", "", "coco.tom"])
-def test_unknown_names(other: str) -> None:
-    with pytest.raises(InputError, match=r"^protocol must be one of 'coco', 'voc2007', "):
+@pytest.mark.parametrize(
+    ("other", "cause"),
+    [
+        ("voc207", "did you mean 'voc2007'?"),
+        ("coco.tom", "did you mean 'coco'?"),
+        ("COCO", f"known: {', '.join(protocol_names())}."),
+        ("", f"known: {', '.join(protocol_names())}."),
+    ],
+)
+def test_unknown_names(other: str, cause: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
         load_protocol(other)
+    assert str(caught.value) == f"protocol must be a known name or a .toml file. Got {other!r}; {cause}"
 
 
 def test_a_circle_of_files(tmp_path: Path) -> None:

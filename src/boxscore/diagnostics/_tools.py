@@ -179,6 +179,7 @@ def with_choice(tool: Tool, other: Tool, choice: Choice) -> Tool:
 
 
 def with_field(tool: Tool, field: str, value: Any) -> Tool:
+    """Return a tool with one choice changed: a field of its own, or ``table.name`` of its protocol."""
     table, _, name = field.partition(".")
     if not name:
         return tool._replace(**{table: value})

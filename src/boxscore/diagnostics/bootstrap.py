@@ -41,7 +41,7 @@ from boxscore.weighted import WeightedCurves
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["bootstrap", "draw_weights", "weighted_metrics"]
+__all__ = ["bootstrap", "chosen_rows", "draw_weights", "interval", "spread", "weighted_metrics"]
 
 FloatArray = NDArray[np.float64]
 Method = Literal["bias_corrected", "percentile"]

@@ -50,7 +50,12 @@ def protocol_names() -> list[str]:
 
 def protocol_toml(name: str) -> str:
     """Return the TOML text of a protocol that ships with boxscore."""
-    _validate.one_of(name, protocol_names(), name="protocol")
+    names = protocol_names()
+    if name not in names:
+        cause = _validate.did_you_mean(name, names)
+        raise ProtocolError(
+            _validate.message("protocol", "be a known name or a .toml file", got=repr(name), cause=cause)
+        )
     return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
 
 
