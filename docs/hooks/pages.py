@@ -33,13 +33,14 @@ ORDER = {
         "arrays-and-dataframes",
         "masks-and-keypoints",
         "per-class-reports",
+        "reports",
         "know-why",
         "run-configurations",
         "training-loop",
         "switch-from-pycocotools",
         "continuous-integration",
     ],
-    "Reference": ["cli", "diagnostics", "protocols", "file-formats", "json-output", "errors-and-warnings", "python/index"],
+    "Reference": ["cli", "diagnostics", "protocols", "file-formats", "json-output", "report-files", "errors-and-warnings", "python/index"],
     "Explanation": [
         "protocols-compared",
         "why-tools-differ",
@@ -47,6 +48,7 @@ ORDER = {
         "speed",
         "architecture",
         "decisions",
+        "decisions-reports",
         "glossary",
     ],
 }
