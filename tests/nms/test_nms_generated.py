@@ -156,7 +156,7 @@ def check_scores(result, lowered, floor):
 @pytest.mark.parametrize("hold", [True, False], ids=["rounds", "one by one"])
 def test_soft_equals_the_loop(method, hold, monkeypatch):
     if not hold:
-        monkeypatch.setattr("boxscore.nms._plans.PairStore.join", lambda _: None)
+        monkeypatch.setattr(plans.PairStore, "join", lambda _: None)
     for seed in range(CASES // 10):
         boxes, scores, groups, threshold, options = random_case(seed)
         if len(boxes) > 60:
