@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,21 +35,19 @@ def add_report_arguments(parser: argparse.ArgumentParser, *, resamples: bool = T
 
 
 def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> None:
-    """Write the report folder that ``arguments.report`` names and say so on stderr."""
+    """Write the report folder that ``arguments.report`` names."""
     from boxscore.reports.folder import write_report
 
     write_report(evaluation, arguments.report, **_options(arguments, messages))
-    print(f"report written to {arguments.report}", file=sys.stderr)
 
 
 def save_comparison(
     evaluations: Mapping[str, Evaluation], arguments: argparse.Namespace, messages: Sequence[str]
 ) -> None:
-    """Write the comparison's report folder and say so on stderr."""
+    """Write the comparison's report folder."""
     from boxscore.reports.folder import write_comparison
 
     write_comparison(evaluations, arguments.report, **_options(arguments, messages))
-    print(f"report written to {arguments.report}", file=sys.stderr)
 
 
 def _options(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str, Any]:

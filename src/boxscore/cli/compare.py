@@ -10,6 +10,7 @@ Examples
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from boxscore import _validate
@@ -62,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_table(frame, results[0], arguments.output, title="Comparison over resampled images")
     if arguments.report:
         save_comparison(named, arguments, messages)
+        print(f"report written to {arguments.report}", file=sys.stderr)
     return 0
 
 

@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.report:
         save_report(evaluation, arguments, messages)
     print(write[arguments.output]())
+    if arguments.report:
+        print(f"report written to {arguments.report}", file=sys.stderr)
     if arguments.verify:
         verification = verify(evaluation)
         if not verification.equal:

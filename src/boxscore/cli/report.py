@@ -9,6 +9,7 @@ Examples
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from boxscore.cli._inputs import add_input_arguments, evaluate_inputs, read_inputs
@@ -38,4 +39,5 @@ def run(arguments: argparse.Namespace) -> int:
         evaluation = evaluate_inputs(read_inputs(arguments))
     save_report(evaluation, arguments, messages)
     print(evaluation_text.as_text(evaluation))
+    print(f"report written to {arguments.report}", file=sys.stderr)
     return 0
