@@ -9,7 +9,6 @@ Conventions
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 
@@ -41,8 +40,20 @@ def message(name: str, rule: str, *, got: object, place: str = "", cause: str = 
 def did_you_mean(value: object, known: Iterable[str]) -> str:
     """Say which known name is nearest to a misspelt one, or list the known names."""
     names = [str(name) for name in known]
+    near = _nearest(value, names)
+    return near or (f"known: {', '.join(names)}" if names else "there is none")
+
+
+def _nearest(value: object, names: Sequence[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(str(value), names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def unknown_key(name: str, key: str, known: Iterable[str]) -> str:
+    """Message for a key of a protocol or run configuration that nothing reads."""
+    return message("a key", "be known", got=name, cause=did_you_mean(key, sorted(known)))
 
 
 def one_of(value: str, known: Sequence[str], *, name: str) -> str:
@@ -53,31 +64,40 @@ def one_of(value: str, known: Sequence[str], *, name: str) -> str:
                 name,
                 f"be one of {', '.join(map(repr, known))}",
                 got=repr(value),
-                cause=did_you_mean(value, known),
+                cause=_nearest(value, known),
             )
         )
     return value
 
 
 def number_between(
-    value: float, low: float, high: float, *, name: str, open_low: bool = False, place: str = ""
+    value: Any, low: float, high: float, *, name: str, open_low: bool = False, place: str = ""
 ) -> float:
     """Check that a number is finite and lies in [low, high], or (low, high] with ``open_low``."""
     rule = f"be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InputError(message(name, rule, got=repr(value), place=place)) from None
-    if not (low < number <= high if open_low else low <= number <= high):
-        raise InputError(message(name, rule, got=repr(value), place=place))
-    return number
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not is_number or not (low < value <= high if open_low else low <= value <= high):
+        raise InputError(message(name, rule, got=_given(value), place=place))
+    return float(value)
 
 
 def whole_number(value: Any, low: int, *, name: str, place: str = "") -> int:
     """Check that a value is an integer of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InputError(message(name, f"be a whole number >= {low}", got=repr(value), place=place))
+        raise InputError(message(name, f"be a whole number >= {low}", got=_given(value), place=place))
     return int(value)
+
+
+def _given(value: Any) -> str:
+    """Show a value; a missing key of a TOML file is None here."""
+    return "none" if value is None else repr(value)
+
+
+def plain_name(value: str, *, name: str, place: str = "") -> str:
+    """Check that a name from a file stays in its folder: no separators, no ``..``, no NUL."""
+    if value in ("", ".", "..") or any(mark in value for mark in "/\\\0"):
+        raise InputError(message(name, "be a plain name without / or ..", got=repr(value), place=place))
+    return value
 
 
 def float_array(values: ArrayLike, *, name: str, columns: int | None = None) -> NDArray[np.float64]:
@@ -114,20 +134,17 @@ def finite(
     name: str,
     place: Place | None = None,
     limit: float = LARGEST_COORDINATE,
+    cause: str = "",
 ) -> None:
     """Check that every number of [N] or [N, C] is finite and not absurdly large."""
-    with np.errstate(invalid="ignore"):
-        good = np.abs(values) <= limit  # NaN compares false
-    if good.all():
+    if not values.size or -limit <= values.min() <= values.max() <= limit:  # NaN compares false
         return
+    good = np.abs(values) <= limit
     row = int(np.argmin(good if good.ndim == 1 else good.all(axis=1)))
     got = values[row] if values.ndim == 1 else values[row].tolist()
     where = place(row) if place else f"row {row}"
-    raise InputError(
-        message(
-            name, f"be finite and at most {limit:g} in size", got=got, place=where, cause="a diverged model?"
-        )
-    )
+    rule = f"be at most {limit:g} in size" if np.isfinite(values[row]).all() else "be finite"
+    raise InputError(message(name, rule, got=got, place=where, cause=cause))
 
 
 def sizes_not_negative(
@@ -138,10 +155,9 @@ def sizes_not_negative(
     cause: str = "are these x1,y1,x2,y2?",
 ) -> None:
     """Check that widths and heights [N, 2] are not negative."""
-    bad = sizes < 0
-    if not bad.any():
+    if not sizes.size or sizes.min() >= 0:
         return
-    row, side = (int(i) for i in np.argwhere(bad)[0])
+    row, side = (int(i) for i in np.argwhere(sizes < 0)[0])
     where = place(row) if place else f"row {row}"
     raise InputError(
         message(

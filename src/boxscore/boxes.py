@@ -8,7 +8,7 @@ Conventions
 -----------
 - A box is ``x1, y1, x2, y2`` in pixels unless ``box_format`` says otherwise; origin top left, y down.
 - ``pixel_offset=0`` (COCO): a box is a continuous rectangle, its width ``x2 - x1``.
-  ``pixel_offset=1`` (PASCAL VOC): ``x2`` and ``y2`` name the last pixel inside, so the width is ``x2 - x1 + 1``.
+  ``pixel_offset=1`` (PASCAL VOC): ``x2`` and ``y2`` name the last pixel inside; width ``x2 - x1 + 1``.
 - Boxes that only touch do not overlap. A degenerate box (no area) overlaps nothing: 0, never NaN.
 - ``box_iou(a, b)`` compares each row of ``a`` [N, 4] with each row of ``b`` [M, 4] and returns [N, M];
   with ``paired=True`` it compares row ``i`` with row ``i`` and returns [N].
@@ -36,6 +36,7 @@ __all__ = [
     "box_iof",
     "box_iou",
     "complete_box_iou",
+    "corners_and_sizes",
     "distance_box_iou",
     "generalized_box_iou",
 ]
@@ -85,14 +86,16 @@ def box_convert(boxes: ArrayLike, in_fmt: BoxFormat, out_fmt: BoxFormat) -> Floa
 def corners_and_sizes(boxes: FloatArray, box_format: BoxFormat) -> tuple[FloatArray, FloatArray]:
     """Split boxes [N, 4] into corners ``x1, y1, x2, y2`` [N, 4] and sizes ``w, h`` [N, 2].
 
-    Both are kept because neither gives back the other to the last bit: pycocotools computes
-    ``x2 = x + w`` and areas from ``w`` and ``h``, the VOC kit computes sizes from ``x2``.
+    Both are new arrays. Both are kept because neither gives back the other to the last bit: pycocotools
+    computes ``x2 = x + w`` and areas from ``w`` and ``h``, the VOC kit computes sizes from ``x2``.
     """
     first, second = boxes[:, :2], boxes[:, 2:]  # [N,2] each
     if box_format == "xyxy":
-        return boxes, second - first
-    corner = first if box_format == "xywh" else first - second / 2
-    return np.hstack([corner, corner + second]), second
+        return boxes.copy(), second - first
+    corners = np.empty_like(boxes)
+    corners[:, :2] = first if box_format == "xywh" else first - second / 2
+    np.add(corners[:, :2], second, out=corners[:, 2:])
+    return corners, second.copy()
 
 
 def box_area(boxes: ArrayLike, *, box_format: BoxFormat = "xyxy", pixel_offset: float = 0) -> FloatArray:

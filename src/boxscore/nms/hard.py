@@ -31,7 +31,7 @@ from boxscore.errors import InputError
 from boxscore.nms._plans import Plan, greedy
 from boxscore.nms._ranked import Ranked, check_groups, prepare
 
-__all__ = ["batched_nms", "diou_nms", "nms"]
+__all__ = ["batched_nms", "cap_groups", "diou_nms", "nms", "select"]
 
 IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -77,7 +77,7 @@ def matrix_nms(
     >>> boxes = [[6, 3, 8, 7], [3, 6, 9, 11], [3, 7, 10, 12], [1, 4, 13, 7]]
     >>> indices, lowered = matrix_nms(boxes, [0.6, 0.9, 0.7, 0.2])
     >>> indices.tolist(), lowered.round(4).tolist()
-    ([1, 0, 2, 3], [0.9, 0.5963, 0.3528, 0.1864])
+    ([1, 0, 2, 3], [0.9, 0.5963, 0.3528, 0.1915])
     """
     _validate.one_of(method, get_args(SoftMethod), name="method")
     _validate.number_between(sigma, 0, np.inf, name="sigma", open_low=True)

@@ -35,7 +35,7 @@ from boxscore.nms._order import descending_order
 from boxscore.nms._plans import PairStore, ValuedPairs
 from boxscore.nms._ranked import Block, Ranked, prepare
 
-__all__ = ["soft_nms"]
+__all__ = ["by_new_score", "check_not_negative", "soft_nms"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]

@@ -1,0 +1,269 @@
+"""Speed of mask and keypoint evaluation, side by side with pycocotools, hotcoco and ultrafast-pycocotools.
+
+Goal
+----
+The same two files through every evaluator that is installed, each in a fresh process: seconds to import, to
+read and to evaluate (accumulate and summary included), and whether the headline numbers are pycocotools'.
+
+Usage
+-----
+    python benchmarks/masks.py segm                         # 5,000 images, 36,000 polygons, 100,000 RLEs
+    python benchmarks/masks.py keypoints                    # 5,000 images, 11,000 people
+    python benchmarks/masks.py segm --rivals VENV/bin/python --repeats 3
+
+Conventions
+-----------
+- Data are made from a seed and kept in ``--folder``. Shapes are smooth random outlines with COCO's sizes:
+  21 points on average, one in ten of two parts, one object in a hundred a crowd as uncompressed RLE.
+- Detections are outlines near a ground truth's, one to five each, and false alarms; compressed RLE.
+- Times are the least of ``--repeats`` runs, each in its own process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+WIDTH, HEIGHT = 640, 480
+CONTENDERS = ("pycocotools", "hotcoco", "ultrafast_pycocotools", "faster_coco_eval", "boxscore")
+
+
+def outline(random, centre, size, points):
+    """Make a smooth closed outline around a centre, as a flat list x1, y1, x2, y2, ..."""
+    import numpy as np
+
+    angle = np.linspace(0, 2 * np.pi, points, endpoint=False)
+    radius = np.ones(points)
+    for wave in (2, 3, 5):
+        radius += random.normal(0, 0.25 / wave) * np.cos(wave * angle + random.uniform(0, 7))
+    x = centre[0] + size[0] * radius * np.cos(angle) / 2
+    y = centre[1] + size[1] * radius * np.sin(angle) / 2
+    flat = np.stack([x.clip(0, WIDTH), y.clip(0, HEIGHT)], axis=1).round(2)
+    return flat.ravel().tolist()
+
+
+def moved(random, part, amount):
+    """Return an outline shifted and jittered by a share of its size."""
+    import numpy as np
+
+    points = np.array(part).reshape(-1, 2)
+    extent = np.ptp(points, axis=0)
+    points = points + random.normal(0, amount, 2) * extent
+    points = points + random.normal(0, amount / 4, points.shape) * extent
+    return points.clip(0, [WIDTH, HEIGHT]).ravel().tolist()
+
+
+def make_masks(folder, images=5_000, truths=36_000, detections=100_000):
+    """Write ground truth with polygons and results with RLE."""
+    import numpy as np
+    from pycocotools import mask as coco_mask
+
+    random = np.random.default_rng(20)
+    annotations, results = [], []
+    image_of = np.sort(random.integers(0, images, truths))
+    favourite = random.integers(0, 80, (images, 3))
+    for number, image in enumerate(image_of.tolist(), start=1):
+        size = np.exp(random.normal(4.2, 0.9, 2)).clip(4, 460)
+        centre = random.uniform(0.05, 0.95, 2) * (WIDTH, HEIGHT)
+        parts = [
+            outline(random, centre + part * size, size / (part + 1), int(random.integers(8, 36)))
+            for part in range(1 + (random.random() < 0.1))
+        ]
+        code = coco_mask.merge(coco_mask.frPyObjects(parts, HEIGHT, WIDTH))
+        crowd = int(random.random() < 0.01)
+        segmentation = parts
+        if crowd:
+            pixels = coco_mask.decode(code).ravel(order="F")
+            runs = np.diff(np.flatnonzero(np.diff(pixels, prepend=0, append=2)), prepend=0)
+            segmentation = {"size": [HEIGHT, WIDTH], "counts": runs.tolist()}
+        annotations.append(
+            {
+                "id": number,
+                "image_id": image + 1,
+                "category_id": int(favourite[image, random.integers(0, 3)]) + 1,
+                "bbox": coco_mask.toBbox(code).tolist(),
+                "area": float(coco_mask.area(code)),
+                "iscrowd": crowd,
+                "segmentation": segmentation,
+                "parts": parts,
+            }
+        )
+    while len(results) < detections:
+        truth = annotations[int(random.integers(0, truths))]
+        for _ in range(int(random.integers(1, 6))):
+            parts = [moved(random, part, random.choice([0.02, 0.08, 0.3])) for part in truth["parts"]]
+            code = coco_mask.merge(coco_mask.frPyObjects(parts, HEIGHT, WIDTH))
+            results.append(
+                {
+                    "image_id": truth["image_id"],
+                    "category_id": truth["category_id"]
+                    if random.random() < 0.9
+                    else int(random.integers(1, 81)),
+                    "segmentation": {"size": [HEIGHT, WIDTH], "counts": code["counts"].decode()},
+                    "score": round(float(random.beta(1, 3)), 6),
+                }
+            )
+    for annotation in annotations:
+        del annotation["parts"]
+    categories = [{"id": k + 1, "name": f"class {k + 1}"} for k in range(80)]
+    write(folder, "segm", images, categories, annotations, results[:detections])
+
+
+def make_keypoints(folder, images=5_000, truths=11_000, detections=40_000):
+    """Write ground truth and results with 17 keypoints."""
+    import numpy as np
+
+    random = np.random.default_rng(21)
+    annotations, results = [], []
+    for number, image in enumerate(np.sort(random.integers(0, images, truths)).tolist(), start=1):
+        size = np.exp(random.normal(4.6, 0.7, 2)).clip(8, 460)
+        corner = random.uniform(0, 1, 2) * ((WIDTH, HEIGHT) - size)
+        seen = random.choice([0, 1, 2], 17, p=[0.35, 0.1, 0.55]) * (random.random() < 0.8)
+        places = (corner + random.random((17, 2)) * size).round(0) * (seen > 0)[:, None]
+        annotations.append(
+            {
+                "id": number,
+                "image_id": image + 1,
+                "category_id": 1,
+                "bbox": [*corner.round(2).tolist(), *size.round(2).tolist()],
+                "area": float((size.prod() * 0.6).round(2)),
+                "iscrowd": int(random.random() < 0.01),
+                "num_keypoints": int((seen > 0).sum()),
+                "keypoints": np.column_stack([places, seen]).astype(int).ravel().tolist(),
+            }
+        )
+    while len(results) < detections:
+        truth = annotations[int(random.integers(0, truths))]
+        points = np.array(truth["keypoints"], dtype=float).reshape(17, 3)
+        points[:, :2] += random.normal(0, random.choice([0.01, 0.05, 0.3]), (17, 2)) * truth["bbox"][2:]
+        results.append(
+            {
+                "image_id": truth["image_id"],
+                "category_id": 1,
+                "keypoints": points.round(3).ravel().tolist(),
+                "score": round(float(random.random()), 6),
+            }
+        )
+    categories = [{"id": 1, "name": "person"}]
+    write(folder, "keypoints", images, categories, annotations, results)
+
+
+def write(folder, kind, images, categories, annotations, results):
+    folder.mkdir(parents=True, exist_ok=True)
+    truth = {
+        "info": {},
+        "images": [{"id": i + 1, "width": WIDTH, "height": HEIGHT, "file_name": ""} for i in range(images)],
+        "categories": categories,
+        "annotations": annotations,
+    }
+    (folder / f"{kind}_detections.json").write_text(json.dumps(results))
+    (folder / f"{kind}_ground_truth.json").write_text(json.dumps(truth))
+
+
+def run(contender, kind, folder):
+    """Run one contender in this process and print what it took as JSON."""
+    truth, found = str(folder / f"{kind}_ground_truth.json"), str(folder / f"{kind}_detections.json")
+    clock = [time.perf_counter()]
+
+    def lap():
+        clock.append(time.perf_counter())
+
+    silence, shown = os.open(os.devnull, os.O_WRONLY), os.dup(1)
+    os.dup2(silence, 1)
+    if contender == "boxscore":
+        import boxscore
+
+        name = {"segm": "coco-segm", "keypoints": "coco-keypoints"}[kind]
+        protocol = boxscore.load_protocol(name)
+        lap()
+        ground_truth = boxscore.load_ground_truth(truth, similarity=protocol.similarity)
+        detections = boxscore.load_detections(found, ground_truth, similarity=protocol.similarity)
+        lap()
+        evaluation = boxscore.evaluate(ground_truth, detections, protocol=protocol)
+        numbers = list(evaluation.metrics.values())
+        lap()
+    else:
+        package = __import__(contender)
+        if contender == "pycocotools":
+            from pycocotools.coco import COCO
+            from pycocotools.cocoeval import COCOeval
+        elif contender == "faster_coco_eval":
+            COCO, COCOeval = package.COCO, package.COCOeval_faster
+        else:
+            COCO, COCOeval = package.COCO, package.COCOeval
+        lap()
+        ground_truth = COCO(truth)
+        loader = getattr(ground_truth, "loadRes", None) or ground_truth.load_res
+        detections = loader(found)
+        lap()
+        evaluation = COCOeval(ground_truth, detections, kind)
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+        lap()
+        numbers = [float(number) for number in evaluation.stats]
+    os.dup2(shown, 1)
+    seconds = [later - earlier for earlier, later in itertools.pairwise(clock)]
+    print(json.dumps({"seconds": seconds, "numbers": numbers}))
+
+
+def compare(kind, folder, interpreters, repeats):
+    """Run every contender that can be imported and print a table."""
+    rows, reference = [], None
+    for contender in CONTENDERS:
+        command = [interpreters[contender == "boxscore"], __file__, kind, "--folder", str(folder)]
+        seconds, numbers = [], None
+        for _ in range(1 if contender == "pycocotools" else repeats):
+            done = subprocess.run(
+                [*command, "--only", contender], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                print(f"{contender}: left out: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+                break
+            answer = json.loads(done.stdout.strip().splitlines()[-1])
+            seconds.append(answer["seconds"])
+            numbers = answer["numbers"]
+        if numbers is None:
+            continue
+        best = [min(column) for column in zip(*seconds, strict=True)]
+        if reference is None:
+            reference = numbers, best
+        far = max(abs(a - b) for a, b in zip(numbers, reference[0], strict=False) if b >= 0)
+        ratios = [reference[1][2] / best[2], sum(reference[1][1:]) / sum(best[1:])]
+        rows.append((contender, best, far, ratios))
+    print(
+        f"| {kind} | import s | read s | evaluate s | faster: evaluate | faster: read + evaluate | differs |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for contender, (load, read, work), far, (alone, both) in rows:
+        print(
+            f"| {contender} | {load:.2f} | {read:.2f} | {work:.3f} | {alone:.1f}x | {both:.1f}x | {far:.1g} |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=["segm", "keypoints"])
+    parser.add_argument("--folder", type=Path, default=Path("benchmarks/data"))
+    parser.add_argument(
+        "--rivals", default=sys.executable, help="the interpreter that has the other packages"
+    )
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", choices=CONTENDERS, help="run this one here and print its times")
+    arguments = parser.parse_args()
+    if arguments.only:
+        run(arguments.only, arguments.kind, arguments.folder)
+        return
+    if not (arguments.folder / f"{arguments.kind}_ground_truth.json").exists():
+        {"segm": make_masks, "keypoints": make_keypoints}[arguments.kind](arguments.folder)
+    compare(arguments.kind, arguments.folder, (arguments.rivals, sys.executable), arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()

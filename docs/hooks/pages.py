@@ -1,0 +1,280 @@
+"""What mkdocs cannot know by itself: the order of the pages, and the pages that are made from the code.
+
+- The navigation lists the pages named in ``ORDER`` first, then every other page of the same folder by name.
+  A new page appears by being there.
+- ``reference/python/`` gets one page a public module, and an index of what ``boxscore`` itself exports.
+- In ``reference/cli.md`` the line ``<!-- commands -->`` becomes every option of every subcommand.
+- In ``reference/protocols.md`` the line ``<!-- fields -->`` becomes every field of a protocol, and
+  ``<!-- protocols -->`` the list of those that ship.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+sys.path.insert(0, str(SOURCE))
+
+ORDER = {
+    "Tutorial": ["first-evaluation"],
+    "How-to": [
+        "evaluate-coco",
+        "evaluate-voc",
+        "own-protocol",
+        "arrays-and-dataframes",
+        "masks-and-keypoints",
+        "per-class-reports",
+        "know-why",
+        "run-configurations",
+        "training-loop",
+        "switch-from-pycocotools",
+        "continuous-integration",
+    ],
+    "Reference": ["cli", "diagnostics", "protocols", "file-formats", "json-output", "errors-and-warnings", "python/index"],
+    "Explanation": [
+        "protocols-compared",
+        "why-tools-differ",
+        "exactness",
+        "speed",
+        "architecture",
+        "decisions",
+        "glossary",
+    ],
+}
+"""Sections of the navigation; a section's folder is its name in small letters."""
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the generated pages and build the navigation."""
+    from mkdocs.structure.files import File
+
+    for name, content in python_pages().items():
+        files.append(File.generated(config, f"reference/python/{name}.md", content=content))
+    pages = [file.src_uri for file in files.documentation_pages()]
+    config.nav = navigation(pages)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill in what is made from the command line's own parsers and the protocol's own classes."""
+    if page.file.src_uri == "reference/cli.md":
+        return markdown.replace("<!-- commands -->", command_reference())
+    if page.file.src_uri == "reference/protocols.md":
+        markdown = markdown.replace("<!-- protocols -->", protocol_list())
+        return markdown.replace("<!-- fields -->", protocol_reference())
+    return markdown
+
+
+def navigation(pages: Iterable[str]) -> list[Any]:
+    """Order the pages, given as paths relative to ``docs``."""
+    left = sorted(pages)
+    nav: list[Any] = []
+
+    def take(page: str) -> list[str]:
+        if page not in left:
+            return []
+        left.remove(page)
+        return [page]
+
+    nav += take("index.md")
+    for section, names in ORDER.items():
+        folder = section.lower()
+        entries: list[Any] = [entry for name in names for entry in take(f"{folder}/{name}.md")]
+        entries += [entry for page in list(left) if page.startswith(f"{folder}/") for entry in take(page)]
+        modules = [entry for entry in entries if "/python/" in entry]
+        others = [entry for entry in entries if entry not in modules]
+        if entries:
+            nav.append({section: [*others, {"Python": modules}] if modules else others})
+    return nav + left
+
+
+# ---------------------------------------------------------------- Python
+
+
+def public_modules() -> list[str]:
+    """Name every module without a leading underscore, the command line's own left out."""
+    names = []
+    for path in sorted((SOURCE / "boxscore").rglob("*.py")):
+        parts = list(path.relative_to(SOURCE).with_suffix("").parts)
+        if parts[-1] == "__init__":
+            parts.pop()
+        if len(parts) > 1 and parts[1] != "cli" and not any(part.startswith("_") for part in parts):
+            names.append(".".join(parts))
+    return names
+
+
+def python_pages() -> dict[str, str]:
+    """Make the text of every page under ``reference/python``, by page name."""
+    pages = {module.removeprefix("boxscore."): f"# {module}\n\n::: {module}\n" for module in public_modules()}
+    return {**pages, "index": _index()}
+
+
+def _index() -> str:
+    package = importlib.import_module("boxscore")
+    lines = [
+        "# Python interface",
+        "",
+        "What `import boxscore` gives. Data are positional arguments, options are keywords.",
+        "The pages after this one have every public module, its conventions and its helpers.",
+        "",
+        "| name | what it is |",
+        "|---|---|",
+    ]
+    for name in sorted(package.__all__, key=lambda name: (name.startswith("_"), name.lower())):
+        value = getattr(package, name)
+        module = getattr(value, "__module__", "")
+        documented = module in public_modules() and getattr(value, "__name__", "") == name
+        text = _first_line(value) if documented else "The version, a string."
+        label = f"[`{name}`][{module}.{name}]" if documented else f"`{name}`"
+        lines.append(f"| {label} | {text.replace('|', chr(92) + '|')} |")
+    return "\n".join([*lines, ""])
+
+
+def _first_line(value: Any) -> str:
+    text = (inspect.getdoc(value) or "").split("\n", 1)[0]
+    return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
+
+
+# ---------------------------------------------------------------- protocols
+
+
+def protocol_list() -> str:
+    """List the protocols that ship."""
+    protocols = importlib.import_module("boxscore.protocols")
+    rows = [f"| `{name}` | {protocols.load_protocol(name).title} |" for name in protocols.protocol_names()]
+    return "\n".join(["| name | what it is |", "|---|---|", *rows])
+
+
+def protocol_reference() -> str:
+    """Write every field of a protocol, table by table, with the values of three that ship."""
+    load = importlib.import_module("boxscore.protocols").load_protocol
+    protocol = importlib.import_module("boxscore.protocol")
+    shown = [load(name) for name in ("coco", "voc2007", "voc2012")]
+    tables = {
+        field.name: value
+        for field in dataclasses.fields(protocol.Protocol)
+        if dataclasses.is_dataclass(value := getattr(shown[0], field.name))
+    }
+    top = [field.name for field in dataclasses.fields(protocol.Protocol) if field.name not in tables]
+    top.remove("summary")
+    parts = [_fields(protocol.Protocol, shown, names=top)]
+    for name, table in tables.items():
+        parts.append(f"## [{name}]\n\n" + _fields(type(table), [getattr(value, name) for value in shown]))
+    parts.append("## [[summary]]\n\n" + _fields(protocol.SummaryRow, []))
+    return "\n\n".join(parts)
+
+
+def _fields(kind: type, values: list[Any], *, names: list[str] | None = None) -> str:
+    described = _described(kind)
+    heads = ["field", "values", "meaning", *(["coco", "voc2007", "voc2012"] if values else ["default"])]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for field in dataclasses.fields(kind):
+        if names is not None and field.name not in names:
+            continue
+        types, meaning = described.get(field.name, ("", ""))
+        default = "" if field.default is dataclasses.MISSING else f"`{_written(field.default)}`"
+        cells = [f"`{_written(getattr(value, field.name))}`" for value in values] or [default]
+        lines.append(f"| `{field.name}` | {types} | {meaning} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _described(kind: type) -> dict[str, tuple[str, str]]:
+    """Type and meaning of each field, from the Attributes of a numpydoc docstring."""
+    text = inspect.getdoc(kind) or ""
+    section = re.search(r"Attributes\n-+\n(.*?)(?=\n\n\w[^\n]*\n-+\n|\Z)", text, re.DOTALL)
+    found: dict[str, tuple[str, str]] = {}
+    if section is None:
+        return {field.name: (str(field.type), _first_line(kind)) for field in dataclasses.fields(kind)}
+    for block in re.finditer(
+        r"^(\w[^\n:]*) : ([^\n]*)\n((?:    [^\n]*\n?|\n(?=    ))*)", section[1] + "\n", re.M
+    ):
+        meaning = " ".join(block[3].split()).replace("|", "\\|")
+        types = block[2].strip("{}") if block[2].startswith("{") else block[2]
+        for name in block[1].split(", "):
+            found[name] = (types.replace("|", "\\|"), re.sub(r":\w+:`~?([^`]+)`", r"`\1`", meaning))
+    return found
+
+
+def _written(value: Any) -> str:
+    """Write a value shortly, the way TOML has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple) and len(value) > 3 and all(isinstance(item, float) for item in value):
+        return f"{len(value)} from {value[0]:g} to {value[-1]:g}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {_written(item)}" for key, item in value.items())
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return '""' if value == "" else str(value)
+
+
+# ---------------------------------------------------------------- command line
+
+
+def command_parser(name: str) -> argparse.ArgumentParser:
+    """Build the parser of a subcommand as the command line does."""
+    command = importlib.import_module(f"boxscore.cli.{name.replace('-', '_')}")
+    parser = argparse.ArgumentParser(prog=f"boxscore {name}", description=command.__doc__)
+    command.add_arguments(parser)
+    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
+    return parser
+
+
+def command_reference() -> str:
+    """Write every subcommand's arguments as Markdown."""
+    commands = importlib.import_module("boxscore.cli").COMMANDS
+    return "\n\n".join(_command(name, text) for name, text in commands.items())
+
+
+def _command(name: str, text: str) -> str:
+    parser = command_parser(name)
+    lines = [
+        f"## boxscore {name}",
+        "",
+        f"{text[0].upper()}{text[1:]}.",
+        "",
+        "| argument | meaning |",
+        "|---|---|",
+    ]
+    for action in parser._actions:
+        if isinstance(action, argparse._HelpAction):
+            continue
+        lines.append(f"| {_argument(action)} | {_meaning(action, parser.prog)} |")
+    return "\n".join(lines)
+
+
+def _argument(action: argparse.Action) -> str:
+    if not action.option_strings:
+        value = action.metavar or action.dest
+        return f"`{value}`"
+    value = ""
+    if action.nargs != 0:
+        value = str(action.metavar or action.dest.upper())
+        if action.choices is not None and action.metavar is None:
+            value = "{" + ",".join(map(str, action.choices)) + "}"
+        value = f" {value}" + (" ..." if action.nargs in ("+", "*") else "")
+    return "<br>".join(f"`{option}{value}`" for option in action.option_strings)
+
+
+def _meaning(action: argparse.Action, prog: str) -> str:
+    text = (
+        (action.help or "") % {**vars(action), "prog": prog} if "%(" in (action.help or "") else action.help
+    )
+    text = (text or "").replace("%%", "%").replace("|", "\\|").replace("<", "&lt;")
+    if action.required and action.option_strings:
+        text += " (required)"
+    plain = action.default not in (None, False, argparse.SUPPRESS) and action.nargs != 0
+    if plain and "default" not in text:
+        text += f" (default: {action.default})"
+    return text

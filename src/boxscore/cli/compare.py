@@ -1,0 +1,65 @@
+"""Say whether one detector is better than another: paired differences over resampled images.
+
+Examples
+--------
+  boxscore compare --gt instances.json --dt old.json new.json
+  boxscore compare --gt instances.json --dt a.json b.json c.json --metrics AP APs --per-class
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from boxscore import _validate
+from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
+from boxscore.cli._tables import add_resampling_arguments, print_table
+from boxscore.datasets import load_detections
+from boxscore.errors import InputError
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this subcommand's arguments."""
+    add_input_arguments(parser, several_detections=True)
+    add_output_argument(parser)
+    add_resampling_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, evaluate each, compare, print; return the exit status."""
+    from boxscore.diagnostics import compare
+
+    paths: list[Path] = arguments.detections
+    if len(paths) < 2:
+        raise InputError(
+            _validate.message("--detections", "name two files or more to compare", got=len(paths))
+        )
+    first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
+    kind = first.protocol.similarity
+    tables = [
+        first.detections,
+        *(load_detections(path, first.ground_truth, similarity=kind) for path in paths[1:]),
+    ]
+    results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
+    frame = compare(
+        dict(zip(_names(paths), results, strict=True)),
+        resamples=arguments.resamples,
+        confidence=arguments.confidence,
+        method=arguments.method,
+        seed=arguments.seed,
+        metrics=arguments.metrics,
+        per_class=arguments.per_class,
+        progress=True,
+    )
+    print_table(frame, results[0], arguments.output, title="Comparison over resampled images")
+    return 0
+
+
+def _names(paths: list[Path]) -> list[str]:
+    """File names without endings where they tell the results apart, else whole paths, else numbered."""
+    for names in ([path.stem for path in paths], [str(path) for path in paths]):
+        if len(set(names)) == len(names):
+            return names
+    return [f"{path} ({number})" for number, path in enumerate(paths, start=1)]

@@ -1,0 +1,93 @@
+"""Score detections against ground truth.
+
+Examples
+--------
+  boxscore evaluate --gt instances_val2017.json --dt results.json
+  boxscore evaluate --gt VOC2007 --image-set test --dt results_dir --protocol voc2007 --per-class
+  boxscore evaluate --gt instances.json --dt results.json --verify --output json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import warnings
+from pathlib import Path
+
+from boxscore.cli._inputs import (
+    add_input_arguments,
+    add_output_argument,
+    chosen_protocol,
+    evaluate_inputs,
+    read_inputs,
+)
+from boxscore.errors import BoxscoreWarning, VerificationError
+from boxscore.reports import evaluation_text
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this subcommand's arguments."""
+    add_input_arguments(parser)
+    add_output_argument(parser)
+    parser.add_argument("--per-class", action="store_true", help="print the per-class table as well")
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write a report folder")
+    parser.add_argument(
+        "--verify", action="store_true", help="run pycocotools on the same input and compare every cell"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, evaluate, print; return the exit status."""
+    if arguments.verify:
+        from boxscore.verification import check_protocol, verify
+
+        check_protocol(chosen_protocol(arguments))
+    with _remembered_warnings() as messages:
+        evaluation = evaluate_inputs(read_inputs(arguments))
+    write = {
+        "text": lambda: evaluation_text.as_text(evaluation, per_class=arguments.per_class),
+        "markdown": lambda: evaluation_text.as_markdown(evaluation, per_class=arguments.per_class),
+        "csv": lambda: evaluation_text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
+        "json": lambda: _for_stdout(evaluation_text.as_json(evaluation, warnings=messages)),
+    }
+    if arguments.report:
+        evaluation_text.write_report(evaluation, arguments.report, warnings=messages)
+    print(write[arguments.output]())
+    if arguments.report:
+        print(f"report written to {arguments.report}", file=sys.stderr)
+    if arguments.verify:
+        verification = verify(evaluation)
+        if not verification.equal:
+            raise VerificationError(str(verification))
+        print(verification, file=sys.stdout if arguments.output == "text" else sys.stderr)
+    return 0
+
+
+def _for_stdout(text: str) -> str:
+    """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
+    if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
+        return text
+    return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
+
+
+class _remembered_warnings:  # noqa: N801 - used like a function
+    """Collect boxscore's warnings for the report, and show them as before."""
+
+    def __enter__(self) -> list[str]:
+        self._shown = warnings.showwarning
+        messages: list[str] = []
+
+        def remember(warning: Warning | str, category: type[Warning], *rest: object) -> None:
+            if issubclass(category, BoxscoreWarning):
+                messages.append(str(warning))
+            self._shown(warning, category, *rest)  # type: ignore[arg-type]
+
+        warnings.showwarning = remember  # type: ignore[assignment]
+        return messages
+
+    def __exit__(self, *_: object) -> None:
+        warnings.showwarning = self._shown

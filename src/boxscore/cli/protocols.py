@@ -1,0 +1,34 @@
+"""List the protocols that ship with boxscore, or print one as TOML to start your own from."""
+
+from __future__ import annotations
+
+import argparse
+
+from boxscore.protocols import load_protocol, protocol_names, protocol_toml
+from boxscore.reports.render import text_table
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this subcommand's arguments."""
+    parser.add_argument("name", nargs="?", help="print this protocol's TOML")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print; return the exit status."""
+    if arguments.name:
+        print(protocol_toml(arguments.name), end="")
+        return 0
+    protocols = [load_protocol(name) for name in protocol_names()]
+    print(
+        text_table(
+            {
+                "protocol": [protocol.name for protocol in protocols],
+                "what it is": [protocol.title for protocol in protocols],
+                "signature": [protocol.signature() for protocol in protocols],
+            },
+            longest=200,
+        )
+    )
+    return 0

@@ -1,0 +1,286 @@
+"""Annotations to boxscore's core and back: the fast way through ``COCOeval``.
+
+Goal
+----
+Lists of annotation dictionaries become tables, the tables :class:`~boxscore.matching.Matches`, and those the
+arrays of ``eval``, all to the reference's last bit.
+
+Conventions
+-----------
+- What the core computes otherwise is not given to it: NaN and infinity, ids of detections below 1, thresholds
+  that do not rise, unsigned scores. :func:`run` then returns None and the caller goes image by image.
+- A match with annotation id 0 is taken back for ``accumulate`` (the reference reads it as no match), and
+  stays in ``gtMatches``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.keypoints import keypoint_array
+from boxscore.mask_column import Masks
+from boxscore.matching import Matches, match
+from boxscore.overlaps import candidate_pairs
+from boxscore.protocol import ApRules, IgnoreRules, KeypointRules, MatchingRules, Protocol, Similarity
+from boxscore.ranking import rank_detections
+from boxscore.sorting import stable_order
+from boxscore.tables import Detections, GroundTruth
+from boxscore.vocabulary import Categories, Images
+
+Record = dict[str, Any]
+FloatArray = NDArray[np.float64]
+
+SIMILARITIES: dict[str, Similarity] = {"bbox": "box", "segm": "mask", "keypoints": "keypoints"}
+LARGEST_COORDINATE = 1e100
+LARGEST_THRESHOLD = 1 - 1e-10
+
+
+class Grouped(NamedTuple):
+    """Annotations in a flat list, each with the image and category it is evaluated under."""
+
+    image_ids: list[Any]
+    category_ids: list[Any]
+    records: list[Record]
+
+
+class _NotOrdinaryError(Exception):
+    """The core would compute something else than the reference."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CoreRun:
+    """What one ``evaluate`` found; all that ``accumulate`` and ``evalImgs`` need.
+
+    Attributes
+    ----------
+    truths, detections : list of dict
+        In the order of the tables.
+    result : Evaluation
+        Its ``matched`` has the matches as they are, id 0 included.
+    caps : list of int
+        ``maxDets``, which may repeat.
+    """
+
+    truths: list[Record]
+    detections: list[Record]
+    result: Evaluation
+    caps: list[int]
+
+    @property
+    def matches(self) -> Matches:
+        """The matches, id 0 as any other."""
+        return self.result.matched
+
+    def ignored_truths(self, area: int) -> NDArray[np.bool_]:
+        """Say which ground truths are ignored in an area range, [G]."""
+        counted = self.matches.counted
+        ignored: NDArray[np.bool_] = ((counted >> counted.dtype.type(area)) & 1) == 0
+        return ignored
+
+    def arrays(self, recall_points: Any) -> dict[str, FloatArray] | None:
+        """Return the arrays of ``eval``, or None when the recall points are not ordinary."""
+        try:
+            ap = dataclasses.replace(self.result.protocol.ap, recall_points=tuple(map(float, recall_points)))
+        except (InputError, TypeError, ValueError):
+            return None
+        protocol = dataclasses.replace(self.result.protocol, ap=ap)
+        strict = dataclasses.replace(self.result, protocol=protocol, matched=self._without_id_zero())
+        which = np.searchsorted(protocol.matching.max_detections, self.caps)
+        return {
+            name: np.ascontiguousarray(np.where(np.isnan(values), -1.0, values)[..., which])
+            for name, values in strict.arrays().items()
+        }
+
+    def _without_id_zero(self) -> Matches:
+        zero = np.array([truth["id"] == 0 for truth in self.truths], dtype=bool)
+        if not zero.any():
+            return self.matches
+        pairs = np.flatnonzero(zero[self.matches.pair_truth])
+        matched = self.matches.matched.copy()
+        matched[pairs] &= ~self.matches.counted_pairs[pairs]
+        return dataclasses.replace(self.matches, matched=matched)
+
+
+def run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun | None:
+    """Evaluate with the core, or return None where it would differ from the reference.
+
+    Parameters
+    ----------
+    truths, detections : Grouped
+        In the reference's order.
+    params : Params
+        As ``evaluate`` has tidied it.
+    """
+    try:
+        return _run(truths, detections, params)
+    except (
+        _NotOrdinaryError,
+        InputError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ):
+        return None  # where the input is at fault, going image by image says so as the reference does
+
+
+def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
+    protocol = _protocol(params)
+    images = _numbered(params.imgIds)
+    categories = _numbered(params.catIds)
+    pooled = not params.useCats
+    truth_rows, truth_columns = _rows(truths, images, categories, pooled=pooled)
+    rows, columns = _rows(detections, images, categories, pooled=pooled)
+
+    iscrowd = list(map(itemgetter("iscrowd"), truth_rows))
+    crowd = np.array(iscrowd, dtype=bool)
+    ignored = np.array([bool(truth["ignore"]) for truth in truth_rows], dtype=bool)
+    if not set(iscrowd) <= {0, 1} or (crowd & ~ignored).any():
+        raise _NotOrdinaryError
+    _finite(_column(truth_rows, "id", params))
+    if not (_finite(_column(rows, "id", params)) > 0).all():
+        raise _NotOrdinaryError
+
+    K = 1 if pooled else len(params.catIds)
+    vocabularies: dict[str, Any] = {
+        "images": Images(
+            np.arange(len(images)), np.full(len(images), None, object), np.full((len(images), 2), np.nan)
+        ),
+        "categories": Categories(np.arange(K), np.arange(K).astype(str).astype(object)),
+    }
+    flags = np.zeros(len(truth_rows), dtype=bool)
+    truth_table = GroundTruth(
+        **vocabularies,
+        **truth_columns,
+        **_measured(truth_rows, params, of_truths=True),
+        ids=np.arange(len(truth_rows)),
+        area=_column(truth_rows, "area", params),
+        crowd=crowd,
+        difficult=flags,
+        ignore=flags,
+        keypoint_count=np.where(ignored & ~crowd, 0, 1),  # 0: ignored, and taken by one match
+    )
+    table = Detections(
+        **vocabularies,
+        **columns,
+        **_measured(rows, params, of_truths=False),
+        scores=_finite(_column(rows, "score", params)),
+    )
+    area = _column(rows, "area", params)
+    ranking = rank_detections(table, protocol)
+    pairs = candidate_pairs(truth_table, table, ranking, protocol)
+    matches = match(truth_table, table, ranking, pairs, area, protocol)
+    return CoreRun(truth_rows, rows, Evaluation(truth_table, table, protocol, matches), list(params.maxDets))
+
+
+def _protocol(params: Any) -> Protocol:
+    ends = [[float(end) for end in area[:2]] for area in params.areaRng]
+    thresholds = np.array(params.iouThrs, dtype=np.float64)
+    if not (ends and thresholds.ndim == 1 and len(params.imgIds) and len(params.catIds)):
+        raise _NotOrdinaryError
+    sigmas: list[float] = []
+    if params.iouType == "keypoints":
+        sigmas = np.array(params.kpt_oks_sigmas, dtype=np.float64).tolist()
+        if not params.useCats:  # the reference finds no similarities then
+            raise _NotOrdinaryError
+    return Protocol(
+        name="pycocotools",
+        similarity=SIMILARITIES[params.iouType],
+        keypoints=KeypointRules(sigmas=tuple(sigmas)),
+        matching=MatchingRules(
+            iou_thresholds=tuple(thresholds.tolist()),
+            largest_threshold=LARGEST_THRESHOLD,
+            max_detections=tuple(params.maxDets),
+        ),
+        ignore=IgnoreRules(
+            area_ranges={str(place): (low, high) for place, (low, high) in enumerate(ends)},
+            unlabelled="ignore",
+        ),
+        ap=ApRules(precision_epsilon=float(np.spacing(1))),
+    )
+
+
+def _numbered(ids: Sequence[Any]) -> dict[Any, int]:
+    numbers = {identifier: number for number, identifier in enumerate(ids)}
+    if len(numbers) != len(ids):
+        raise _NotOrdinaryError
+    return numbers
+
+
+def _rows(
+    grouped: Grouped, images: dict[Any, int], categories: dict[Any, int], *, pooled: bool
+) -> tuple[list[Record], dict[str, Any]]:
+    """Return the annotations that are evaluated, and their row numbers into images and categories.
+
+    Pooled, they are taken category by category, and all of one.
+    """
+    records, count = grouped.records, len(grouped.records)
+    image, category = (
+        np.fromiter(map(numbers.get, ids, itertools.repeat(-1)), np.int32, count)
+        for numbers, ids in ((images, grouped.image_ids), (categories, grouped.category_ids))
+    )
+    known = (image >= 0) & (category >= 0)
+    if not known.all():
+        kept = np.flatnonzero(known)
+        records = [records[row] for row in kept.tolist()]
+        image, category = image[kept], category[kept]
+    if pooled:
+        order = stable_order(category, len(categories))
+        records = [records[row] for row in order.tolist()]
+        image, category = image[order], np.zeros_like(category)
+    return records, {"image": image, "category": category}
+
+
+def _column(records: list[Record], key: str, params: Any) -> FloatArray:
+    """Return a number of each annotation as float64, unless its type compares in a way of its own."""
+    values = list(map(itemgetter(key), records))
+    for kind in set(map(type, values)):
+        if issubclass(kind, (bool, int, float, np.signedinteger, np.float32)):
+            narrow = key == "area" and issubclass(kind, np.float32)
+            if narrow and any(float(kind(end)) != end for area in params.areaRng for end in area[:2]):
+                raise _NotOrdinaryError
+        elif key == "score" or not issubclass(kind, np.unsignedinteger):
+            raise _NotOrdinaryError
+    column = np.array(values, dtype=np.float64)
+    if np.isnan(column).any():
+        raise _NotOrdinaryError
+    return column
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    if not np.isfinite(values).all():
+        raise _NotOrdinaryError
+    return values
+
+
+def _measured(records: list[Record], params: Any, *, of_truths: bool) -> dict[str, Any]:
+    """Return the columns that are compared: boxes, masks or keypoints."""
+    none = {"boxes": np.zeros((len(records), 4)), "sizes": np.zeros((len(records), 2))}
+    if params.iouType == "segm":
+        return {**none, "masks": Masks(map(itemgetter("segmentation"), records))}
+    if params.iouType == "keypoints":
+        points = keypoint_array(list(map(itemgetter("keypoints"), records)))
+        _finite(points)
+        return {**(_boxes(records) if of_truths else none), "keypoints": points}
+    return _boxes(records)
+
+
+def _boxes(records: list[Record]) -> dict[str, Any]:
+    boxes = list(map(itemgetter("bbox"), records))
+    if set(map(len, boxes)) - {4}:
+        raise _NotOrdinaryError
+    flat = np.fromiter(itertools.chain.from_iterable(boxes), np.float64, 4 * len(boxes)).reshape(-1, 4)
+    if not (np.abs(flat) <= LARGEST_COORDINATE).all():
+        raise _NotOrdinaryError
+    corner, sizes = flat[:, :2], np.ascontiguousarray(flat[:, 2:])
+    return {"boxes": np.concatenate([corner, corner + sizes], axis=1), "sizes": sizes}

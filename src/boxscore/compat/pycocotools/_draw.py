@@ -1,0 +1,73 @@
+"""What ``COCO.showAnns`` draws: polygons, masks, skeletons and boxes on the current axes of matplotlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from boxscore.compat.pycocotools import mask as maskUtils
+
+if TYPE_CHECKING:
+    from boxscore.compat.pycocotools.coco import COCO
+
+CROWD_COLOR = np.array([2.0, 166.0, 101.0]) / 255
+
+
+def draw_annotations(coco: COCO, anns: list[dict[str, Any]], *, draw_bbox: bool) -> None:
+    """Draw each annotation in a random light colour, taken from NumPy's global generator."""
+    import matplotlib.pyplot as plt
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Polygon
+
+    axes = plt.gca()
+    axes.set_autoscale_on(False)
+    outlines: list[Polygon] = []
+    colors: list[Any] = []
+    for ann in anns:
+        color = (np.random.random((1, 3)) * 0.6 + 0.4).tolist()[0]
+        corners = []
+        if "segmentation" in ann:
+            if type(ann["segmentation"]) is list:
+                corners += [np.array(part).reshape(-1, 2) for part in ann["segmentation"]]
+            else:
+                _draw_mask(axes, coco, ann)
+        if "keypoints" in ann and type(ann["keypoints"]) is list:
+            _draw_skeleton(plt, coco, ann, color)
+        if draw_bbox:
+            x, y, w, h = ann["bbox"]
+            corners.append(np.array([[x, y], [x, y + h], [x + w, y + h], [x + w, y]]))
+        outlines += [Polygon(points) for points in corners]
+        colors += [color] * len(corners)
+    axes.add_collection(PatchCollection(outlines, facecolor=colors, linewidths=0, alpha=0.4))
+    axes.add_collection(PatchCollection(outlines, facecolor="none", edgecolors=colors, linewidths=2))
+
+
+def _draw_mask(axes: Any, coco: COCO, ann: dict[str, Any]) -> None:
+    segmentation = ann["segmentation"]
+    if type(segmentation["counts"]) is list:
+        image = coco.imgs[ann["image_id"]]
+        segmentation = maskUtils.frPyObjects([segmentation], image["height"], image["width"])[0]
+    pixels = maskUtils.decode([segmentation])[:, :, 0]
+    color = CROWD_COLOR if ann["iscrowd"] == 1 else np.random.random((1, 3))[0]
+    axes.imshow(np.dstack([np.broadcast_to(color, (*pixels.shape, 3)), pixels * 0.5]))
+
+
+def _draw_skeleton(plt: Any, coco: COCO, ann: dict[str, Any], color: Any) -> None:
+    bones = np.array(coco.loadCats(ann["category_id"])[0]["skeleton"]) - 1
+    points = np.array(ann["keypoints"])
+    x, y, visibility = points[0::3], points[1::3], points[2::3]
+    for bone in bones:
+        if np.all(visibility[bone] > 0):
+            plt.plot(x[bone], y[bone], linewidth=3, color=color)
+    for least, edge in ((0, "k"), (1, color)):
+        seen = visibility > least
+        plt.plot(
+            x[seen],
+            y[seen],
+            "o",
+            markersize=8,
+            markerfacecolor=color,
+            markeredgecolor=edge,
+            markeredgewidth=2,
+        )

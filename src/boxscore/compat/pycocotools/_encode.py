@@ -1,0 +1,38 @@
+"""Annotations' masks as run-length codes, in place: what ``COCOeval`` does first for ``segm``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from boxscore.compat.pycocotools.coco import COCO
+from boxscore.errors import InputError
+from boxscore.mask_column import Masks
+
+Record = dict[str, Any]
+
+
+def encode_annotations(coco: Any, anns: Sequence[Record]) -> None:
+    """Replace each annotation's ``segmentation`` by its compressed code.
+
+    Polygons of one image size are rasterised together. An ``annToRLE`` that is not ours is called for every
+    annotation, and so is ours when the batch is refused: its exceptions are the reference's.
+
+    Parameters
+    ----------
+    coco : COCO
+    anns : sequence of dict
+        Of its images.
+    """
+    codes = _batch(coco, anns) if getattr(type(coco), "annToRLE", None) is COCO.annToRLE else None
+    for row, ann in enumerate(anns):
+        ann["segmentation"] = coco.annToRLE(ann) if codes is None else codes[row]
+
+
+def _batch(coco: COCO, anns: Sequence[Record]) -> list[Any] | None:
+    images = [coco.imgs[ann["image_id"]] for ann in anns]
+    sizes = [[image["width"], image["height"]] for image in images]
+    try:
+        return Masks((ann["segmentation"] for ann in anns), image_sizes=sizes).codes() if anns else []
+    except (InputError, LookupError, TypeError, ValueError):
+        return None

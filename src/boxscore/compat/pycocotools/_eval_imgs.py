@@ -1,0 +1,108 @@
+"""``evalImgs`` from the core's matches, all at once, in the reference's order and form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.compat.pycocotools._core import CoreRun
+
+Record = dict[str, Any]
+
+
+def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
+    """List the outcome of each category, area range and image, None where there was nothing to match.
+
+    Parameters
+    ----------
+    run : CoreRun
+    params : Params
+        Of that ``evaluate``.
+    """
+    categories = params.catIds if params.useCats else [-1]
+    I, A = len(params.imgIds), len(params.areaRng)  # noqa: E741 - the axis of images
+    results: list[Record | None] = [None] * (len(categories) * A * I)
+    matches = run.matches
+    group = matches.category.astype(np.int64) * I + matches.image
+    order = np.lexsort((matches.rank, group))
+    group = group[order]
+    rows = matches.row[order].tolist()
+    detection_ids = [run.detections[row]["id"] for row in rows]
+    scores = [run.detections[row]["score"] for row in rows]
+    truth_group = matches.truth_category.astype(np.int64) * I + matches.truth_image
+    truth_ids = [truth["id"] for truth in run.truths]
+    place = _inverse(order)[matches.pair_detection]
+    cap = params.maxDets[-1]
+
+    groups = np.union1d(group, truth_group)
+    bounds = _bounds(group, groups)
+    truth_bounds = _bounds(np.sort(truth_group), groups)
+    for area, area_range in enumerate(params.areaRng):
+        ignored = run.ignored_truths(area)
+        truth_order = np.lexsort((ignored, truth_group))
+        found = _Dense(
+            run, params, area, order, truth_order, place, np.array(detection_ids), np.array(truth_ids)
+        )
+        ignore_flags = ignored[truth_order].astype(int)
+        ids = [truth_ids[row] for row in truth_order.tolist()]
+        for number, (start, end), (first, last) in zip(groups.tolist(), bounds, truth_bounds, strict=True):
+            k, i = divmod(number, I)
+            results[(k * A + area) * I + i] = {
+                "image_id": params.imgIds[i],
+                "category_id": categories[k],
+                "aRng": area_range,
+                "maxDet": cap,
+                "dtIds": detection_ids[start:end],
+                "gtIds": ids[first:last],
+                "dtMatches": found.matches[:, start:end].copy(),
+                "gtMatches": found.truth_matches[:, first:last].copy(),
+                "dtScores": scores[start:end],
+                "gtIgnore": ignore_flags[first:last].copy() if first < last else np.array([]),
+                "dtIgnore": found.ignored[:, start:end].copy(),
+            }
+    return results
+
+
+class _Dense:
+    """Matches of one area range as matrices: detections in ``order``, ground truths in ``truth_order``."""
+
+    def __init__(
+        self,
+        run: CoreRun,
+        params: Any,
+        area: int,
+        order: NDArray[Any],
+        truth_order: NDArray[Any],
+        place: NDArray[Any],
+        detection_ids: NDArray[Any],
+        truth_ids: NDArray[Any],
+    ) -> None:
+        found = run.matches
+        T = len(params.iouThrs)
+        self.matches = np.zeros((T, len(order)))
+        self.truth_matches = np.zeros((T, len(truth_order)))
+        self.ignored = np.zeros((T, len(order)), dtype=bool)
+        truth_place = _inverse(truth_order)[found.pair_truth]
+        truth_ignored = run.ignored_truths(area)[found.pair_truth]
+        bits = found.matched[:, area]
+        for t in range(T):
+            hit = np.flatnonzero((bits >> bits.dtype.type(t)) & 1)
+            self.matches[t, place[hit]] = truth_ids[found.pair_truth[hit]]
+            self.ignored[t, place[hit]] = truth_ignored[hit]
+            # A crowd takes several detections and keeps the id of the last: pairs ascend by detection.
+            self.truth_matches[t, truth_place[hit]] = detection_ids[place[hit]]
+        outside = ((found.in_range >> found.in_range.dtype.type(area)) & 1)[order] == 0
+        self.ignored |= (self.matches == 0) & outside
+
+
+def _inverse(order: NDArray[Any]) -> NDArray[Any]:
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def _bounds(sorted_groups: NDArray[Any], groups: NDArray[Any]) -> list[tuple[int, int]]:
+    starts = np.searchsorted(sorted_groups, groups, side="left").tolist()
+    return list(zip(starts, np.searchsorted(sorted_groups, groups, side="right").tolist(), strict=True))

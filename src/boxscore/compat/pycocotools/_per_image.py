@@ -1,0 +1,179 @@
+"""One image and category at a time: overlaps, keypoint similarity and greedy matching, exactly as specified.
+
+Goal
+----
+What ``computeIoU``, ``computeOks`` and ``evaluateImg`` return, for anything that can stand in annotations:
+NaN, ids below 1, thresholds in any order. Everything ordinary goes through boxscore's core instead.
+
+Conventions
+-----------
+T IoU thresholds, D detections in descending score order, G ground truths. All thresholds are matched
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.compat.pycocotools import mask as maskUtils
+
+Record = dict[str, Any]
+
+OVERLAP_OF = {"bbox": "bbox", "segm": "segmentation"}
+"""Which key of an annotation is measured, by ``iouType``."""
+
+
+def by_score(detections: Sequence[Record], cap: Any) -> list[Record]:
+    """Sort detections by descending score, equal ones in their order, and keep the first ``cap``."""
+    order = np.argsort([-detection["score"] for detection in detections], kind="mergesort")
+    return [detections[row] for row in order[:cap]]
+
+
+def overlaps(truths: Sequence[Record], detections: Sequence[Record], params: Any) -> Any:
+    """Measure IoU, or intersection over detection for crowds; [D, G], or an empty list."""
+    if not len(truths) and not len(detections):
+        return []
+    detections = by_score(detections, params.maxDets[-1])
+    if params.iouType not in OVERLAP_OF:
+        raise Exception("unknown iouType for iou computation")
+    key = OVERLAP_OF[params.iouType]
+    return maskUtils.iou(
+        [detection[key] for detection in detections],
+        [truth[key] for truth in truths],
+        [int(truth["iscrowd"]) for truth in truths],
+    )
+
+
+def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record], params: Any) -> Any:
+    """Object keypoint similarity [D, G], or an empty list when there is nothing to compare.
+
+    Without a labelled keypoint the distance is to the ground truth's box, enlarged to three times its sides
+    about the centre.
+    """
+    detections = by_score(detections, params.maxDets[-1])
+    if not truths or not detections:
+        return []
+    variances = (params.kpt_oks_sigmas * 2) ** 2
+    found = [np.array(detection["keypoints"]) for detection in detections]
+    similarities = np.zeros((len(detections), len(truths)))
+    for column, truth in enumerate(truths):
+        points = np.array(truth["keypoints"])
+        labelled = points[2::3] > 0
+        (x, y, w, h), scale = truth["bbox"][:4], truth["area"] + np.spacing(1)
+        for row, detected in enumerate(found):
+            if labelled.any():
+                dx, dy = detected[0::3] - points[0::3], detected[1::3] - points[1::3]
+            else:
+                dx = _outside(detected[0::3], x - w, x + w * 2, len(variances))
+                dy = _outside(detected[1::3], y - h, y + h * 2, len(variances))
+            error = (dx**2 + dy**2) / variances / scale / 2
+            if labelled.any():
+                error = error[labelled]
+            similarities[row, column] = np.sum(np.exp(-error)) / error.shape[0]
+    return similarities
+
+
+def _outside(values: NDArray[Any], low: Any, high: Any, count: int) -> Any:
+    """How far each value lies outside [low, high]."""
+    none = np.zeros(count)
+    return np.max((none, low - values), axis=0) + np.max((none, values - high), axis=0)
+
+
+def evaluate_image(
+    truths: Sequence[Record],
+    detections: Sequence[Record],
+    measure: Callable[[], Any],
+    params: Any,
+    *,
+    image_id: Any,
+    category_id: Any,
+    area_range: Any,
+    cap: Any,
+) -> Record | None:
+    """Match one image and category; an entry of ``evalImgs``.
+
+    Parameters
+    ----------
+    truths, detections : sequence of dict
+        ``_ignore`` is written into the ground truths, as in the reference.
+    measure : callable
+        Gives what :func:`overlaps` or :func:`keypoint_similarities` gave.
+    params : Params
+    image_id, category_id, area_range, cap
+        As the entry states them.
+    """
+    if len(truths) == 0 and len(detections) == 0:
+        return None
+    low, high = area_range[0], area_range[1]
+    for truth in truths:
+        truth["_ignore"] = int(bool(truth["ignore"] or truth["area"] < low or truth["area"] > high))
+    columns = np.argsort([truth["_ignore"] for truth in truths], kind="mergesort")  # ignored last
+    truths = [truths[column] for column in columns]
+    detections = by_score(detections, cap)
+    crowd = np.array([int(truth["iscrowd"]) != 0 for truth in truths], dtype=bool)
+    ignored = np.array([truth["_ignore"] for truth in truths])
+    matches = np.zeros((len(params.iouThrs), len(detections)))
+    truth_matches = np.zeros((len(params.iouThrs), len(truths)))
+    detection_ignored: NDArray[Any] = np.zeros(matches.shape)
+    similarity = measure()
+    if len(similarity):
+        chosen = _match(
+            similarity[:, columns], ignored == 1, crowd, detections, truth_matches, params.iouThrs
+        )
+        for row, held in enumerate(chosen):
+            for t in np.flatnonzero(held >= 0):
+                matches[t, row] = truths[held[t]]["id"]
+                detection_ignored[t, row] = ignored[held[t]]
+    beyond = np.array([d["area"] < low or d["area"] > high for d in detections], dtype=bool)
+    return {
+        "image_id": image_id,
+        "category_id": category_id,
+        "aRng": area_range,
+        "maxDet": cap,
+        "dtIds": [detection["id"] for detection in detections],
+        "gtIds": [truth["id"] for truth in truths],
+        "dtMatches": matches,
+        "gtMatches": truth_matches,
+        "dtScores": [detection["score"] for detection in detections],
+        "gtIgnore": ignored,
+        "dtIgnore": np.logical_or(detection_ignored, (matches == 0) & beyond),
+    }
+
+
+def _match(
+    similarity: NDArray[np.float64],
+    ignored: NDArray[np.bool_],
+    crowd: NDArray[np.bool_],
+    detections: Sequence[Record],
+    truth_matches: NDArray[np.float64],
+    thresholds: Any,
+) -> NDArray[np.intp]:
+    """Choose a ground truth for each detection and threshold, [D, T]; -1 for none.
+
+    Ground truths come ignored last. Detection ids are written into ``truth_matches`` [T, G], and a positive
+    one there says that the ground truth is taken. Comparisons are the reference's, so that NaN goes where it
+    goes there: it matches anything, and so does whatever comes after it.
+    """
+    bars = np.array([min(threshold, 1 - 1e-10) for threshold in thresholds], dtype=np.float64)
+    chosen = np.full((len(detections), len(bars)), -1, dtype=np.intp)
+    lowest = bars.min(initial=np.inf)
+    for row, overlap in enumerate(similarity):
+        best, held, holds_counted = bars.copy(), chosen[row], np.zeros(len(bars), dtype=bool)
+        candidates = ~(overlap < lowest) | bool(np.isnan(overlap).any())
+        for column in np.flatnonzero(candidates):
+            takes = ~(overlap[column] < best)
+            if not crowd[column]:
+                takes &= ~(truth_matches[:, column] > 0)
+            if ignored[column]:
+                takes &= ~holds_counted
+            else:
+                holds_counted |= takes
+            best[takes] = overlap[column]
+            held[takes] = column
+        for t in np.flatnonzero(held >= 0):
+            truth_matches[t, held[t]] = detections[row]["id"]
+    return chosen

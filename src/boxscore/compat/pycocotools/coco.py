@@ -1,0 +1,334 @@
+"""``pycocotools.coco``: a COCO data set or results file in memory, and its look-ups.
+
+Goal
+----
+The class ``COCO`` with the reference's attributes, methods, defaults, printed lines and exceptions.
+
+Conventions
+-----------
+Annotations stay the dictionaries of the file: shared, never copied, written to where the reference writes.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+from urllib.request import urlretrieve
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.compat.pycocotools import mask as maskUtils
+from boxscore.compat.pycocotools._collector import no_collection
+
+Record = dict[str, Any]
+
+
+def _isArrayLike(obj: Any) -> bool:
+    return hasattr(obj, "__iter__") and hasattr(obj, "__len__")
+
+
+def _listed(value: Any) -> Any:
+    return value if _isArrayLike(value) else [value]
+
+
+def _member_of(values: Any) -> Callable[[Any], bool]:
+    """``in`` for many questions: by hash where that gives the same answer."""
+    plain = isinstance(values, (list, tuple, np.ndarray))
+    if plain and all(isinstance(value, (int, str, np.integer)) for value in values):
+        return frozenset(values).__contains__
+    return lambda value: value in values
+
+
+def _read_json(path: Any) -> Any:
+    with no_collection(), Path(path).open() as file:
+        return json.load(file)
+
+
+class COCO:
+    """A data set in COCO's format.
+
+    Parameters
+    ----------
+    annotation_file : str or Path, optional
+        A JSON file; without one the object is empty: fill ``dataset`` and call :meth:`createIndex`.
+
+    Attributes
+    ----------
+    dataset : dict
+        The file's content.
+    anns, cats, imgs : dict
+        Records by id; of repeated ids the last.
+    imgToAnns, catToImgs : defaultdict of list
+        Annotations of an image, and image ids of a category (one for each annotation).
+    """
+
+    def __init__(self, annotation_file: Any = None) -> None:
+        self.dataset: Record = {}
+        self.anns: dict[Any, Record] = {}
+        self.cats: dict[Any, Record] = {}
+        self.imgs: dict[Any, Record] = {}
+        self.imgToAnns: defaultdict[Any, list[Record]] = defaultdict(list)
+        self.catToImgs: defaultdict[Any, list[Any]] = defaultdict(list)
+        if annotation_file is None:
+            return
+        print("loading annotations into memory...")
+        tic = time.time()
+        dataset = _read_json(annotation_file)
+        assert type(dataset) is dict, f"annotation file format {type(dataset)} not supported"
+        print(f"Done (t={time.time() - tic:0.2f}s)")
+        self.dataset = dataset
+        self.createIndex()
+
+    def createIndex(self) -> None:
+        """Build ``anns``, ``cats``, ``imgs``, ``imgToAnns`` and ``catToImgs`` from ``dataset``."""
+        print("creating index...")
+        annotations = self.dataset.get("annotations", [])
+        by_image: defaultdict[Any, list[Record]] = defaultdict(list)
+        by_category: defaultdict[Any, list[Any]] = defaultdict(list)
+        with no_collection():
+            for annotation in annotations:
+                by_image[annotation["image_id"]].append(annotation)
+            if "categories" in self.dataset:
+                for annotation in annotations:
+                    by_category[annotation["category_id"]].append(annotation["image_id"])
+            tables = [
+                {record["id"]: record for record in self.dataset.get(key, [])}
+                for key in ("annotations", "categories", "images")
+            ]
+        print("index created!")
+        self.anns, self.cats, self.imgs = tables
+        self.imgToAnns, self.catToImgs = by_image, by_category
+
+    def info(self) -> None:
+        """Print what the file says of itself."""
+        for key, value in self.dataset["info"].items():
+            print(f"{key}: {value}")
+
+    def getAnnIds(
+        self, imgIds: Any = [], catIds: Any = [], areaRng: Any = [], iscrowd: Any = None
+    ) -> list[Any]:
+        """Return the ids of annotations that pass every filter that is given.
+
+        Parameters
+        ----------
+        imgIds, catIds : id or sequence of ids
+        areaRng : sequence of two numbers
+            Open at both ends.
+        iscrowd : bool, optional
+        """
+        imgIds, catIds = _listed(imgIds), _listed(catIds)
+        anns: list[Record]
+        if len(imgIds) == 0:
+            anns = self.dataset["annotations"]
+        else:
+            groups = self.imgToAnns
+            anns = list(itertools.chain.from_iterable(groups[i] for i in imgIds if i in groups))
+        if len(catIds):
+            wanted = _member_of(catIds)
+            anns = [ann for ann in anns if wanted(ann["category_id"])]
+        if len(areaRng):
+            anns = [ann for ann in anns if areaRng[0] < ann["area"] < areaRng[1]]
+        if iscrowd is not None:
+            anns = [ann for ann in anns if ann["iscrowd"] == iscrowd]
+        return list(map(itemgetter("id"), anns))
+
+    def getCatIds(self, catNms: Any = [], supNms: Any = [], catIds: Any = []) -> list[Any]:
+        """Return the ids of categories that pass every filter: names, supercategories, ids."""
+        cats = self.dataset["categories"]
+        for key, given in (("name", catNms), ("supercategory", supNms), ("id", catIds)):
+            values = _listed(given)
+            if len(values):
+                cats = [cat for cat in cats if cat[key] in values]
+        return [cat["id"] for cat in cats]
+
+    def getImgIds(self, imgIds: Any = [], catIds: Any = []) -> list[Any]:
+        """Return the ids of images: all, these, or of these the ones that have every given category."""
+        imgIds, catIds = _listed(imgIds), _listed(catIds)
+        if len(imgIds) == len(catIds) == 0:
+            return list(self.imgs)
+        ids = set(imgIds)
+        for position, category in enumerate(catIds):
+            of_category = set(self.catToImgs[category])
+            if position == 0 and not ids:
+                ids = of_category
+            else:
+                ids &= of_category
+        return list(ids)
+
+    def loadAnns(self, ids: Any = []) -> Any:
+        """Return the annotations with these ids; a list also for one id."""
+        return _records(self.anns, ids)
+
+    def loadCats(self, ids: Any = []) -> Any:
+        """Return the categories with these ids; a list also for one id."""
+        return _records(self.cats, ids)
+
+    def loadImgs(self, ids: Any = []) -> Any:
+        """Return the images with these ids; a list also for one id."""
+        return _records(self.imgs, ids)
+
+    def showAnns(self, anns: list[Record], draw_bbox: bool = False) -> Any:
+        """Draw annotations on the current axes of matplotlib, or print their captions."""
+        if len(anns) == 0:
+            return 0
+        if "segmentation" in anns[0] or "keypoints" in anns[0]:
+            from boxscore.compat.pycocotools._draw import draw_annotations
+
+            draw_annotations(self, anns, draw_bbox=draw_bbox)
+        elif "caption" in anns[0]:
+            for ann in anns:
+                print(ann["caption"])
+        else:
+            raise Exception("datasetType not supported")
+        return None
+
+    def loadRes(self, resFile: Any) -> COCO:
+        """Return results as a data set with this one's images and categories.
+
+        Parameters
+        ----------
+        resFile : str, list of dict or ndarray [N, 7]
+            The dictionaries of a list are completed in place with ``id``, ``area``, ``iscrowd`` and
+            what else the kind needs; the kind is read from the first.
+
+        Raises
+        ------
+        AssertionError
+            When a result is of an image that this data set does not have.
+        IndexError
+            When there are no results.
+        """
+        res = COCO()
+        res.dataset["info"] = copy.deepcopy(self.dataset.get("info", {}))
+        res.dataset["images"] = list(self.dataset["images"])
+        print("Loading and preparing results...")
+        tic = time.time()
+        if type(resFile) is str:
+            anns = _read_json(resFile)
+        elif type(resFile) is np.ndarray:
+            anns = self.loadNumpyAnnotations(resFile)
+        else:
+            anns = resFile
+        assert type(anns) is list, "results in not an array of objects"
+        of_images = {ann["image_id"] for ann in anns}
+        assert of_images <= set(self.getImgIds()), "Results do not correspond to current coco set"
+        first = anns[0]
+        with no_collection():
+            if "caption" in first:
+                res.dataset["images"] = [img for img in res.dataset["images"] if img["id"] in of_images]
+                _number(anns)
+            else:
+                for key, complete in _COMPLETED:
+                    if key in first and not (key == "bbox" and first["bbox"] == []):
+                        res.dataset["categories"] = copy.deepcopy(self.dataset["categories"])
+                        complete(anns)
+                        break
+        print(f"DONE (t={time.time() - tic:0.2f}s)")
+        res.dataset["annotations"] = anns
+        res.createIndex()
+        return res
+
+    def download(self, tarDir: Any = None, imgIds: Any = []) -> Any:
+        """Fetch images from their ``coco_url`` into a folder; files that are there stay."""
+        if tarDir is None:
+            print("Please specify target directory")
+            return -1
+        images = self.imgs.values() if len(imgIds) == 0 else self.loadImgs(imgIds)
+        folder = Path(tarDir)
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, image in enumerate(images):
+            tic = time.time()
+            target = folder / image["file_name"]
+            if not target.exists():
+                urlretrieve(image["coco_url"], str(target))
+            print(f"downloaded {number}/{len(images)} images (t={time.time() - tic:0.1f}s)")
+        return None
+
+    def loadNumpyAnnotations(self, data: NDArray[Any]) -> list[Record]:
+        """Turn rows of image id, x, y, w, h, score, category id [N, 7] into results."""
+        print("Converting ndarray to lists...")
+        assert type(data) is np.ndarray
+        print(data.shape)
+        assert data.shape[1] == 7
+        results = []
+        for number, row in enumerate(data):
+            if number % 1_000_000 == 0:
+                print(f"{number}/{len(data)}")
+            image, x, y, w, h, score, category = row
+            results.append(
+                {"image_id": int(image), "bbox": [x, y, w, h], "score": score, "category_id": int(category)}
+            )
+        return results
+
+    def annToRLE(self, ann: Record) -> Any:
+        """Return an annotation's mask as compressed RLE, whatever it is stored as."""
+        image = self.imgs[ann["image_id"]]
+        height, width = image["height"], image["width"]
+        segmentation = ann["segmentation"]
+        if type(segmentation) is list:  # polygons, one a part
+            return maskUtils.merge(maskUtils.frPyObjects(segmentation, height, width))
+        if type(segmentation["counts"]) is list:
+            return maskUtils.frPyObjects(segmentation, height, width)
+        return segmentation
+
+    def annToMask(self, ann: Record) -> NDArray[np.uint8]:
+        """Return an annotation's mask [h, w]."""
+        return maskUtils.decode(self.annToRLE(ann))
+
+
+def _records(table: dict[Any, Record], ids: Any) -> list[Record] | None:
+    if _isArrayLike(ids):
+        return [table[identifier] for identifier in ids]
+    return [table[ids]] if type(ids) is int else None
+
+
+def _number(anns: list[Record]) -> None:
+    for number, ann in enumerate(anns, 1):
+        ann["id"] = number
+
+
+def _complete_boxes(anns: list[Record]) -> None:
+    for number, ann in enumerate(anns, 1):
+        box = ann["bbox"]
+        x1, y1, w, h = box[0], box[1], box[2], box[3]
+        if "segmentation" not in ann:
+            x2, y2 = x1 + w, y1 + h
+            ann["segmentation"] = [[x1, y1, x1, y2, x2, y2, x2, y1]]
+        ann["area"] = w * h
+        ann["id"] = number
+        ann["iscrowd"] = 0
+
+
+def _complete_masks(anns: list[Record]) -> None:
+    for number, ann in enumerate(anns, 1):
+        ann["area"] = maskUtils.area(ann["segmentation"])
+        if "bbox" not in ann:
+            ann["bbox"] = maskUtils.toBbox(ann["segmentation"])
+        ann["id"] = number
+        ann["iscrowd"] = 0
+
+
+def _complete_keypoints(anns: list[Record]) -> None:
+    for number, ann in enumerate(anns, 1):
+        x, y = ann["keypoints"][0::3], ann["keypoints"][1::3]
+        x0, y0 = np.min(x), np.min(y)
+        w, h = np.max(x) - x0, np.max(y) - y0
+        ann["area"] = w * h
+        ann["id"] = number
+        ann["bbox"] = [x0, y0, w, h]
+
+
+_COMPLETED = (
+    ("bbox", _complete_boxes),
+    ("segmentation", _complete_masks),
+    ("keypoints", _complete_keypoints),
+)
+"""What is done to results, by the first of these keys that the first result has."""

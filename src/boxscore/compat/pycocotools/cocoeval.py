@@ -1,0 +1,344 @@
+"""``pycocotools.cocoeval``: COCO evaluation with the reference's interface.
+
+Goal
+----
+``COCOeval`` and ``Params`` with every attribute, method and printed line that code written for the reference
+touches, on boxscore's core.
+
+Conventions
+-----------
+- ``evaluate`` keeps the core's matches; ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made of them when
+  first looked at. What has been handed out is from then on what counts: it may have been changed.
+- A subclass that overrides ``computeIoU``, ``computeOks`` or ``evaluateImg`` is evaluated through them.
+- Axis letters as in :mod:`boxscore.tables`; undefined is -1.
+
+References
+----------
+pycocotools 2.0.11; https://cocodataset.org/#detection-eval.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import time
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from boxscore.compat.pycocotools import _core, _per_image
+from boxscore.compat.pycocotools import mask as maskUtils
+from boxscore.compat.pycocotools._accumulate import accumulate_images
+from boxscore.compat.pycocotools._collector import no_collection
+from boxscore.compat.pycocotools._encode import encode_annotations
+from boxscore.compat.pycocotools._eval_imgs import eval_imgs
+from boxscore.compat.pycocotools._params import Params
+from boxscore.compat.pycocotools._summary import summary
+
+__all__ = ["COCOeval", "Params", "maskUtils"]
+
+Record = dict[str, Any]
+Groups = defaultdict[tuple[Any, Any], list[Record]]
+
+
+class COCOeval:
+    """Evaluate results against a data set.
+
+    Parameters
+    ----------
+    cocoGt, cocoDt : COCO
+        The data set, and results from ``cocoGt.loadRes``.
+    iouType : {"segm", "bbox", "keypoints"}
+
+    Attributes
+    ----------
+    params : Params
+        Change its fields before :meth:`evaluate`.
+    evalImgs : list of dict or None
+        The outcome of each category, area range and image, in this order.
+    eval : dict
+        ``precision`` and ``scores`` [T, R, K, A, M], ``recall`` [T, K, A, M]; -1 for undefined. ``params``,
+        ``counts``, ``date``.
+    stats : ndarray
+        The numbers that :meth:`summarize` prints.
+    ious : dict
+        Overlaps [D, G] by image and category.
+    """
+
+    def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: Any = "segm") -> None:
+        if not iouType:
+            print("iouType not specified. use default iouType segm")
+        self.cocoGt = cocoGt
+        self.cocoDt = cocoDt
+        self._run: _core.CoreRun | None = None
+        self._flat: dict[str, _core.Grouped] = {}
+        self._made: dict[str, Any] = {}
+        self.evalImgs = defaultdict(list)
+        self.eval: Record = {}
+        self._gts = defaultdict(list)
+        self._dts = defaultdict(list)
+        self.params = Params(iouType=iouType)
+        self._paramsEval: Any = {}
+        self._evaluated: Any = {}
+        self.stats: Any = []
+        self.ious = {}
+        if cocoGt is not None:
+            self.params.imgIds = sorted(cocoGt.getImgIds())
+            self.params.catIds = sorted(cocoGt.getCatIds())
+
+    def __setstate__(self, state: Record) -> None:
+        self._run, self._flat, self._made = None, {}, {}
+        for name, value in state.items():
+            setattr(self, name, dict(value) if name in ("_flat", "_made") else value)
+
+    @property
+    def evalImgs(self) -> Any:
+        """The outcome of each category, area range and image."""
+        if "evalImgs" not in self._made and self._run is not None:
+            with no_collection():
+                self._made["evalImgs"] = eval_imgs(self._run, self._evaluated)
+        return self._made["evalImgs"]
+
+    @evalImgs.setter
+    def evalImgs(self, value: Any) -> None:
+        self._made["evalImgs"] = value
+
+    @property
+    def ious(self) -> Any:
+        """Overlaps by image and category, [D, G] each; an empty list where there is nothing to compare."""
+        if "ious" not in self._made:
+            with no_collection():
+                self._made["ious"] = self._all_ious()
+        return self._made["ious"]
+
+    @ious.setter
+    def ious(self, value: Any) -> None:
+        self._made["ious"] = value
+
+    @property
+    def _gts(self) -> Groups:
+        """Ground truths by image and category."""
+        return self._groups("_gts")
+
+    @_gts.setter
+    def _gts(self, value: Groups) -> None:
+        self._made["_gts"] = value
+
+    @property
+    def _dts(self) -> Groups:
+        """Detections by image and category."""
+        return self._groups("_dts")
+
+    @_dts.setter
+    def _dts(self, value: Groups) -> None:
+        self._made["_dts"] = value
+
+    def _groups(self, name: str) -> Groups:
+        if name not in self._made:
+            groups: Groups = defaultdict(list)
+            for image, category, record in zip(*self._flat[name], strict=True):
+                groups[image, category].append(record)
+            self._made[name] = groups
+        made: Groups = self._made[name]
+        return made
+
+    def _grouped(self, name: str) -> _core.Grouped:
+        """Return the flat list, from the dictionary where that has been handed out or set."""
+        if name not in self._made:
+            return self._flat[name]
+        flat = [(*key, record) for key, records in self._made[name].items() for record in records]
+        return _core.Grouped(*map(list, zip(*flat, strict=True))) if flat else _core.Grouped([], [], [])
+
+    def _prepare(self) -> None:
+        """Choose the annotations to evaluate, set their ``ignore`` and, for masks, encode them."""
+        params = self.params
+        chosen = {"imgIds": params.imgIds}
+        if params.useCats:
+            chosen["catIds"] = params.catIds
+        gts = self.cocoGt.loadAnns(self.cocoGt.getAnnIds(**chosen))
+        dts = self.cocoDt.loadAnns(self.cocoDt.getAnnIds(**chosen))
+        if params.iouType == "segm":
+            encode_annotations(self.cocoGt, gts)
+            encode_annotations(self.cocoDt, dts)
+        for gt in gts:
+            ignore = "iscrowd" in gt and gt["iscrowd"]
+            if params.iouType == "keypoints":
+                ignore = (gt["num_keypoints"] == 0) or ignore
+            gt["ignore"] = ignore
+        self._made.pop("_gts", None)
+        self._made.pop("_dts", None)
+        for name, anns in (("_gts", gts), ("_dts", dts)):
+            self._flat[name] = _core.Grouped(
+                [ann["image_id"] for ann in anns], [ann["category_id"] for ann in anns], anns
+            )
+        self._run = None
+        self.evalImgs = defaultdict(list)
+        self.eval = {}
+
+    def evaluate(self) -> None:
+        """Match every image and category; ``evalImgs`` holds the outcome."""
+        tic = time.time()
+        print("Running per image evaluation...")
+        params = self.params
+        if params.useSegm is not None:
+            params.iouType = "segm" if params.useSegm == 1 else "bbox"
+            print(f"useSegm (deprecated) is not None. Running {params.iouType} evaluation")
+        print(f"Evaluate annotation type *{params.iouType}*")
+        params.imgIds = list(np.unique(params.imgIds))
+        if params.useCats:
+            params.catIds = list(np.unique(params.catIds))
+        params.maxDets = sorted(params.maxDets)
+        self.params = params
+        self._prepare()
+        run = _core.run(self._grouped("_gts"), self._grouped("_dts"), params) if self._is_plain() else None
+        if run is not None:
+            self._run = run
+            for name in ("evalImgs", "ious"):
+                self._made.pop(name, None)
+            for truth, ignored in zip(
+                run.truths, run.ignored_truths(len(params.areaRng) - 1).tolist(), strict=True
+            ):
+                truth["_ignore"] = int(ignored)
+        else:
+            compute = self.computeOks if params.iouType == "keypoints" else self.computeIoU
+            self.ious = {(i, k): compute(i, k) for i in params.imgIds for k in _categories(params)}
+            self.evalImgs = [
+                self.evaluateImg(image, category, area, params.maxDets[-1])
+                for category in _categories(params)
+                for area in params.areaRng
+                for image in params.imgIds
+            ]
+        self._paramsEval = self._evaluated = copy.deepcopy(self.params)
+        print(f"DONE (t={time.time() - tic:0.2f}s).")
+
+    def _is_plain(self) -> bool:
+        """Whether the methods that the core stands in for are the ones below."""
+        return all(
+            getattr(getattr(self, name), "__func__", None) is own for name, own in _OWN_METHODS.items()
+        )
+
+    def _all_ious(self) -> dict[tuple[Any, Any], Any]:
+        """Overlaps under the parameters of the last ``evaluate``."""
+        params = self._evaluated
+        filled = {key for groups in (self._gts, self._dts) for key, records in groups.items() if records}
+        return {
+            (i, k): self._measure(i, k, params) if not params.useCats or (i, k) in filled else []
+            for i in params.imgIds
+            for k in _categories(params)
+        }
+
+    def _measure(self, imgId: Any, catId: Any, params: Any) -> Any:
+        """Overlaps of an image and category under the parameters of an earlier ``evaluate``."""
+        if imgId not in params.imgIds or catId not in _categories(params):
+            raise KeyError((imgId, catId))
+        current, self.params = self.params, params
+        try:
+            return (
+                self.computeOks(imgId, catId)
+                if params.iouType == "keypoints"
+                else self.computeIoU(imgId, catId)
+            )
+        finally:
+            self.params = current
+
+    def _of(self, groups: Groups, imgId: Any, catId: Any) -> list[Record]:
+        if self.params.useCats:
+            return groups[imgId, catId]
+        return [record for category in self.params.catIds for record in groups[imgId, category]]
+
+    def computeIoU(self, imgId: Any, catId: Any) -> Any:
+        """Overlaps of an image's detections and ground truths of a category, [D, G], best detection first."""
+        gts, dts = self._of(self._gts, imgId, catId), self._of(self._dts, imgId, catId)
+        return _per_image.overlaps(gts, dts, self.params)
+
+    def computeOks(self, imgId: Any, catId: Any) -> Any:
+        """Keypoint similarities of an image's detections and ground truths of a category, [D, G]."""
+        gts, dts = self._gts[imgId, catId], self._dts[imgId, catId]
+        return _per_image.keypoint_similarities(gts, dts, self.params)
+
+    def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Record | None:
+        """Match one image and category in one area range; an entry of ``evalImgs``."""
+        gts, dts = self._of(self._gts, imgId, catId), self._of(self._dts, imgId, catId)
+        if not gts and not dts:
+            return None
+        return _per_image.evaluate_image(
+            gts,
+            dts,
+            lambda: self._iou(imgId, catId),
+            self.params,
+            image_id=imgId,
+            category_id=catId,
+            area_range=aRng,
+            cap=maxDet,
+        )
+
+    def _iou(self, imgId: Any, catId: Any) -> Any:
+        if "ious" in self._made:
+            return self._made["ious"][imgId, catId]
+        return self._measure(imgId, catId, self._evaluated)
+
+    def accumulate(self, p: Any = None) -> None:
+        """Turn the outcomes into precision, recall and scores: ``eval``.
+
+        Parameters
+        ----------
+        p : Params, optional
+            Parameters other than ``params``; of what :meth:`evaluate` covered, these are taken.
+        """
+        print("Accumulating evaluation results...")
+        tic = time.time()
+        lazy = "evalImgs" not in self._made
+        if not lazy and not self.evalImgs:
+            print("Please run evaluate() first")
+        if p is None:
+            p = self.params
+        p.catIds = p.catIds if p.useCats == 1 else [-1]
+        arrays = None
+        if lazy and self._run is not None and self._covers(p):
+            arrays = self._run.arrays(p.recThrs)
+        if arrays is None:
+            arrays = accumulate_images(self.evalImgs, self._paramsEval, p)
+        self.eval = {
+            "params": p,
+            "counts": [
+                len(p.iouThrs),
+                len(p.recThrs),
+                len(p.catIds) if p.useCats else 1,
+                len(p.areaRng),
+                len(p.maxDets),
+            ],
+            "date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
+            **arrays,
+        }
+        print(f"DONE (t={time.time() - tic:0.2f}s).")
+
+    def _covers(self, params: Any) -> bool:
+        """Whether these parameters ask for exactly what ``evaluate`` did, in the same order."""
+        done = self._evaluated
+        return (
+            self._paramsEval is done
+            and len(params.iouThrs) == len(done.iouThrs)
+            and bool(params.useCats) == bool(done.useCats)
+            and list(params.imgIds) == list(done.imgIds)
+            and list(params.catIds) == list(_categories(done))
+            and list(params.maxDets) == list(done.maxDets)
+            and list(map(tuple, params.areaRng)) == list(map(tuple, done.areaRng))
+        )
+
+    def summarize(self) -> None:
+        """Compute ``stats`` and print them. Meant for the default parameters: other caps give -1."""
+        if not self.eval:
+            raise Exception("Please run accumulate() first")
+        self.stats = summary(self.eval, self.params)
+
+    def __str__(self) -> str:
+        self.summarize()
+        return ""
+
+
+def _categories(params: Any) -> Any:
+    return params.catIds if params.useCats else [-1]
+
+
+_OWN_METHODS = {name: getattr(COCOeval, name) for name in ("computeIoU", "computeOks", "evaluateImg")}

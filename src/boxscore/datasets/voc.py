@@ -1,0 +1,389 @@
+"""PASCAL VOC: folders of XML annotations with image sets, and the kit's results files.
+
+Conventions
+-----------
+- ``VOC2007/Annotations/<image>.xml``, ``VOC2007/ImageSets/Main/<set>.txt``; an image's id is the file's stem.
+  A folder of XML files alone works as well.
+- Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as they stand; the protocol's
+  ``pixel_offset`` says what they mean. Decimals occur.
+- Missing ``difficult``, ``truncated`` and ``occluded`` mean 0.
+- Classes are the names that occur in the chosen images and, for results, in the ground truth: sorted, with
+  ids 1, 2, ... in that order.
+- Results: one file a class, ``comp4_det_<set>_<class>.txt``, lines of ``image score xmin ymin xmax ymax``.
+
+References
+----------
+The PASCAL VOC development kit: ``VOCreadrecxml.m``, ``VOCevaldet.m``, and its documentation.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore import _validate
+from boxscore._validate import message
+from boxscore.datasets._places import resolve_images
+from boxscore.datasets._xml import Element, read_xml
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.tables import Detections, GroundTruth
+from boxscore.vocabulary import Images, as_ids
+
+__all__ = ["is_ground_truth", "is_results", "is_results_file", "load_detections", "load_ground_truth"]
+
+SIDES = ("xmin", "ymin", "xmax", "ymax")
+RESULTS_COLUMNS = 6
+
+
+def is_ground_truth(folder: Path) -> bool:
+    """Whether a folder holds VOC annotations."""
+    return (folder / "Annotations").is_dir() or any(folder.glob("*.xml"))
+
+
+def is_results(folder: Path) -> bool:
+    """Whether a folder holds the kit's results files."""
+    return any(folder.glob("comp[0-9]_det_*.txt"))
+
+
+def is_results_file(path: Path) -> bool:
+    """Whether a file's name is that of one of the kit's results files."""
+    return path.suffix == ".txt" and re.match(r"comp\d_det_", path.name) is not None
+
+
+def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> GroundTruth:
+    """Read a VOC folder.
+
+    Parameters
+    ----------
+    path : Path
+        ``VOC2007``, or a folder of XML files.
+    image_set : str or Path, optional
+        The name of a file in ``ImageSets/Main`` (``"test"``) or the path of one. When not given: the only
+        set there is, or every XML file where there are no sets.
+
+    Returns
+    -------
+    GroundTruth
+
+    Raises
+    ------
+    FileFormatError
+        When a file is missing or breaks a rule; names file, line and value.
+    """
+    from tqdm import tqdm
+
+    annotations = path / "Annotations" if (path / "Annotations").is_dir() else path
+    if not annotations.is_dir():
+        raise FileFormatError(
+            message("VOC ground truth", "be a folder with Annotations", got=f"{path}, which is not a folder")
+        )
+    names = _image_names(path, annotations, image_set)
+    image_ids: list[str] = []
+    classes: list[str] = []
+    boxes: list[list[float]] = []
+    flags: list[tuple[bool, bool, bool]] = []
+    places: list[tuple[str, int]] = []
+    file_names: list[str | None] = []
+    sizes: list[tuple[float, float]] = []
+    for name in tqdm(names, desc=f"reading {path.name}", unit="file", delay=1, disable=None, leave=False):
+        file = annotations / f"{name}.xml"
+        if not file.is_file():
+            raise FileFormatError(
+                message(
+                    "every image of the set",
+                    "have its XML",
+                    got=f"no {file.name}",
+                    place=str(annotations),
+                    cause="is this the right image set?",
+                )
+            )
+        root = read_xml(file)
+        if root.tag != "annotation":
+            raise FileFormatError(
+                message(
+                    "a VOC file",
+                    "be an <annotation>",
+                    got=f"<{root.tag}>",
+                    place=str(file),
+                    cause="was it written by another program?",
+                )
+            )
+        file_names.append(root.text_of("filename"))
+        sizes.append(_image_size(root, file))
+        for element in root.find_all("object"):
+            image_ids.append(name)
+            classes.append(_class_name(element, file))
+            boxes.append(_box(element, file))
+            flags.append(
+                (
+                    _flag(element, "difficult", file),
+                    _flag(element, "truncated", file),
+                    _flag(element, "occluded", file),
+                )
+            )
+            places.append((str(file), element.line))
+    marks = np.array(flags, dtype=bool).reshape(-1, 3)
+    known = sorted(set(classes))
+    number = {label: index for index, label in enumerate(known, start=1)}
+    return GroundTruth.from_arrays(
+        image_ids,
+        np.array([number[label] for label in classes], dtype=np.int64),
+        np.array(boxes, dtype=np.float64).reshape(-1, 4),
+        box_format="xyxy",
+        difficult=marks[:, 0],
+        images=Images.build(names, file_names=file_names, sizes=np.array(sizes).reshape(-1, 2)),
+        categories={index: label for label, index in number.items()},
+        columns={"truncated": marks[:, 1], "occluded": marks[:, 2]},
+        source=str(path),
+        place=lambda row: f"{places[row][0]}, line {places[row][1]}",
+    )
+
+
+def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
+    """Read a folder of the kit's results files, ``comp4_det_<set>_<class>.txt``.
+
+    Parameters
+    ----------
+    path : Path
+        The folder. A class without a file has no detections.
+    ground_truth : GroundTruth
+
+    Returns
+    -------
+    Detections
+        In file order, class by class. Those of classes that the ground truth does not have are left out
+        and counted in ``left_out``.
+
+    Raises
+    ------
+    FileFormatError
+        When a line breaks a rule; names file, line and value.
+    InputError
+        When an image is unknown, a number not finite or a side negative.
+    """
+    files = sorted(path.glob("comp[0-9]_det_*.txt"))
+    if not files:
+        raise FileFormatError(
+            message(
+                "VOC results",
+                "be a folder of comp4_det_<set>_<class>.txt files",
+                got=f"none of them in {path}",
+                cause="is this the ground truth?" if is_ground_truth(path) else "",
+            )
+        )
+    if len({_stem_parts(file)[0] for file in files}) > 1:
+        sets = sorted({_stem_parts(file)[0] for file in files})
+        warnings.warn(
+            f"{path}: results of several competitions or sets lie here ({', '.join(sets)}); all are read.",
+            BoxscoreWarning,
+            stacklevel=3,
+        )
+    known = {str(label): row for row, label in enumerate(ground_truth.categories.names.tolist())}
+    left_out: dict[str, int] = {}
+    images: list[str] = []
+    numbers: list[NDArray[np.float64]] = []
+    rows: list[NDArray[np.int32]] = []
+    starts: list[int] = []
+    for file in files:
+        label = _results_class(file, known)
+        names, values = _results_lines(file)
+        if label not in known:
+            left_out[label] = left_out.get(label, 0) + len(names)
+            continue
+        starts.append(len(images))
+        images += names
+        numbers.append(values)
+        rows.append(np.full(len(names), known[label], dtype=np.int32))
+    read = [file for file in files if _results_class(file, known) in known]
+
+    def place(row: int) -> str:
+        index = int(np.searchsorted(starts, row, side="right")) - 1
+        filled = (n for n, line in enumerate(_text(read[index]).splitlines(), start=1) if line.split())
+        return f"{read[index]}, line {next(itertools.islice(filled, row - starts[index], None))}"
+
+    table = np.concatenate([np.empty((0, 5)), *numbers])
+    return Detections.from_rows(
+        ground_truth,
+        resolve_images(as_ids(images, name="image"), ground_truth, place=place),
+        np.concatenate([np.empty(0, dtype=np.int32), *rows]),
+        table[:, 1:],
+        np.ascontiguousarray(table[:, 0]),
+        box_format="xyxy",
+        left_out={label: count for label, count in left_out.items() if count},
+        source=str(path),
+        place=place,
+    )
+
+
+def _image_names(path: Path, annotations: Path, image_set: str | Path | None) -> list[str]:
+    """Images of the set, in file order, each once."""
+    folder = path / "ImageSets" / "Main"
+    if image_set is None:
+        sets = sorted(folder.glob("*.txt"))
+        if not sets:
+            names = sorted(file.stem for file in annotations.glob("*.xml"))
+            if not names:
+                raise FileFormatError(
+                    message(
+                        "VOC ground truth",
+                        "hold XML files",
+                        got=f"none in {annotations}",
+                        cause="is this a folder of results?" if is_results(path) else "",
+                    )
+                )
+            return names
+        if len(sets) > 1:
+            choices = ", ".join(file.stem for file in sets[:12]) + (", ..." if len(sets) > 12 else "")
+            raise InputError(
+                message(
+                    "image_set",
+                    "be given where there are several",
+                    got=f"none, in {folder}",
+                    cause=f"choose from {choices}",
+                )
+            )
+        file = sets[0]
+    else:
+        file = Path(image_set)
+        if file.suffix != ".txt":
+            file = folder / f"{_validate.plain_name(str(image_set), name='image_set')}.txt"
+    if not file.is_file():
+        known = sorted(entry.stem for entry in folder.glob("*.txt"))
+        cause = _validate.did_you_mean(file.stem, known) if file.parent == folder else ""
+        raise FileFormatError(
+            message(
+                "image_set", "be the name of a set or a file", got=f"{file}, which is not there", cause=cause
+            )
+        )
+    names = []
+    for number, line in enumerate(_text(file).splitlines(), start=1):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) > 2:
+            raise FileFormatError(
+                message(
+                    "a line of an image set",
+                    "be an image, or an image and 1, 0 or -1",
+                    got=repr(line),
+                    place=f"{file}, line {number}",
+                )
+            )
+        if len(fields) == 2 and fields[1] == "-1":
+            continue  # a class's set lists the images without it, too
+        names.append(_validate.plain_name(fields[0], name="an image id", place=f"{file}, line {number}"))
+    if not names:
+        raise FileFormatError(
+            message("an image set", "name at least one image", got="an empty file", place=str(file))
+        )
+    return list(dict.fromkeys(names))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(
+            message("a text file", "be UTF-8", got="other bytes", place=str(path))
+        ) from None
+
+
+def _image_size(root: Element, file: Path) -> tuple[float, float]:
+    size = root.find("size")
+    if size is None:
+        return (np.nan, np.nan)
+    return (_number(size, "width", file, default=np.nan), _number(size, "height", file, default=np.nan))
+
+
+def _class_name(element: Element, file: Path) -> str:
+    name = element.text_of("name")
+    if name is None:
+        raise FileFormatError(
+            message("an object", "have a name", got="none", place=f"{file}, line {element.line}")
+        )
+    return name
+
+
+def _box(element: Element, file: Path) -> list[float]:
+    box = element.find("bndbox")
+    if box is None:
+        raise FileFormatError(
+            message("an object", "have a bndbox", got="none", place=f"{file}, line {element.line}")
+        )
+    return [_number(box, side, file) for side in SIDES]
+
+
+def _number(parent: Element, tag: str, file: Path, *, default: float | None = None) -> float:
+    text = parent.text_of(tag)
+    place = f"{file}, line {parent.line}"
+    if text is None:
+        if default is not None:
+            return default
+        raise FileFormatError(message(f"a {parent.tag}", f"have {tag}", got="none", place=place))
+    try:
+        return float(text)
+    except ValueError:
+        raise FileFormatError(message(tag, "be a number", got=repr(text), place=place)) from None
+
+
+def _flag(element: Element, tag: str, file: Path) -> bool:
+    text = element.text_of(tag)
+    if text is None or text == "0":
+        return False
+    if text == "1":
+        return True
+    raise FileFormatError(message(tag, "be 0 or 1", got=repr(text), place=f"{file}, line {element.line}"))
+
+
+def _stem_parts(file: Path) -> tuple[str, str]:
+    """Split ``comp4_det_test_car`` into ``comp4_det_test`` and ``car``."""
+    found = re.match(r"(comp\d_det_[^_]+)_(.+)$", file.stem)
+    return (found[1], found[2]) if found else (file.stem, file.stem)
+
+
+def _results_class(file: Path, known: Iterable[str]) -> str:
+    """Name the class of a results file: the longest known class that its name ends in."""
+    matching = [label for label in known if file.stem.endswith(f"_{label}")]
+    return max(matching, key=len) if matching else _stem_parts(file)[1]
+
+
+def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
+    """Image of each line, and its score and box [N, 5]."""
+    lines = [(number, line.split()) for number, line in enumerate(_text(file).splitlines(), start=1)]
+    lines = [(number, fields) for number, fields in lines if fields]
+    for number, fields in lines:
+        if len(fields) != RESULTS_COLUMNS:
+            raise FileFormatError(
+                message(
+                    "a line of a results file",
+                    "have 6 columns: image score xmin ymin xmax ymax",
+                    got=f"{len(fields)}, {' '.join(fields)[:60]!r},",
+                    place=f"{file}, line {number}",
+                )
+            )
+    convert: Callable[[list[str]], list[float]] = lambda fields: [float(field) for field in fields[1:]]  # noqa: E731
+    try:
+        values = [convert(fields) for _, fields in lines]
+    except ValueError:
+        number, fields = next((n, f) for n, f in lines if not all(map(_is_number, f[1:])))
+        bad = next(field for field in fields[1:] if not _is_number(field))
+        raise FileFormatError(
+            message("scores and coordinates", "be numbers", got=repr(bad), place=f"{file}, line {number}")
+        ) from None
+    return [fields[0] for _, fields in lines], np.array(values, dtype=np.float64).reshape(-1, 5)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

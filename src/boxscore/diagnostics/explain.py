@@ -1,0 +1,275 @@
+"""Why two tools give two numbers: a waterfall from one to the other, one choice at a time.
+
+Goal
+----
+Every tool is a point in one small space of choices, and a :class:`~boxscore.protocol.Protocol` is such a
+point. Walking from one tool's protocol to another's, choice by choice, shows what each choice moves.
+
+Conventions
+-----------
+- The number is the tool's AP over its IoU thresholds, all areas, largest cap; with ``iou`` given, AP at that
+  one threshold in both.
+- The steps come in one fixed order (:data:`CHOICES`), and each starts where the one before ended: a step's
+  ``delta`` depends on the order, their sum does not. Choices that two tools share make no step.
+- Deltas add up to the difference exactly: values are rounded to multiples of 2**-53, which moves none by more
+  than its last bit, and between such numbers float64 subtraction is exact.
+
+References
+----------
+Each protocol file names its tool and what is special about it: ``boxscore protocols NAME``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from boxscore import _validate
+from boxscore.diagnostics._tools import (
+    CHOICES,
+    Tool,
+    box_protocols,
+    tool_names,
+    tool_of,
+    with_choice,
+    with_field,
+)
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.evaluation import evaluate
+from boxscore.protocol import Protocol
+from boxscore.tables import Detections, GroundTruth
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CHOICES", "Explanation", "ablation", "explain", "find_number", "tool_names"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """The way from one tool's number to another's.
+
+    Attributes
+    ----------
+    first, last : str
+        The tools.
+    first_value, last_value : float
+    steps : tuple of (str, float, float)
+        What changed, the change of AP, and AP after it.
+    """
+
+    first: str
+    last: str
+    first_value: float
+    last_value: float
+    steps: tuple[tuple[str, float, float], ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The waterfall, one row a choice: ``change, delta, value``; both tools' own rows around them."""
+        import pandas as pd
+
+        rows = [
+            (self.first, math.nan, self.first_value),
+            *self.steps,
+            (self.last, math.nan, self.last_value),
+        ]
+        return pd.DataFrame(rows, columns=["change", "delta", "value"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form: ``{"from": {tool, value}, "to": ..., "steps": [{change, delta}, ...]}``."""
+        return {
+            "from": {"tool": self.first, "value": self.first_value},
+            "to": {"tool": self.last, "value": self.last_value},
+            "steps": [{"change": change, "delta": delta} for change, delta, _ in self.steps],
+        }
+
+
+def explain(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    first: str | Path | Mapping[str, Any] | Protocol,
+    last: str | Path | Mapping[str, Any] | Protocol = "coco",
+    *,
+    iou: float | None = None,
+) -> Explanation:
+    """Break the difference between two tools' AP into the choices that make it.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+    detections : Detections
+    first, last : str, Path, mapping or Protocol
+        A tool (:func:`tool_names`), or any protocol.
+    iou : float, optional
+        Compare AP at this one threshold instead of over each tool's own.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    InputError
+        When a tool is unknown, or its number is undefined on this data.
+    """
+    start, end = tool_of(first, iou), tool_of(last, iou)
+    value = _value(ground_truth, detections, start)
+    now, first_value, steps = start, value, []
+    for choice in CHOICES:
+        changed = with_choice(now, end, choice)
+        if changed == now:
+            continue
+        after = _value(ground_truth, detections, changed)
+        old, new = choice.text(now), choice.text(changed)
+        text = f"{choice.title}: {old} -> {new}" if old != new else f"{choice.title}: last bits of {old}"
+        steps.append((text, after - value, after))
+        now, value = changed, after
+    return Explanation(start.name, end.name, first_value, value, tuple(steps))
+
+
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "11 recall points": {"ap.interpolation": "points", "ap.recall_points": 11},
+    "101 recall points": {"ap.interpolation": "points", "ap.recall_points": 101},
+    "straight lines, the last to (1, 0)": {
+        "ap.interpolation": "trapezoid_to_one",
+        "ap.recall_points": 101,
+    },
+    "exact pixels": {"boxes.pixel_offset": 0},
+    "+1 pixels": {"boxes.pixel_offset": 1},
+    "difficult objects counted": {"ignore.difficult": "count"},
+    "difficult objects deleted": {"ignore.difficult": "delete"},
+    "crowd regions counted": {"ignore.crowd": "count"},
+    "crowd regions deleted": {"ignore.crowd": "delete"},
+    "candidate: best available": {"matching.candidate": "best_available"},
+    "candidate: best overall": {"matching.candidate": "best_overall"},
+    "threshold open (>)": {"matching.threshold_closed": False},
+    "minimum score .25": {"matching.minimum_score": 0.25},
+    "cap of 10 an image and class": {"matching.max_detections": (10,), "matching.cap_scope": "class"},
+    "cap of 100 an image": {"matching.max_detections": (100,), "matching.cap_scope": "image"},
+    "absent classes as AP 0": {"ap.absent_classes": "zero"},
+}
+"""Single departures that :func:`ablation` tries."""
+
+
+def ablation(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    base: str | Path | Mapping[str, Any] | Protocol = "voc2012",
+    *,
+    iou: float | None = None,
+) -> pd.DataFrame:
+    """Change one choice at a time and see what each alone moves.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+    detections : Detections
+    base : str, Path, mapping or Protocol, default "voc2012"
+    iou : float, optional
+        As in :func:`explain`.
+
+    Returns
+    -------
+    DataFrame
+        ``change, delta, value``; the base's own row first. Departures that change nothing in the protocol
+        have no row.
+    """
+    import pandas as pd
+
+    tool = tool_of(base, iou)
+    value = _value(ground_truth, detections, tool)
+    rows = [(tool.name, math.nan, value)]
+    for name, changes in VARIANTS.items():
+        changed = tool
+        for field, setting in changes.items():
+            if field == "ap.recall_points":
+                setting = tuple(np.linspace(0, 1, setting).tolist())
+            changed = with_field(changed, field, setting)
+        if changed != tool:
+            after = _value(ground_truth, detections, changed)
+            rows.append((name, after - value, after))
+    return pd.DataFrame(rows, columns=["change", "delta", "value"])
+
+
+def find_number(
+    ground_truth: GroundTruth, detections: Detections, number: float | str, *, within: float | None = None
+) -> pd.DataFrame:
+    """Search the known tools for the one that yields a number.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+    detections : Detections
+    number : float or str
+        As it was seen: ``0.595``, or ``59.5`` for a percentage. A string keeps its zeros (``"0.700"``).
+    within : float, optional
+        How far off counts as found; by default half a unit of the number's last digit.
+
+    Returns
+    -------
+    DataFrame
+        One row a tool and metric (``AP``, ``AP50``, ``AP75``), nearest first: ``tool, metric, value,
+        difference, found``.
+
+    Raises
+    ------
+    InputError
+        When the number is not one between 0 and 100.
+    """
+    import pandas as pd
+
+    text = str(number).strip().rstrip("%")
+    try:
+        wanted = float(text)
+    except ValueError:
+        raise InputError(_validate.message("number", "be a number", got=repr(number))) from None
+    _validate.number_between(wanted, 0, 100, name="number")
+    digits = len(text.partition(".")[2])
+    scale = 100.0 if wanted > 1 or str(number).strip().endswith("%") else 1.0
+    margin = 0.5 * 10.0**-digits / scale if within is None else within
+    rows = []
+    for name in box_protocols():
+        metrics = _metrics(ground_truth, detections, tool_of(name, None))
+        if len(metrics) == 2 and metrics["AP"] == metrics.get("AP50"):
+            del metrics["AP"]  # one threshold: one number
+        for key, value in metrics.items():
+            rows.append((name, key, value, value - wanted / scale))
+    frame = pd.DataFrame(rows, columns=["tool", "metric", "value", "difference"])
+    frame["found"] = frame["difference"].abs() <= margin * (1 + 1e-9)
+    order = frame["difference"].abs().sort_values(kind="stable").index
+    return frame.loc[order].reset_index(drop=True)
+
+
+def _metrics(ground_truth: GroundTruth, detections: Detections, tool: Tool) -> dict[str, float]:
+    """Evaluate under a tool's protocol; warnings were given before, or will be by the evaluation itself."""
+    if tool.rounded:
+        detections = dataclasses.replace(
+            detections, scores=np.round(detections.scores, 3), boxes=np.round(detections.boxes, 1)
+        )
+        corners = detections.boxes
+        detections = dataclasses.replace(detections, sizes=corners[:, 2:] - corners[:, :2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        return evaluate(ground_truth, detections, protocol=tool.protocol).metrics
+
+
+def _value(ground_truth: GroundTruth, detections: Detections, tool: Tool) -> float:
+    """AP, as a multiple of 2**-53."""
+    value = _metrics(ground_truth, detections, tool)["AP"]
+    if math.isnan(value):
+        raise InputError(
+            _validate.message(
+                "an explained AP",
+                "be defined",
+                got=f"NaN for {tool.name!r}",
+                cause="no counted ground truth in any class?",
+            )
+        )
+    return round(value * 2**53) / 2**53

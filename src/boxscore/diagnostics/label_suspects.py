@@ -1,0 +1,165 @@
+"""Label suspects: confident detections that the ground truth contradicts.
+
+Goal
+----
+Data sets have errors, and a good detector points at them: something it is sure of that nobody annotated, or
+that is annotated as something else. The list is a reading order for people, not a verdict.
+
+Conventions
+-----------
+- ``wrong class``: an annotation of another class lies where the detection is (IoU of ``iou`` or more), and
+  no annotation of its own class does.
+- ``missing annotation``: no annotation of any class overlaps it by ``background_iou`` or more.
+- ``poor box``: an annotation of its own class overlaps it by ``background_iou`` to ``iou``, and no other
+  detection found it.
+- Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are no
+  suspects. Of detections of one class that overlap each other by ``iou`` or more only the surest is listed.
+- ``suspicion`` is the best precision that a confidence threshold at or below the detection's score gives its
+  class: where a detector is nearly always right, its disagreement weighs most. Equally suspicious ones come
+  by descending score.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore import _validate
+from boxscore.boxes import box_iou
+from boxscore.diagnostics._cross_class import CrossPairs, cross_class_pairs
+from boxscore.diagnostics._outcomes import ignored_truths
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["label_suspects"]
+
+KINDS = ("wrong class", "missing annotation", "poor box")
+
+
+def label_suspects(
+    evaluation: Evaluation,
+    *,
+    minimum_score: float = 0.5,
+    iou: float = 0.5,
+    background_iou: float = 0.1,
+    limit: int | None = 100,
+) -> pd.DataFrame:
+    """List confident detections that disagree with the ground truth, most suspicious first.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    minimum_score : float, default 0.5
+        Detections below take no part.
+    iou : float, default 0.5
+    background_iou : float, default 0.1
+    limit : int or None, default 100
+        Rows; None for all.
+
+    Returns
+    -------
+    DataFrame
+        ``suspicion, kind, image_id, file_name, class, score, x1, y1, x2, y2, annotation_id, true_class,
+        iou``: the last three of the annotation that overlaps most, None and NaN when there is none.
+
+    Raises
+    ------
+    InputError
+        When an option is out of range.
+    """
+    import pandas as pd
+
+    _validate.number_between(minimum_score, -np.inf, np.inf, name="minimum_score")
+    _validate.number_between(iou, 0, 1, name="iou", open_low=True)
+    _validate.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
+    if background_iou > iou:
+        raise InputError(_validate.message("background_iou", f"be <= iou ({iou:g})", got=background_iou))
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    ignored = ignored_truths(evaluation)
+    pairs = cross_class_pairs(evaluation, lowest=background_iou, minimum_score=minimum_score, crowd=ignored)
+    own = truth.category[pairs.truth] == detections.category[pairs.detection]
+    D = len(detections)
+    explained = _any(pairs, ignored[pairs.truth] | (own & (pairs.iou >= iou)), D)
+    seen = np.zeros(len(truth), dtype=bool)
+    seen[pairs.truth[own & (pairs.iou >= iou)]] = True
+    other_class = _any(pairs, ~own & (pairs.iou >= iou), D)
+    badly_placed = _any(pairs, own & ~seen[pairs.truth], D)
+    near = _any(pairs, np.ones(len(own), dtype=bool), D)
+    kind = np.select([explained, other_class, badly_placed, ~near], [-1, 0, 2, 1], -1)
+
+    suspicion = _precision_reached(evaluation, explained, pairs.rows)
+    rows = pairs.rows[kind[pairs.rows] >= 0]
+    rows = rows[np.lexsort((rows, -detections.scores[rows], -suspicion[rows]))]
+    rows = _without_repeats(evaluation, rows, iou)[:limit]
+    overlap, annotation = _most_overlapping(pairs, D)
+    has = overlap[rows] > 0
+    labels = np.array(truth.categories.labels, dtype=object)
+    ids, classes = np.full(len(rows), None, dtype=object), np.full(len(rows), None, dtype=object)
+    ids[has] = truth.ids[annotation[rows[has]]]
+    classes[has] = labels[truth.category[annotation[rows[has]]]]
+    return pd.DataFrame(
+        {
+            "suspicion": suspicion[rows],
+            "kind": [KINDS[k] for k in kind[rows].tolist()],
+            "image_id": truth.images.ids[detections.image[rows]],
+            "file_name": truth.images.file_names[detections.image[rows]],
+            "class": labels[detections.category[rows]],
+            "score": detections.scores[rows],
+            **{name: detections.boxes[rows, i] for i, name in enumerate(("x1", "y1", "x2", "y2"))},
+            "annotation_id": ids,
+            "true_class": classes,
+            "iou": np.where(has, overlap[rows], np.nan),
+        }
+    )
+
+
+def _any(pairs: CrossPairs, chosen: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+    """Whether a detection has a pair among the chosen, [D]."""
+    flags = np.zeros(count, dtype=bool)
+    flags[pairs.detection[chosen]] = True
+    return flags
+
+
+def _most_overlapping(pairs: CrossPairs, count: int) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Largest overlap of each detection with any ground truth, [D], 0 without; and that ground truth."""
+    order = np.argsort(pairs.iou, kind="stable")
+    overlap, row = np.zeros(count), np.zeros(count, dtype=np.intp)
+    overlap[pairs.detection[order]] = pairs.iou[order]  # the last, largest, stays
+    row[pairs.detection[order]] = pairs.truth[order]
+    return overlap, row
+
+
+def _precision_reached(
+    evaluation: Evaluation, right: NDArray[np.bool_], rows: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Best precision, in its class, of the thresholds up to each detection's score; [D]."""
+    detections = evaluation.detections
+    reached = np.zeros(len(detections))
+    order = rows[np.lexsort((-detections.scores[rows], detections.category[rows]))]
+    for mine in np.split(order, np.flatnonzero(np.diff(detections.category[order])) + 1):
+        score = detections.scores[mine]
+        kept = np.searchsorted(-score, -score, side="right")  # equal scores stand or fall together
+        precision = np.cumsum(right[mine])[kept - 1] / kept
+        reached[mine] = np.maximum.accumulate(precision[::-1])[::-1]
+    return reached
+
+
+def _without_repeats(evaluation: Evaluation, rows: NDArray[np.intp], iou: float) -> NDArray[np.intp]:
+    """Leave out a suspect that a more suspicious one of its image and class overlaps."""
+    detections = evaluation.detections
+    group = detections.image[rows].astype(np.int64) * len(detections.categories) + detections.category[rows]
+    kept = np.ones(len(rows), dtype=bool)
+    order = np.argsort(group, kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if len(places) > 1:
+            boxes = detections.boxes[rows[places]]
+            repeats = np.triu(box_iou(boxes, boxes) >= iou, k=1)
+            for i in range(len(places)):
+                if kept[places[i]]:
+                    kept[places[repeats[i]]] = False
+    return rows[kept]

@@ -1,0 +1,278 @@
+"""Scores of parts of a data set: by camera, by size, by shape, by crowdedness.
+
+Conventions
+-----------
+- A slice of images is the same matches with the other images weighted 0: nothing is matched again.
+- A slice of objects works as COCO's area ranges do, with another quantity in place of the area: objects
+  outside are ignored, what matches them is ignored too, and a detection that matches nothing counts against
+  the slice that its own box falls in. By a column of the annotations, which a detection does not have, it
+  counts against every slice.
+- Bins of numbers are ``[low, high)``, the last closed; COCO's own area ranges are closed at both ends.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore import _validate
+from boxscore.diagnostics._outcomes import ignored_truths
+from boxscore.diagnostics.bootstrap import weighted_metrics
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.matching import Matches, match
+from boxscore.overlaps import candidate_pairs, detection_areas
+from boxscore.protocol import Protocol, SummaryRow
+from boxscore.protocols import load_protocol
+from boxscore.ranking import rank_detections
+from boxscore.selection import pool_classes
+from boxscore.tables import Detections, GroundTruth
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["slice_names", "slices"]
+
+FloatArray = NDArray[np.float64]
+Bins = int | Sequence[float] | None
+Table = GroundTruth | Detections
+Measure = Callable[[Table, Protocol], FloatArray]
+MOST_SLICES = 64
+
+
+class _Bins(NamedTuple):
+    """Labels and closed ends of the slices, [S]."""
+
+    labels: list[str]
+    ranges: list[tuple[float, float]]
+
+
+class _Quantity(NamedTuple):
+    """What a slice of objects measures in a row, and the edges it is cut at when none are given."""
+
+    measure: Measure
+    edges: tuple[float, ...] | None
+
+
+def _area(table: Table, protocol: Protocol) -> FloatArray:
+    return table.area if isinstance(table, GroundTruth) else detection_areas(table, protocol)
+
+
+def _relative_area(table: Table, protocol: Protocol) -> FloatArray:
+    extent = table.images.sizes[table.image]
+    unknown = np.flatnonzero(np.isnan(extent).any(axis=1))
+    if len(unknown):
+        raise InputError(
+            _validate.message(
+                "slices by relative size",
+                "know every image's width and height",
+                got="none",
+                place=f"image {table.images.ids.tolist()[table.image[unknown[0]]]!r}",
+            )
+        )
+    share: FloatArray = _area(table, protocol) / (extent[:, 0] * extent[:, 1])
+    return share
+
+
+def _aspect_ratio(table: Table, protocol: Protocol) -> FloatArray:
+    sizes = table.sizes + protocol.boxes.pixel_offset
+    width, height = sizes[:, 0], sizes[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(height > 0, width / height, np.where(width > 0, np.inf, 1.0))
+
+
+QUANTITIES = {
+    "size": _Quantity(_area, None),
+    "relative_size": _Quantity(_relative_area, (0, 0.01, 0.1, np.inf)),
+    "aspect_ratio": _Quantity(_aspect_ratio, (0, 0.75, 4 / 3, np.inf)),
+}
+CROWDEDNESS = "crowdedness"
+
+
+def slice_names(evaluation: Evaluation) -> list[str]:
+    """Names that :func:`slices` takes for ``by`` on this data."""
+    truth = evaluation.ground_truth
+    return [*QUANTITIES, CROWDEDNESS, *truth.images.columns, *truth.columns]
+
+
+def slices(evaluation: Evaluation, *, by: str, bins: Bins = None) -> pd.DataFrame:
+    """AP and AR of each slice.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    by : str
+        ``size`` (area in square pixels), ``relative_size`` (area over the image's area), ``aspect_ratio``
+        (width over height), ``crowdedness`` (counted objects in the image), a column of the image table
+        (``images.columns``), or one of the annotation table (``ground_truth.columns``).
+    bins : int or sequence of float, optional
+        Cut numbers at these edges, or into this many slices of equally many objects (or images). When not
+        given: COCO's sizes; 1 % and 10 % of the image; 3/4 and 4/3; 0, 1, 2-4, 5-9 and more objects; and each
+        value of a column by itself.
+
+    Returns
+    -------
+    DataFrame
+        ``slice, images, ground_truths, detections, AP, AP50, AP75, AR``: images with something of the slice,
+        counted ground truths, detections that would count in it, and the numbers at the largest cap.
+        ``AP50`` and ``AP75`` only where the protocol has the threshold.
+
+    Raises
+    ------
+    InputError
+        When ``by`` is unknown, the edges do not ascend, or there are more than 64 slices.
+    """
+    _validate.one_of(by, slice_names(evaluation), name="by")
+    truth = evaluation.ground_truth
+    if by == CROWDEDNESS:
+        counted = ~ignored_truths(evaluation)
+        objects = np.bincount(truth.image[counted], minlength=len(truth.images)).astype(np.float64)
+        chosen = _edges_to_bins((0, 1, 2, 5, 10, np.inf) if bins is None else bins, objects, whole=True)
+        return _by_image(evaluation, objects, chosen)
+    if by in truth.images.columns:
+        values, chosen = _column_bins(truth.images.columns[by], bins)
+        return _by_image(evaluation, values, chosen)
+    if by in QUANTITIES:
+        quantity = QUANTITIES[by]
+        measured = quantity.measure(truth, evaluation.protocol)[~ignored_truths(evaluation)]
+        edges = quantity.edges if bins is None else bins
+        chosen = _coco_sizes() if edges is None else _edges_to_bins(edges, measured)
+        return _by_object(evaluation, quantity.measure, chosen)
+    values, chosen = _column_bins(truth.columns[by], bins)
+    return _by_object(evaluation, values, chosen)
+
+
+def _coco_sizes() -> _Bins:
+    ranges = dict(load_protocol("coco").ignore.area_ranges)
+    del ranges["all"]
+    return _Bins(list(ranges), list(ranges.values()))
+
+
+def _edges_to_bins(edges: int | Sequence[float], values: FloatArray, *, whole: bool = False) -> _Bins:
+    """Slices between edges, or of equally many values; ``whole`` numbers get plainer labels."""
+    if isinstance(edges, (int, np.integer)):
+        count = _validate.whole_number(edges, 1, name="bins")
+        cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1))) if len(values) else np.zeros(1)
+        ends = cuts.tolist() if len(cuts) > 1 else [float(cuts[0]), np.inf]
+    else:
+        ends = [_validate.number_between(edge, 0, np.inf, name="bins") for edge in edges]
+    if len(ends) < 2 or any(high <= low for low, high in itertools.pairwise(ends)):
+        raise InputError(_validate.message("bins", "be two or more ascending edges", got=ends))
+    ranges = [(low, float(np.nextafter(high, -np.inf))) for low, high in itertools.pairwise(ends)]
+    ranges[-1] = (ends[-2], ends[-1])
+    return _Bins([_label(low, high, whole) for low, high in itertools.pairwise(ends)], ranges)
+
+
+def _label(low: float, high: float, whole: bool) -> str:
+    if np.isinf(high):
+        return f">= {low:g}"
+    if whole:
+        return f"{low:g}" if high == low + 1 else f"{low:g}-{high - 1:g}"
+    return f"{low:g}-{high:g}"
+
+
+def _column_bins(column: NDArray[Any], bins: Bins) -> tuple[FloatArray, _Bins]:
+    """Values of a column as numbers, and its slices: each value by itself, or bins of numbers."""
+    if bins is not None:
+        try:
+            values = column.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                _validate.message("a column with bins", "hold numbers", got=repr(column[:1].tolist()))
+            ) from None
+        return values, _edges_to_bins(bins, values[~np.isnan(values)])
+    labels, codes = np.unique(np.array([str(value) for value in column.tolist()]), return_inverse=True)
+    return codes.astype(np.float64), _Bins(labels.tolist(), [(k, k) for k in range(len(labels))])
+
+
+def _summary(protocol: Protocol, area: str, prefix: str = "") -> tuple[SummaryRow, ...]:
+    """Rows of one slice, those that the protocol has the threshold for."""
+    rows = [SummaryRow(f"{prefix}AP", area=area)]
+    for key, iou in (("AP50", 0.5), ("AP75", 0.75)):
+        if iou in protocol.matching.iou_thresholds:
+            rows.append(SummaryRow(f"{prefix}{key}", iou=iou, area=area))
+    return (*rows, SummaryRow(f"{prefix}AR", "AR", area=area))
+
+
+def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> pd.DataFrame:
+    import pandas as pd
+
+    area = next(iter(evaluation.protocol.ignore.area_ranges))
+    summary = _summary(evaluation.protocol, area)
+    score, found = weighted_metrics(evaluation, summary), evaluation.matched
+    counted = (found.counted & 1).astype(bool)
+    rows = []
+    for label, (low, high) in zip(chosen.labels, chosen.ranges, strict=True):
+        inside = (values >= low) & (values <= high)
+        numbers = score(inside.astype(np.float64))[:, -1].tolist()
+        rows.append(
+            {
+                "slice": label,
+                "images": int(inside.sum()),
+                "ground_truths": int((counted & inside[found.truth_image]).sum()),
+                "detections": int(inside[found.image].sum()),
+                **dict(zip([row.key for row in summary], numbers, strict=True)),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _Bins) -> pd.DataFrame:
+    """Match once, with the slices in place of the area ranges."""
+    import pandas as pd
+
+    if len(chosen.labels) > MOST_SLICES:
+        raise InputError(
+            _validate.message("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
+        )
+    truth = evaluation.ground_truth
+    ranges = {str(i): pair for i, pair in enumerate(chosen.ranges)}
+    protocol = dataclasses.replace(
+        evaluation.protocol,
+        matching=dataclasses.replace(
+            evaluation.protocol.matching, max_detections=evaluation.protocol.matching.max_detections[-1:]
+        ),
+        ignore=dataclasses.replace(evaluation.protocol.ignore, area_ranges=ranges),
+        summary=tuple(row for name in ranges for row in _summary(evaluation.protocol, name, f"{name}:")),
+    )
+    measured = quantity(truth, protocol) if callable(quantity) else quantity
+    found = _match(
+        dataclasses.replace(evaluation, ground_truth=dataclasses.replace(truth, area=measured)),
+        protocol,
+        quantity if callable(quantity) else None,
+    )
+    result = dataclasses.replace(evaluation, protocol=protocol, matched=found)
+    rows = []
+    for i, label in enumerate(chosen.labels):
+        counted = ((found.counted >> found.counted.dtype.type(i)) & 1).astype(bool)
+        inside = ((found.in_range >> found.in_range.dtype.type(i)) & 1).astype(bool)
+        keys = [row.key for row in _summary(protocol, str(i), f"{i}:")]
+        rows.append(
+            {
+                "slice": label,
+                "images": len(np.unique(found.truth_image[counted])),
+                "ground_truths": int(counted.sum()),
+                "detections": int(inside.sum()),
+                **{key.partition(":")[2]: result.metrics[key] for key in keys},
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _match(evaluation: Evaluation, protocol: Protocol, measure: Measure | None) -> Matches:
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    if not protocol.matching.per_class:
+        truth, detections = pool_classes(truth), pool_classes(detections)
+    ranking = rank_detections(detections, protocol)
+    pairs = candidate_pairs(truth, detections, ranking, protocol)
+    own = np.zeros(len(detections)) if measure is None else measure(detections, protocol)
+    found = match(truth, detections, ranking, pairs, own, protocol)
+    if measure is None:  # a detection has no such column: it counts in every slice
+        everywhere = np.full_like(found.in_range, np.iinfo(found.in_range.dtype).max)
+        found = dataclasses.replace(found, in_range=everywhere)
+    return found

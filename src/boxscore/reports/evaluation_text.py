@@ -1,0 +1,139 @@
+"""An evaluation as text, Markdown, CSV and JSON, and as a folder of files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from boxscore._files import write_folder
+from boxscore.evaluation import Evaluation
+from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
+
+__all__ = [
+    "as_csv",
+    "as_dict",
+    "as_json",
+    "as_markdown",
+    "as_text",
+    "class_columns",
+    "counts_line",
+    "summary_columns",
+    "write_report",
+]
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form; keys may be added within a version, never changed or dropped."""
+
+
+def class_columns(evaluation: Evaluation) -> dict[str, Any]:
+    """Columns of the per-class table, without pandas."""
+    columns: dict[str, Any] = {"class": evaluation.labels}
+    for name, values in {**evaluation.class_counts, **evaluation.class_values}.items():
+        columns[name] = values.tolist()
+    return columns
+
+
+def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
+    """Columns of the summary table, without pandas."""
+    rows, protocol = evaluation.protocol.rows, evaluation.protocol
+    return {
+        "metric": [row.key for row in rows],
+        "value": [evaluation.metrics[row.key] for row in rows],
+        "iou": [protocol.iou_text(row) for row in rows],
+        "area": [row.area for row in rows],
+        "max_detections": [protocol.caps[row.cap] or "all" for row in rows],
+    }
+
+
+def counts_line(evaluation: Evaluation) -> str:
+    """Say how much was evaluated, in one line."""
+    counts = evaluation.counts
+    kinds = [f"{counts[kind]:,} {kind.removesuffix('s')}" for kind in ("crowds", "difficult") if counts[kind]]
+    truths = _counted(counts["ground_truths"], "ground truth") + (f" ({', '.join(kinds)})" if kinds else "")
+    parts = [_counted(counts["images"], "image"), truths, _counted(counts["detections"], "detection")]
+    if counts["left_out"]:
+        parts.append(f"{counts['left_out']:,} left out")
+    return ", ".join([*parts, _counted(counts["classes"], "class")])
+
+
+def _counted(count: int, noun: str) -> str:
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"
+
+
+def _summary_lines(evaluation: Evaluation) -> list[str]:
+    protocol = evaluation.protocol
+    width = max((len(row.key) for row in protocol.rows), default=0)
+    lines = []
+    for row in protocol.rows:
+        value = evaluation.metrics[row.key]
+        text = "undefined" if value != value else f"{value:.4f}"
+        lines.append(f"{protocol.row_title(row)}  {row.key:<{width}} = {text}")
+    return lines
+
+
+def as_text(evaluation: Evaluation, *, per_class: bool = False) -> str:
+    """Lay an evaluation out for a terminal."""
+    protocol = evaluation.protocol
+    blocks = [protocol.title or protocol.name, counts_line(evaluation), "", *_summary_lines(evaluation)]
+    if per_class:
+        blocks += ["", text_table(class_columns(evaluation), digits=3)]
+    return "\n".join([*blocks, "", evaluation.signature])
+
+
+def as_markdown(evaluation: Evaluation, *, per_class: bool = False) -> str:
+    """Write an evaluation in GitHub's Markdown."""
+    protocol = evaluation.protocol
+    blocks = [
+        f"## {protocol.title or protocol.name}",
+        counts_line(evaluation),
+        markdown_table(summary_columns(evaluation)),
+    ]
+    if per_class:
+        blocks.append(markdown_table(class_columns(evaluation), digits=3))
+    return "\n\n".join([*blocks, f"`{evaluation.signature}`"])
+
+
+def as_csv(evaluation: Evaluation, *, per_class: bool = False) -> str:
+    """Write the summary, or the per-class table, as CSV."""
+    return csv_table(class_columns(evaluation) if per_class else summary_columns(evaluation))
+
+
+def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the JSON form as Python values."""
+    columns = class_columns(evaluation)
+    rows = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+    return {
+        "schema": SCHEMA_VERSION,
+        "protocol": evaluation.protocol.name,
+        "signature": evaluation.signature,
+        "metrics": evaluation.metrics,
+        "per_class": rows,
+        "counts": evaluation.counts,
+        "warnings": list(warnings),
+    }
+
+
+def as_json(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> str:
+    """Write an evaluation as one JSON object."""
+    return json_text(as_dict(evaluation, warnings=warnings))
+
+
+def write_report(evaluation: Evaluation, folder: Path, *, warnings: Sequence[str] = ()) -> None:
+    """Write a report folder: ``report.md``, ``result.json``, ``summary.csv`` and ``per_class.csv``.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be written. Nothing half-written stays.
+    """
+    write_folder(
+        folder,
+        {
+            "report.md": as_markdown(evaluation, per_class=True) + "\n",
+            "result.json": as_json(evaluation, warnings=warnings) + "\n",
+            "summary.csv": as_csv(evaluation),
+            "per_class.csv": as_csv(evaluation, per_class=True),
+        },
+    )

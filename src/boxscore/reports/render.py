@@ -1,0 +1,135 @@
+"""Tables as text, Markdown, CSV and JSON.
+
+Conventions
+-----------
+- A table here is a mapping of column name to a sequence of values, all of one length. A DataFrame's columns
+  will do: pass ``dict(frame.items())``.
+- Undefined is ``-`` in text and Markdown, empty in CSV, ``null`` in JSON.
+- Names come from files and are hostile until written: control characters never reach a terminal, ``|``, ``<``
+  and line ends never end a Markdown cell, and a CSV cell never starts a formula.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["csv_table", "json_text", "json_value", "markdown_table", "printable", "text_table"]
+
+Columns = Mapping[str, Sequence[Any]]
+
+
+_UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def printable(text: str) -> str:
+    """Replace what could steer a terminal or hide in a line: control and direction marks."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in _UNPRINTABLE else c for c in text
+    )
+
+
+def _cell(value: Any, digits: int) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        return "-" if math.isnan(value) else f"{value:.{digits}f}"
+    return printable(str(value))
+
+
+def _lines(columns: Columns, digits: int) -> list[list[str]]:
+    cells = [[_cell(value, digits) for value in values] for values in columns.values()]
+    return [list(line) for line in zip(*cells, strict=True)]
+
+
+def _is_numeric(values: Iterable[Any]) -> bool:
+    return all(value is None or isinstance(value, (int, float, np.number)) for value in values)
+
+
+def text_table(columns: Columns, *, digits: int = 4, longest: int = 40) -> str:
+    """Lay a table out for a terminal; numbers to the right, names cut at ``longest`` characters."""
+    lines = [list(columns), *_lines(columns, digits)]
+    lines = [[_shortened(cell, longest) for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    right = [_is_numeric(values) for values in columns.values()]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def markdown_table(columns: Columns, *, digits: int = 4) -> str:
+    """Write a table in GitHub's Markdown."""
+    right = [_is_numeric(values) for values in columns.values()]
+    lines = [
+        [_escaped(name) for name in columns],
+        ["---:" if to_right else "---" for to_right in right],
+        *([_escaped(cell) for cell in line] for line in _lines(columns, digits)),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    for mark in "\\`*_[]|":
+        text = text.replace(mark, f"\\{mark}")
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def csv_table(columns: Columns) -> str:
+    """Write a table as CSV with every digit of every number.
+
+    A text cell that a spreadsheet would run as a formula starts with an apostrophe instead.
+    """
+    lines = [list(columns), *zip(*columns.values(), strict=True)]
+    return "".join(_csv_line([_csv_cell(value) for value in line]) for line in lines)
+
+
+def _csv_line(cells: list[Any]) -> str:
+    output = io.StringIO()
+    csv.writer(output, lineterminator="\r\n").writerow(cells)  # so that \r and \n in a cell are quoted
+    return output.getvalue().removesuffix("\r\n") + "\n"
+
+
+def _csv_cell(value: Any) -> Any:
+    value = json_value(value)
+    if value is None:
+        return ""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
+
+
+def json_value(value: Any) -> Any:
+    """Turn NumPy values, NaN and infinities into what JSON has; NaN and infinities become null."""
+    if isinstance(value, Mapping):
+        return {str(key): json_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [json_value(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def json_text(value: Any) -> str:
+    """Write JSON, two spaces deep, names as they are."""
+    return json.dumps(json_value(value), indent=2, ensure_ascii=False, allow_nan=False)

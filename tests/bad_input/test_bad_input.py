@@ -1,0 +1,96 @@
+"""Bad input gives its exact message: one line on stderr, exit status 2, no traceback, nothing on stdout.
+
+``cases.toml`` holds the cases; each starts from the good files in ``base/``. Legal oddities stand there too,
+with status 0 and the warnings they give.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from boxscore.cli import main
+from support.program import run_boxscore
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HERE = Path(__file__).parent
+CASES: list[dict[str, Any]] = tomllib.loads((HERE / "cases.toml").read_text(encoding="utf-8"))["case"]
+RUNS = {
+    "coco": ["evaluate", "--gt", "gt.json", "--dt", "dt.json"],
+    "voc": [
+        *("evaluate", "--gt", "VOC2007", "--image-set", "test", "--dt", "results"),
+        *("--protocol", "voc2007"),
+    ],
+    "mine": ["evaluate", "--gt", "gt.json", "--dt", "dt.json", "--protocol", "mine.toml"],
+}
+
+
+def arguments_of(case: dict[str, Any]) -> list[str]:
+    run = case.get("run", "coco")
+    return RUNS[run] if isinstance(run, str) else list(run)
+
+
+def prepare(case: dict[str, Any], folder: Path) -> None:
+    """Copy the good files and spoil them."""
+    shutil.copytree(HERE / "base", folder, dirs_exist_ok=True)
+    for change in case.get("edit", []):
+        path = folder / change["file"]
+        text = path.read_text(encoding="utf-8")
+        assert text.count(change["old"]) == 1, change
+        path.write_text(text.replace(change["old"], change["new"]), encoding="utf-8")
+    for change in case.get("write", []):
+        path = folder / change["file"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = change.get("text", "") * change.get("times", 1)
+        path.write_bytes(bytes.fromhex(change["hex"]) if "hex" in change else text.encode())
+    for name in case.get("bom", []):
+        path = folder / name
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    for name in case.get("remove", []):
+        (folder / name).unlink()
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_case(
+    case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare(case, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():  # a stray warning of NumPy would be an error here
+        status = main(arguments_of(case))
+    output, errors = capsys.readouterr()
+    assert status == case.get("status", 2)
+    if status == 2:
+        assert errors == f"boxscore: error: {case['message']}\n"
+        assert output == ""
+    else:
+        assert errors == "".join(f"boxscore: warning: {line}\n" for line in case["warnings"])
+        assert "boxscore|" in output  # the signature
+
+
+def test_there_are_cases_of_every_kind() -> None:
+    assert len(CASES) >= 200
+    assert len({case["name"] for case in CASES}) == len(CASES)
+    assert len({case.get("message") for case in CASES}) > 150
+
+
+@pytest.mark.parametrize(
+    "name", ["results: truncated", "XML: no bndbox", "protocol file: unknown key", "run: missing file"]
+)
+def test_the_program_itself_says_the_same(name: str, tmp_path: Path) -> None:
+    case = next(case for case in CASES if case["name"] == name)
+    prepare(case, tmp_path)
+    assert run_boxscore(arguments_of(case), folder=tmp_path) == (
+        2,
+        "",
+        f"boxscore: error: {case['message']}\n",
+    )

@@ -1,0 +1,126 @@
+"""Tables saved as columns come back to the bit; damaged and hostile files are refused."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.cli import main
+
+SAMPLES = Path(__file__).parents[2] / "datasets"
+COCO = SAMPLES / "shapes_coco"
+VOC = SAMPLES / "shapes_voc"
+
+
+def _pairs(kind: str) -> tuple[boxscore.GroundTruth, boxscore.Detections]:
+    if kind == "coco":
+        truth = boxscore.load_ground_truth(COCO / "instances.json")
+        return truth, boxscore.load_detections(COCO / "detections.json", truth)
+    truth = boxscore.load_ground_truth(VOC / "VOC2007", image_set="test")
+    return truth, boxscore.load_detections(VOC / "results", truth)
+
+
+@pytest.mark.parametrize("kind", ["coco", "voc"])
+def test_round_trip_keeps_every_bit(kind: str, tmp_path: Path) -> None:
+    truth, found = _pairs(kind)
+    boxscore.save_columns(truth, tmp_path / "gt.npz")
+    boxscore.save_columns(found, tmp_path / "dt.npz")
+    truth_again = boxscore.load_ground_truth(tmp_path / "gt.npz")
+    found_again = boxscore.load_detections(tmp_path / "dt.npz", truth_again)
+    for name in ("image", "category", "boxes", "sizes", "area", "crowd", "difficult", "ignore", "ids"):
+        assert np.array_equal(getattr(truth, name), getattr(truth_again, name)), name
+    for name in ("image", "category", "boxes", "sizes", "scores"):
+        assert np.array_equal(getattr(found, name), getattr(found_again, name)), name
+    assert truth.images.ids.tolist() == truth_again.images.ids.tolist()
+    assert truth.images.file_names.tolist() == truth_again.images.file_names.tolist()
+    assert truth.categories.names.tolist() == truth_again.categories.names.tolist()
+    assert set(truth.columns) == set(truth_again.columns)
+    for protocol in ("coco", "voc2007", "voc2012"):
+        before = boxscore.evaluate(truth, found, protocol=protocol).metrics
+        assert str(boxscore.evaluate(truth_again, found_again, protocol=protocol).metrics) == str(before)
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth, found = tmp_path / "gt.npz", tmp_path / "dt.npz"
+    assert main(["convert", "--gt", str(COCO / "instances.json"), "--output", str(truth)]) == 0
+    arguments = ["convert", "--gt", str(truth), "--dt", str(COCO / "detections.json"), "--output", str(found)]
+    assert main(arguments) == 0
+    assert "282 rows written" in capsys.readouterr().err
+    assert main(["evaluate", "--gt", str(truth), "--dt", str(found), "--output", "json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)["metrics"]
+    expected = json.loads((COCO / "expected.json").read_text())
+    assert metrics["AP"] == next(iter(_numbers(expected, "AP")))
+
+
+def _numbers(value: object, key: str) -> list[float]:
+    if isinstance(value, dict):
+        own = [value[key]] if isinstance(value.get(key), float) else []
+        return own + [number for item in value.values() for number in _numbers(item, key)]
+    return []
+
+
+def test_columns_of_another_split_are_refused(tmp_path: Path) -> None:
+    _, found = _pairs("coco")
+    boxscore.save_columns(found, tmp_path / "dt.npz")
+    other = boxscore.GroundTruth.from_arrays([1], [1], [[0, 0, 5, 5]])
+    with pytest.raises(boxscore.InputError, match="results of another split"):
+        boxscore.load_detections(tmp_path / "dt.npz", other)
+
+
+def _archive(path: Path, *, compression: int = zipfile.ZIP_STORED, **changes: np.ndarray | None) -> Path:
+    """Write the sample's detections with some members changed or left out."""
+    boxscore.save_columns(_pairs("coco")[1], path)
+    with np.load(path) as content:
+        arrays = {name: content[name] for name in content.files}
+    for name, value in changes.items():
+        if value is None:
+            del arrays[name]
+        else:
+            arrays[name] = value
+    (np.savez_compressed if compression == zipfile.ZIP_DEFLATED else np.savez)(path, **arrays)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"scores": None}, "column scores must be there"),
+        ({"scores": np.zeros(3)}, r"column scores must be float64 \[282\]"),
+        ({"scores": np.full(282, np.nan)}, "score must be finite"),
+        ({"image": np.full(282, 999, dtype="i4")}, "column image must be rows below 24"),
+        ({"boxes": np.full((282, 4), np.inf)}, "box must be finite"),
+        ({"sizes": np.full((282, 2), -1.0)}, "boxes must have width >= 0"),
+        ({"header": np.frombuffer(b"{}", dtype=np.uint8)}, "must be of version 1"),
+        ({"header": np.frombuffer(b"[", dtype=np.uint8)}, "must be written by boxscore convert"),
+        ({"header": None}, "must be written by boxscore convert"),
+    ],
+)
+def test_damaged_columns_are_refused(changes: dict[str, np.ndarray], rule: str, tmp_path: Path) -> None:
+    path = _archive(tmp_path / "dt.npz", **changes)
+    with pytest.raises(boxscore.InputError, match=rule):
+        boxscore.load_detections(path, _pairs("coco")[0])
+
+
+def test_hostile_archives_are_refused(tmp_path: Path) -> None:
+    truth = _pairs("coco")[0]
+    pickled = tmp_path / "pickled.npz"
+    np.savez(pickled, header=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(boxscore.FileFormatError, match="written by boxscore convert"):
+        boxscore.load_detections(pickled, truth)
+    squeezed = _archive(tmp_path / "squeezed.npz", compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(boxscore.FileFormatError, match="not be compressed"):
+        boxscore.load_detections(squeezed, truth)
+    cut = tmp_path / "cut.npz"
+    cut.write_bytes(squeezed.read_bytes()[:200])
+    with pytest.raises(boxscore.FileFormatError):
+        boxscore.load_detections(cut, truth)
+    boxscore.save_columns(truth, tmp_path / "gt.npz")
+    with pytest.raises(boxscore.FileFormatError, match="must hold detections"):
+        boxscore.load_detections(tmp_path / "gt.npz", truth)
+    with pytest.raises(boxscore.InputError, match="be named"):
+        boxscore.save_columns(truth, tmp_path / "gt.bin")

@@ -1,0 +1,160 @@
+"""The bootstrap against one that evaluates every draw anew, and its coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.diagnostics import bootstrap
+from boxscore.diagnostics.bootstrap import chosen_rows, draw_weights, weighted_metrics
+
+
+def evaluated_anew(truth, detections, weights, protocol):
+    """Evaluate a data set in which every image stands as often as its weight says."""
+    tables = []
+    for table in (truth, detections):
+        copies = weights[table.image].astype(int)
+        rows = np.repeat(np.arange(len(table)), copies)
+        number = np.arange(len(rows)) - np.repeat(np.cumsum(copies) - copies, copies)
+        ids = [f"{table.image[row]:05d}-{copy:03d}" for row, copy in zip(rows, number, strict=True)]
+        tables.append((rows, ids))
+    images = [f"{image:05d}-{copy:03d}" for image, w in enumerate(weights) for copy in range(int(w))]
+    (truth_rows, truth_ids), (rows, ids) = tables
+    again = boxscore.GroundTruth.from_arrays(
+        truth_ids,
+        truth.categories.ids[truth.category[truth_rows]],
+        np.concatenate([truth.boxes[truth_rows, :2], truth.sizes[truth_rows]], axis=1),
+        box_format="xywh",
+        area=truth.area[truth_rows],
+        crowd=truth.crowd[truth_rows],
+        images=images,
+        categories=truth.categories,
+    )
+    found = boxscore.Detections.from_arrays(
+        ids,
+        detections.categories.ids[detections.category[rows]],
+        np.concatenate([detections.boxes[rows, :2], detections.sizes[rows]], axis=1),
+        detections.scores[rows],
+        box_format="xywh",
+        images=again.images,
+        categories=again.categories,
+    )
+    return boxscore.evaluate(again, found, protocol=protocol)
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2012", "voc2007"])
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_to_evaluating_every_draw(scene, seed, protocol):
+    truth, detections = scene(seed, images=15)
+    evaluation = boxscore.evaluate(truth, detections, protocol=protocol)
+    score = weighted_metrics(evaluation, chosen_rows(evaluation, None))
+    for weights in draw_weights(15, 8, seed=seed):
+        slow = evaluated_anew(truth, detections, weights, protocol)
+        fast = score(weights)
+        np.testing.assert_allclose(fast[:, -1], list(slow.metrics.values()), atol=1e-12, rtol=0)
+        by_class = np.array(list(slow.class_values.values()))
+        np.testing.assert_allclose(fast[:, :-1], by_class, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2012", "voc2007", "globox"])
+def test_weights_of_one_give_the_scores(sample, protocol):
+    evaluation = boxscore.evaluate(*sample, protocol=protocol)
+    table = bootstrap(evaluation, resamples=2, per_class=True)
+    overall = table[table["class"] == "(all)"]
+    np.testing.assert_allclose(overall["value"], list(evaluation.metrics.values()), atol=1e-15, rtol=0)
+    for name, values in evaluation.class_values.items():
+        ours = table[(table["metric"].str.removeprefix("m") == name) & (table["class"] != "(all)")]
+        np.testing.assert_allclose(ours["value"], values, atol=1e-15, rtol=0)
+
+
+def test_seeded(scene):
+    evaluation = boxscore.evaluate(*scene(0))
+    one, same, other = (bootstrap(evaluation, resamples=20, seed=seed) for seed in (7, 7, 8))
+    assert one.equals(same)
+    assert not one.equals(other)
+
+
+def test_interval_holds_the_value_and_widens(scene):
+    evaluation = boxscore.evaluate(*scene(0, images=60))
+    narrow, wide = (
+        bootstrap(evaluation, metrics=["AP50"], resamples=300, confidence=level).iloc[0]
+        for level in (0.5, 0.99)
+    )
+    assert wide["low"] < narrow["low"] < narrow["value"] < narrow["high"] < wide["high"]
+
+
+def test_quiet_unless_asked(scene, capsys):
+    bootstrap(boxscore.evaluate(*scene(0)), resamples=3)
+    assert capsys.readouterr() == ("", "")
+
+
+def detector(random, images):
+    """One class; images differ in difficulty, which is what makes their number matter."""
+    truth_rows, rows = [], []
+    for image in range(images):
+        ease = random.normal()
+        for place in range(random.poisson(2.0)):
+            box = [100.0 * place, 0, 50, 50]
+            truth_rows.append((image, box))
+            quality = random.normal() + 1 + 0.6 * ease
+            if quality > 0:
+                rows.append((image, box, quality + 0.5 * random.normal()))
+        rows += [(image, [0, 500.0, 9, 9], 0.8 * random.normal()) for _ in range(random.poisson(0.8))]
+    truth = boxscore.GroundTruth.from_arrays(
+        [row[0] for row in truth_rows],
+        [1] * len(truth_rows),
+        [row[1] for row in truth_rows],
+        box_format="xywh",
+        images=range(images),
+    )
+    found = boxscore.Detections.from_arrays(
+        [row[0] for row in rows],
+        [1] * len(rows),
+        [row[1] for row in rows],
+        [row[2] for row in rows],
+        box_format="xywh",
+    )
+    rules = {"extends": "coco", "name": "one threshold", "matching": {"iou_thresholds": [0.5]}}
+    return boxscore.evaluate(truth, found, protocol=rules)
+
+
+@pytest.mark.slow
+def test_intervals_cover_at_their_nominal_rate():
+    """Of 150 data sets, about 95 % of the intervals hold the true AP; without repetitions far fewer."""
+    random = np.random.default_rng(1)
+    true_ap = detector(random, 20_000).metrics["AP"]
+    covered, covered_without, widths, widths_without = 0, 0, [], []
+    for trial in range(150):
+        evaluation = detector(random, 100)
+        row = bootstrap(evaluation, metrics=["AP"], resamples=200, seed=trial).iloc[0]
+        covered += row["low"] <= true_ap <= row["high"]
+        widths.append(row["high"] - row["low"])
+        score = weighted_metrics(evaluation, chosen_rows(evaluation, ["AP"]))
+        once = [score((w > 0).astype(float))[0, -1] for w in draw_weights(100, 200, seed=trial)]
+        low, high = np.quantile(once, [0.025, 0.975])
+        covered_without += low <= true_ap <= high
+        widths_without.append(high - low)
+    assert 0.90 <= covered / 150 <= 0.99  # 95 % +- 2.8 standard errors
+    assert covered_without / 150 < 0.90
+    assert 0.65 < np.mean(widths_without) / np.mean(widths) < 0.85
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"resamples": 0}, "resamples must be a whole number"),
+        ({"confidence": 0}, "confidence must be"),
+        ({"metrics": ["AP5"]}, "metrics must be one of"),
+        ({"method": "best"}, "method must be one of"),
+    ],
+)
+def test_refusals(scene, options, message):
+    with pytest.raises(boxscore.InputError, match=message):
+        bootstrap(boxscore.evaluate(*scene(0)), **options)
+
+
+def test_a_protocol_without_a_weighted_form_is_refused(scene):
+    evaluation = boxscore.evaluate(*scene(0), protocol="ultralytics-old")
+    with pytest.raises(boxscore.InputError, match="weighted images"):
+        bootstrap(evaluation)

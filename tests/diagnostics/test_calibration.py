@@ -1,0 +1,71 @@
+"""Calibration errors against direct loops."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.diagnostics import calibration, reliability
+
+
+def direct(evaluation, label, bins):
+    """ECE, MCE and LaECE of one class by a loop over bins."""
+    rows = evaluation.matches
+    rows = rows[rows["outcome"].isin(["true positive", "false positive"])]
+    if label != "(all)":
+        rows = rows[rows["class"] == label]
+    expected, worst, localised = 0.0, 0.0, 0.0
+    for b in range(bins):
+        low, high = b / bins, (b + 1) / bins
+        inside = rows[((rows["score"] > low) | (b == 0)) & (rows["score"] <= high + 1e-15)]
+        if not len(inside):
+            continue
+        hits = inside[inside["outcome"] == "true positive"]
+        accuracy, confidence = len(hits) / len(inside), inside["score"].mean()
+        gap = abs(accuracy - confidence)
+        overlap = hits["iou"].mean() if len(hits) else 0.0
+        share = len(inside) / len(rows)
+        expected += share * gap
+        worst = max(worst, gap)
+        localised += share * abs(accuracy * overlap - confidence)
+    return expected, worst, localised
+
+
+@pytest.mark.parametrize("bins", [10, 7])
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_to_a_loop(scene, seed, bins):
+    evaluation = boxscore.evaluate(*scene(seed, images=40))
+    table = calibration(evaluation, bins=bins).set_index("class")
+    for label in [*evaluation.labels, "(all)"]:
+        if table.loc[label, "detections"]:
+            row = table.loc[label, ["expected_error", "maximum_error", "localisation_expected_error"]]
+            np.testing.assert_allclose(row.astype(float), direct(evaluation, label, bins), atol=1e-12)
+
+
+def test_mean_over_classes(scene):
+    table = calibration(boxscore.evaluate(*scene(1, images=40))).set_index("class")
+    classes = table.drop(index=["(all)", "(mean)"])
+    assert table.loc["(mean)", "expected_error"] == pytest.approx(classes["expected_error"].mean())
+
+
+def test_equal_counts(scene):
+    table = reliability(boxscore.evaluate(*scene(1, images=40)), bins=5, binning="count")
+    counts = table.loc[table["class"] == "(all)", "detections"]
+    assert counts.max() - counts.min() <= 1
+
+
+def test_perfect_detector():
+    truth = boxscore.GroundTruth.from_arrays(range(50), [1] * 50, [[0, 0, 9, 9]] * 50)
+    found = boxscore.Detections.from_arrays(range(50), [1] * 50, [[0, 0, 9, 9]] * 50, [1.0] * 50)
+    row = calibration(boxscore.evaluate(truth, found)).iloc[0]
+    assert (row["expected_error"], row["maximum_error"], row["localisation_expected_error"]) == (0, 0, 0)
+
+
+def test_scores_must_be_probabilities(scene):
+    truth, detections = scene(0)
+    percent = dataclasses.replace(detections, scores=detections.scores * 100)
+    with pytest.raises(boxscore.InputError, match=r"lie in \[0, 1\] for calibration"):
+        calibration(boxscore.evaluate(truth, percent))

@@ -1,0 +1,121 @@
+"""The diagnostics on the command line: every form of output, and errors without a traceback."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from boxscore.cli import COMMANDS, main
+
+INPUT = [
+    "--gt",
+    "datasets/shapes_coco/instances.json",
+    "--dt",
+    "datasets/shapes_coco/detections.json",
+]
+CALLS = {
+    "operating-points": [],
+    "operating-points --curve": ["--curve"],
+    "operating-points --at-score .5": ["--at-score", "0.5"],
+    "confusion": [],
+    "confusion --top 5": ["--top", "5"],
+    "errors": [],
+    "errors --list": ["--list"],
+    "bootstrap": ["--resamples", "5"],
+    "calibration": [],
+    "calibration --reliability": ["--reliability"],
+    "lrp": [],
+    "slices --by size": ["--by", "size"],
+    "slices --by crowdedness": ["--by", "crowdedness", "--bins", "2"],
+    "ties": [],
+    "suspects": [],
+    "explain --from tide": ["--from", "tide"],
+    "explain --number": ["--number", "0.3399"],
+    "explain --ablation": ["--from", "coco", "--ablation"],
+}
+
+
+@pytest.fixture(autouse=True)
+def in_the_project(monkeypatch, request):
+    monkeypatch.chdir(request.config.rootpath)
+
+
+def call(capsys, *arguments):
+    status = main(arguments)
+    return status, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_form(capsys, name):
+    arguments = [name.split()[0], *INPUT, *CALLS[name]]
+    status, text, _ = call(capsys, *arguments)
+    assert status == 0
+    assert len(text.splitlines()) > 3
+    status, output, _ = call(capsys, *arguments, "--output", "json")
+    assert status == 0
+    value = json.loads(output)
+    rows = value["steps"] if "steps" in value else value["rows"]
+    status, output, _ = call(capsys, *arguments, "--output", "csv")
+    assert status == 0
+    table = list(csv.DictReader(io.StringIO(output)))
+    ends = 2 if name == "explain --from tide" else 0  # the tools' own rows
+    assert len(table) == len(rows) + ends
+    status, output, _ = call(capsys, *arguments, "--output", "markdown")
+    assert status == 0
+    assert output.startswith("## ")
+
+
+def test_compare(capsys, tmp_path):
+    rows = json.loads(Path(INPUT[3]).read_text())
+    worse = tmp_path / "worse.json"
+    worse.write_text(json.dumps([{**row, "bbox": [row["bbox"][0] + 9, *row["bbox"][1:]]} for row in rows]))
+    arguments = ["compare", *INPUT, str(worse), "--resamples", "40", "--metrics", "AP", "AP50"]
+    status, output, error = call(capsys, *arguments, "--output", "json")
+    assert (status, error) == (0, "")
+    first = json.loads(output)["rows"][0]
+    assert (first["first"], first["other"], first["verdict"]) == ("detections", "worse", "worse")
+    assert call(capsys, *arguments)[0] == 0
+
+
+def test_explain_json_is_the_fixed_form(capsys):
+    _, output, _ = call(
+        capsys, "explain", *INPUT, "--from", "ultralytics-old", "--to", "coco", "--output", "json"
+    )
+    value = json.loads(output)
+    assert set(value) == {"from", "to", "steps"}
+    total = sum(step["delta"] for step in value["steps"])
+    assert total == value["to"]["value"] - value["from"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare"], "two files or more"),
+        (["explain"], "either --from TOOL or --number X"),
+        (["explain", "--from", "tyde"], "did you mean 'tide'?"),
+        (["explain", "--from", "tide", "--protocol", "voc2012"], "be given --from and --to"),
+        (["slices", "--by", "sise"], "did you mean 'size'?"),
+        (["operating-points", "--iou", "0.61"], "threshold of the protocol"),
+        (["bootstrap", "--resamples", "0"], "whole number"),
+        (["bootstrap", "--protocol", "ultralytics"], "weighted images"),
+        (["calibration", "--bins", "0"], "bins must be a whole number"),
+        (["confusion", "--iou", "0"], "iou must be"),
+        (["lrp", "--area", "huge"], "area must be one of"),
+    ],
+)
+def test_errors(capsys, arguments, message):
+    status, output, error = call(capsys, arguments[0], *INPUT, *arguments[1:])
+    assert (status, output) == (2, "")
+    assert error.startswith("boxscore: error: ")
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_every_command_has_help(capsys):
+    for name in COMMANDS:
+        assert main([name, "--help"]) == 0
+        assert "usage: boxscore" in capsys.readouterr().out

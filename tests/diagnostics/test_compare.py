@@ -1,0 +1,80 @@
+"""Paired comparison."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.diagnostics import bootstrap, compare
+
+
+def two(scene, *, noise):
+    """A detector, and the same with noise on its scores."""
+    truth, detections = scene(0, images=80)
+    random = np.random.default_rng(0)
+    worse = dataclasses.replace(
+        detections, scores=detections.scores + noise * random.normal(size=len(detections))
+    )
+    return {"good": boxscore.evaluate(truth, detections), "noisy": boxscore.evaluate(truth, worse)}
+
+
+def test_equal_detectors(scene):
+    results = two(scene, noise=0)
+    row = compare(results, metrics=["AP"], resamples=50).iloc[0]
+    assert (row["delta"], row["low"], row["high"], row["probability"]) == (0, 0, 0, 0.5)
+    assert row["verdict"] == "cannot tell"
+
+
+def test_deltas_are_of_the_scores(scene):
+    results = two(scene, noise=0.3)
+    table = compare(results, resamples=50, per_class=True)
+    for row in table[table["class"] == "(all)"].itertuples():
+        assert row.delta == pytest.approx(
+            results["noisy"].metrics[row.metric] - results["good"].metrics[row.metric], abs=1e-12, nan_ok=True
+        )
+    assert set(table["class"]) == {*results["good"].labels, "(all)"}
+
+
+def test_pairing_is_surer_than_two_intervals(scene):
+    results = two(scene, noise=0.05)
+    apart = [
+        bootstrap(r, metrics=["AP50"], resamples=200)["standard_error"].iloc[0] for r in results.values()
+    ]
+    paired = compare(results, metrics=["AP50"], resamples=200)["standard_error"].iloc[0]
+    assert paired < 0.7 * np.hypot(*apart)
+
+
+def test_a_real_difference_is_found(scene):
+    truth, detections = scene(0, images=80)
+    shifted = dataclasses.replace(detections, boxes=detections.boxes + 8)
+    results = {"good": boxscore.evaluate(truth, detections), "shifted": boxscore.evaluate(truth, shifted)}
+    row = compare(results, metrics=["AP"], resamples=200).iloc[0]
+    assert row["verdict"] == "worse"
+    assert row["probability"] < 0.025
+    assert row["decided_by_ties"] is False
+
+
+def test_decided_by_ties():
+    truth = boxscore.GroundTruth.from_arrays([1, 2], [1, 1], [[0, 0, 9, 9]] * 2)
+    boxes = [[0, 0, 9, 9], [50, 50, 59, 59]]
+    results = {
+        name: boxscore.evaluate(truth, boxscore.Detections.from_arrays([1, 1], [1, 1], order, [0.5, 0.5]))
+        for name, order in (("hit first", boxes), ("hit last", boxes[::-1]))
+    }
+    row = compare(results, metrics=["AP"], resamples=5).iloc[0]
+    assert row["delta"] < 0
+    assert row["decided_by_ties"] is True
+
+
+def test_refusals(scene):
+    results = two(scene, noise=0)
+    with pytest.raises(boxscore.InputError, match="two results or more"):
+        compare({"one": results["good"]})
+    with pytest.raises(boxscore.InputError, match="one ground truth"):
+        compare({"a": results["good"], "b": boxscore.evaluate(*scene(1))})
+    truth, detections = scene(0, images=80)
+    with pytest.raises(boxscore.InputError, match="one protocol"):
+        compare({"a": results["good"], "b": boxscore.evaluate(truth, detections, protocol="voc2012")})

@@ -1,0 +1,122 @@
+"""The confusion matrix against a slow oracle that reads like the rule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.diagnostics import confusion_matrix, top_confusions
+
+
+def oracle(truth, detections, *, iou, minimum_score, assign):
+    """One image at a time, one pair at a time."""
+    K = len(truth.categories)
+    counts = np.zeros((K + 1, K + 1), dtype=int)
+    for image in range(len(truth.images)):
+        objects = [g for g in range(len(truth)) if truth.image[g] == image]
+        found = [
+            d
+            for d in range(len(detections))
+            if detections.image[d] == image and detections.scores[d] >= minimum_score
+        ]
+        found.sort(key=lambda d: -detections.scores[d])
+        overlap = {
+            (d, g): one_overlap(detections, d, truth, g, crowd=truth.crowd[g]) for d in found for g in objects
+        }
+        pairs = [pair for pair in overlap if overlap[pair] >= iou and not truth.crowd[pair[1]]]
+        place = {d: i for i, d in enumerate(found)}
+        if assign == "score":
+            pairs.sort(key=lambda pair: (place[pair[0]], -overlap[pair], pair[1]))
+        else:
+            pairs.sort(key=lambda pair: (-overlap[pair], place[pair[0]], pair[1]))
+        taken_detections, taken_objects = set(), set()
+        for d, g in pairs:
+            if d not in taken_detections and g not in taken_objects:
+                taken_detections.add(d)
+                taken_objects.add(g)
+                counts[truth.category[g], detections.category[d]] += 1
+        for g in objects:
+            if g not in taken_objects and not truth.crowd[g]:
+                counts[truth.category[g], K] += 1
+        for d in found:
+            excused = any(
+                truth.crowd[g] and truth.category[g] == detections.category[d] and overlap[d, g] >= iou
+                for g in objects
+            )
+            if d not in taken_detections and not excused:
+                counts[K, detections.category[d]] += 1
+    return counts
+
+
+def one_overlap(detections, d, truth, g, *, crowd):
+    ax, ay, aw, ah = *detections.boxes[d, :2], *detections.sizes[d]
+    bx, by, bw, bh = *truth.boxes[g, :2], *truth.sizes[g]
+    width = min(ax + aw, bx + bw) - max(ax, bx)
+    height = min(ay + ah, by + bh) - max(ay, by)
+    if width <= 0 or height <= 0:
+        return 0.0
+    shared = width * height
+    return shared / (aw * ah if crowd else aw * ah + bw * bh - shared)
+
+
+@pytest.mark.parametrize("assign", ["score", "iou"])
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_to_the_oracle(scene, seed, assign):
+    truth, detections = scene(seed, images=20)
+    options = {"iou": 0.4, "minimum_score": 0.2, "assign": assign}
+    matrix = confusion_matrix(boxscore.evaluate(truth, detections), **options)
+    np.testing.assert_array_equal(matrix.to_numpy(), oracle(truth, detections, **options))
+
+
+@pytest.mark.parametrize("assign", ["score", "iou"])
+def test_sample(sample, assign):
+    options = {"iou": 0.5, "minimum_score": 0.3, "assign": assign}
+    matrix = confusion_matrix(boxscore.evaluate(*sample), **options)
+    np.testing.assert_array_equal(matrix.to_numpy(), oracle(*sample, **options))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("assign", ["score", "iou"])
+def test_faster_coco_eval_example(fake100, assign):
+    options = {"iou": 0.5, "minimum_score": 0.0, "assign": assign}
+    evaluation = boxscore.evaluate(*fake100)
+    matrix = confusion_matrix(evaluation, **options)
+    expected = oracle(*fake100, **options)
+    for k, label in enumerate(evaluation.labels):
+        np.testing.assert_array_equal(matrix.loc[label].to_numpy(), expected[k])
+    np.testing.assert_array_equal(matrix.to_numpy(), expected)
+
+
+def test_rows_are_objects(scene):
+    evaluation = boxscore.evaluate(*scene(2, images=30))
+    matrix = confusion_matrix(evaluation)
+    rows = matrix.sum(axis=1)[:-1].to_numpy()
+    np.testing.assert_array_equal(rows, evaluation.per_class["ground_truths"].to_numpy())
+
+
+@pytest.mark.parametrize(("normalise", "axis"), [("truth", 1), ("predicted", 0)])
+def test_shares(scene, normalise, axis):
+    shares = confusion_matrix(boxscore.evaluate(*scene(2)), normalise=normalise)
+    sums = shares.sum(axis=axis, min_count=1).dropna()
+    assert sums.to_numpy() == pytest.approx(1.0)
+
+
+def test_top_confusions_are_the_cells(scene):
+    evaluation = boxscore.evaluate(*scene(4, images=40))
+    matrix, listed = confusion_matrix(evaluation), top_confusions(evaluation, limit=None)
+    off = matrix.to_numpy().sum() - np.trace(matrix.to_numpy())
+    assert listed["count"].sum() == off
+    assert listed["count"].is_monotonic_decreasing
+    for row in listed.itertuples():
+        assert matrix.loc[row.truth, row.predicted] == row.count
+        assert 1 <= len(row.image_ids) <= row.count
+    among_classes = top_confusions(evaluation, limit=None, background=False)
+    assert not among_classes.isin(["(background)"]).to_numpy().any()
+
+
+def test_no_detections(scene):
+    truth, detections = scene(0)
+    matrix = confusion_matrix(boxscore.evaluate(truth, detections.take(np.arange(0))))
+    assert matrix.to_numpy()[:, :-1].sum() == 0
+    assert matrix["(background)"].sum() == (~truth.crowd).sum()

@@ -1,0 +1,64 @@
+"""Every table is documented: its columns, in order, with their dtypes, and an example."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import boxscore
+from boxscore import diagnostics
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "diagnostics.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|", re.MULTILINE)
+
+
+def documented():
+    """Columns and dtypes of each section that has a table."""
+    for section in re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]:
+        name = re.match(r"`(\w+)`", section)
+        assert name
+        yield name[1], dict(ROW.findall(section)), section
+
+
+SECTIONS = {name: (columns, section) for name, columns, section in documented()}
+
+
+def call(name, truth, found):
+    evaluation = boxscore.evaluate(truth, found)
+    if name == "compare":
+        return diagnostics.compare({"a": evaluation, "b": evaluation}, resamples=5)
+    if name == "bootstrap":
+        return diagnostics.bootstrap(evaluation, resamples=5)
+    if name == "slices":
+        return diagnostics.slices(evaluation, by="size")
+    if name == "explain":
+        return diagnostics.explain(truth, found, "tide").table
+    if name == "ablation":
+        return diagnostics.ablation(truth, found)
+    if name == "find_number":
+        return diagnostics.find_number(truth, found, 0.5)
+    return getattr(diagnostics, name)(evaluation)
+
+
+def test_every_function_has_a_section():
+    functions = {name for name in diagnostics.__all__ if name[0].islower()}
+    assert set(SECTIONS) == functions - {"slice_names", "tool_names"}
+
+
+@pytest.mark.parametrize("name", [name for name in SECTIONS if name != "confusion_matrix"])
+def test_columns_and_dtypes(sample, name):
+    columns, section = SECTIONS[name]
+    frame = call(name, *sample)
+    assert list(frame.columns) == list(columns)
+    assert {str(column): text_of(frame[column].dtype) for column in frame} == columns
+    assert "```python" in section
+    assert "```text" in section
+
+
+def text_of(dtype):
+    import pandas as pd
+
+    # pandas before 3 keeps text as objects.
+    return "str" if dtype.kind == "O" and int(pd.__version__.split(".")[0]) < 3 else str(dtype)

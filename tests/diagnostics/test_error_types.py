@@ -1,0 +1,131 @@
+"""TIDE's numbers: tidecv beside ours where it is installed, and what it gave on the shared data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.diagnostics import error_list, error_types
+
+TOLERANCE = 1e-12
+KINDS = ["classification", "localisation", "both", "duplicate", "background", "missed"]
+
+
+def run_tidecv(truth, detections, iou=0.5):
+    """Count and cost of each kind, as tidecv 1.0.1 gives them; ignored objects are ignore regions."""
+    pytest.importorskip("tidecv", reason="tidecv is not installed")
+    from tidecv import TIDE
+    from tidecv.data import Data
+
+    objects, found = Data("truth"), Data("detections")
+    for image in range(len(truth.images)):
+        objects.add_image(image, str(image))
+    for category, name in enumerate(truth.categories.labels):
+        objects.add_class(category, name)
+    for g in range(len(truth)):
+        add = objects.add_ignore_region if truth.crowd[g] or truth.difficult[g] else objects.add_ground_truth
+        add(int(truth.image[g]), int(truth.category[g]), xywh(truth, g))
+    for d in range(len(detections)):
+        place = int(detections.image[d]), int(detections.category[d])
+        found.add_detection(*place, float(detections.scores[d]), xywh(detections, d))
+    run = TIDE(pos_threshold=iou).evaluate(objects, found)
+    costs = [*run.fix_main_errors().values(), *run.fix_special_errors().values()]
+    return run.ap / 100, np.array(costs) / 100, list(run.count_errors().values())
+
+
+def xywh(table, row):
+    return [*table.boxes[row, :2].tolist(), *table.sizes[row].tolist()]
+
+
+def assert_equal_to_tidecv(evaluation, iou=0.5):
+    ap, costs, counts = run_tidecv(evaluation.ground_truth, evaluation.detections, iou)
+    ours = error_types(evaluation, iou=iou, absent_classes="zero")
+    assert ours["ap"].iloc[0] == pytest.approx(ap, abs=TOLERANCE)
+    np.testing.assert_allclose(ours["cost"], costs, atol=TOLERANCE, rtol=0)
+    assert ours["count"].tolist()[:6] == counts
+
+
+@pytest.mark.parametrize("iou", [0.5, 0.7])
+@pytest.mark.parametrize("seed", range(4))
+def test_made_up_scenes(scene, seed, iou, quiet_peers):
+    assert_equal_to_tidecv(boxscore.evaluate(*scene(seed, images=30, decimals=1 if seed % 2 else None)), iou)
+
+
+def test_sample(sample, quiet_peers):
+    assert_equal_to_tidecv(boxscore.evaluate(*sample))
+
+
+@pytest.mark.real
+def test_fake100(fake100, quiet_peers):
+    assert_equal_to_tidecv(boxscore.evaluate(*fake100))
+
+
+WITH_DIFFICULT = {"extends": "coco", "name": "difficult ignored", "ignore": {"difficult": "ignore"}}
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_voc_run(voc, quiet_peers):
+    assert_equal_to_tidecv(boxscore.evaluate(*voc, protocol=WITH_DIFFICULT))
+
+
+@pytest.mark.real
+def test_recorded_numbers_of_tidecv(fake100):
+    """What tidecv 1.0.1 gave (AP points of 100), for runs without it."""
+    ours = error_types(boxscore.evaluate(*fake100), absent_classes="zero")
+    recorded = [22.246, 0.2279, 0.0, 0.019, 0.0, 8.5236, 6.8216, 17.685]
+    np.testing.assert_allclose(100 * ours["cost"], recorded, atol=5e-4)
+
+
+@pytest.mark.real
+def test_recorded_numbers_of_tidecv_on_voc(voc):
+    ours = error_types(boxscore.evaluate(*voc, protocol=WITH_DIFFICULT), absent_classes="zero")
+    recorded = [2.3409, 7.6281, 0.7749, 0.1070, 2.7832, 2.7627, 11.5121, 11.4987]
+    np.testing.assert_allclose(100 * ours["cost"], recorded, atol=5e-4)
+
+
+def test_absent_classes_only_change_the_mean(scene):
+    evaluation = boxscore.evaluate(*scene(1, images=30))  # the last class has no object
+    skip = error_types(evaluation, per_class=True)
+    zero = error_types(evaluation, per_class=True, absent_classes="zero")
+    by_class = skip["class"] != "(all)"
+    np.testing.assert_array_equal(skip.loc[by_class, "ap"], zero.loc[by_class, "ap"])
+    assert skip["ap"].iloc[-1] > zero["ap"].iloc[-1]
+    totals = skip[by_class].groupby("error")["count"].sum()
+    overall = skip[~by_class].set_index("error")["count"]
+    assert (totals.loc[overall.index] == overall).all()
+
+
+def test_error_list_has_every_error(scene):
+    evaluation = boxscore.evaluate(*scene(6, images=30))
+    listed = error_list(evaluation)["error"].value_counts()
+    counted = error_types(evaluation).set_index("error")["count"]
+    for kind in KINDS:
+        assert listed.get(kind, 0) == counted[kind]
+
+
+def test_one_of_each_by_hand():
+    truth = boxscore.GroundTruth.from_arrays(
+        [1] * 4, ["cat", "cat", "dog", "dog"], [[i * 100, 0, i * 100 + 10, 10] for i in range(4)]
+    )
+    boxes = [
+        [0, 0, 10, 10],
+        [0, 0, 10, 10],
+        [100, 0, 110, 3],
+        [200, 0, 210, 10],
+        [300, 0, 310, 3],
+        [500, 0, 9e2, 9],
+    ]
+    names = ["cat", "cat", "cat", "cat", "cat", "dog"]
+    found = boxscore.Detections.from_arrays([1] * 6, names, boxes, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+    table = error_types(boxscore.evaluate(truth, found)).set_index("error")
+    assert table.loc[KINDS, "count"].tolist() == [1, 1, 1, 1, 1, 1]
+
+
+def test_refusals(scene):
+    evaluation = boxscore.evaluate(*scene(0))
+    with pytest.raises(boxscore.InputError, match="background_iou must be <= iou"):
+        error_types(evaluation, background_iou=0.6)
+    with pytest.raises(boxscore.InputError, match="absent_classes must be one of"):
+        error_types(evaluation, absent_classes="maybe")

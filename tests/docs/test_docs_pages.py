@@ -1,0 +1,113 @@
+"""What the documentation must mention, compared with the code."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import boxscore
+from boxscore.cli import COMMANDS
+from boxscore.cli.run import known_keys
+from boxscore.evaluation import evaluate
+from boxscore.protocols import protocol_names
+from boxscore.reports.evaluation_text import as_dict
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def pages() -> ModuleType:
+    """The mkdocs hook that makes pages from the code; it needs no mkdocs for that."""
+    spec = importlib.util.spec_from_file_location("docs_pages", DOCS / "hooks" / "pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_reference_has_every_option_that_help_prints(command: str, pages: ModuleType) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "boxscore", command, "--help"], capture_output=True, text=True, check=True
+    )
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", done.stdout.split("options:")[1])) - {"--help"}
+    reference = pages.command_reference()
+    section = reference[reference.index(f"## boxscore {command}\n") :].split("\n## ")[0]
+    assert {option for option in options if f"`{option}" not in section} == set()
+
+
+def test_the_reference_has_every_public_name(pages: ModuleType) -> None:
+    index = pages.python_pages()["index"]
+    assert [name for name in boxscore.__all__ if f"`{name}`" not in index] == []
+    linked = re.findall(r"\[`\w+`\]\[boxscore\.[\w.]+\]", index)
+    assert len(linked) == len(boxscore.__all__) - 1, "all but __version__ have a page"
+
+
+def test_the_reference_has_every_field_of_a_protocol(pages: ModuleType) -> None:
+    protocol = boxscore.load_protocol("coco")
+    reference = pages.protocol_reference()
+    for table, value in vars(protocol).items():
+        for field in vars(value) if hasattr(value, "__dataclass_fields__") else [table]:
+            if field != "summary":
+                row = next((line for line in reference.splitlines() if line.startswith(f"| `{field}` |")), "")
+                assert row, f"{table}.{field} is missing"
+    assert all(f"`{name}`" in pages.protocol_list() for name in protocol_names())
+
+
+def test_the_page_on_protocols_has_every_part_of_a_signature() -> None:
+    text = (DOCS / "reference" / "protocols.md").read_text(encoding="utf-8")
+    signatures = [boxscore.load_protocol(name).signature() for name in protocol_names()]
+    parts = {part.split(":")[0] for signature in signatures for part in signature.split("|")[2:]}
+    assert [part for part in sorted(parts) if f"| `{part}` |" not in text] == []
+
+
+def test_the_page_on_json_has_every_key() -> None:
+    truth = boxscore.GroundTruth.from_arrays([1], ["cat"], [[0, 0, 9, 9]])
+    found = boxscore.Detections.from_arrays([1], ["cat"], [[0, 0, 9, 9]], [0.5])
+    form = as_dict(evaluate(truth, found, protocol="voc2007"))
+    text = (DOCS / "reference" / "json-output.md").read_text(encoding="utf-8")
+    keys = [*form, *form["counts"], *form["per_class"][0]]
+    assert [key for key in keys if f"`{key}`" not in text] == []
+
+
+def test_the_page_on_run_configurations_has_every_key() -> None:
+    text = (DOCS / "how-to" / "run-configurations.md").read_text(encoding="utf-8")
+    keys = [key for keys in known_keys().values() for key in keys]
+    assert [key for key in keys if f"`{key}`" not in text] == [], "add a row to the table of keys"
+
+
+def test_the_navigation_orders_known_pages_and_takes_new_ones(pages: ModuleType) -> None:
+    found = ["explanation/glossary.md", "how-to/zebra.md", "how-to/evaluate-coco.md", "index.md", "other.md"]
+    assert pages.navigation(found) == [
+        "index.md",
+        {"How-to": ["how-to/evaluate-coco.md", "how-to/zebra.md"]},
+        {"Explanation": ["explanation/glossary.md"]},
+        "other.md",
+    ]
+    existing = {str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.rglob("*.md")}
+    for section, names in pages.ORDER.items():
+        for name in names:
+            assert f"{section.lower()}/{name}" in existing or name == "python/index"
+
+
+def test_the_readme_shows_how_the_tests_end() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = text[text.index("$ make test\n") :].split("```")[0]
+    last = block.rstrip().splitlines()[-1]
+    assert re.fullmatch(r"=* ?\d+ passed(, \d+ (skipped|deselected))* in [\d.]+s( \([\d:]+\))? ?=*", last)
+
+
+def test_links_between_files_of_the_readme_hold() -> None:
+    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "datasets/README.md"):
+        path = ROOT / page
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
+            if not target.startswith(("http:", "https:")):
+                assert (path.parent / target).exists(), f"{page}: {target}"

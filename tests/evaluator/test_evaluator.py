@@ -1,0 +1,361 @@
+"""The evaluator of training loops: any order, any split, the same bits."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError
+from boxscore.evaluator import gather_with_torch
+
+Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
+
+
+def images(count: int = 12, *, seed: int = 0, ids: bool = True, masks: bool = False) -> Pairs:
+    """Predictions and targets of images, with ties, crowds, and images without one or the other."""
+    rng = np.random.default_rng(seed)
+
+    def side(scored: bool) -> dict[str, Any]:
+        n = int(rng.integers(0, 7))
+        corner = rng.integers(0, 5, (n, 2)) * 8
+        boxes = np.concatenate([corner, corner + rng.integers(1, 4, (n, 2)) * 8], axis=1).astype(np.float32)
+        given: dict[str, Any] = {"boxes": boxes, "labels": rng.integers(0, 4, n)}
+        if masks:
+            x, y = np.arange(80), np.arange(72)[:, None]
+            filled = [(x >= b[0]) & (x < b[2]) & (y >= b[1]) & (y < b[3]) for b in boxes]
+            given["masks"] = np.array(filled).reshape(n, 72, 80)
+        if scored:
+            given["scores"] = rng.choice([0.25, 0.5, 0.75], n).astype(np.float32)
+            if masks:
+                given["masks"] = np.where(given["masks"], 0.75, 0.5)[:, None].astype(np.float32)
+        else:
+            given |= {"iscrowd": rng.random(n) < 0.15, "area": rng.uniform(10, 2000, n)}
+        return given
+
+    pairs = [(side(True), side(False)) for _ in range(count)]
+    if ids:
+        for identifier, (_, target) in zip(rng.permutation(1000)[:count].tolist(), pairs, strict=True):
+            target["image_id"] = identifier
+    return pairs
+
+
+def fed(evaluator: Evaluator, pairs: Pairs, batch: int = 3) -> Evaluator:
+    for low in range(0, len(pairs), batch):
+        predictions, targets = zip(*pairs[low : low + batch], strict=True)
+        evaluator.update(list(predictions), list(targets))
+    return evaluator
+
+
+def bits(evaluation: boxscore.Evaluation) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in evaluation.arrays().items()} | {
+        "metrics": np.array(list(evaluation.metrics.values())).tobytes()
+    }
+
+
+def test_equals_evaluate_on_tables() -> None:
+    pairs = sorted(images(), key=lambda pair: pair[1]["image_id"])
+    columns: dict[str, list[Any]] = {
+        key: [] for key in ("ti", "tl", "tb", "ta", "tc", "pi", "pl", "pb", "ps")
+    }
+    for prediction, target in pairs:
+        columns["ti"] += [target["image_id"]] * len(target["labels"])
+        columns["pi"] += [target["image_id"]] * len(prediction["labels"])
+        for key, side, name in (
+            ("tl", target, "labels"),
+            ("tb", target, "boxes"),
+            ("ta", target, "area"),
+            ("tc", target, "iscrowd"),
+            ("pl", prediction, "labels"),
+            ("pb", prediction, "boxes"),
+            ("ps", prediction, "scores"),
+        ):
+            columns[key] += side[name].tolist()
+    c = columns
+    truth = GroundTruth.from_arrays(
+        c["ti"], c["tl"], c["tb"], area=c["ta"], crowd=c["tc"], images=[t["image_id"] for _, t in pairs]
+    )
+    found = Detections.from_arrays(c["pi"], c["pl"], c["pb"], c["ps"])
+    expected = boxscore.evaluate(truth, found)
+    assert 0 < expected.metrics["AP"] < 1
+    assert bits(fed(Evaluator(), pairs).compute()) == bits(expected)
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_any_order_and_any_batches_are_alike(masks: bool) -> None:
+    pairs = images(20, masks=masks)
+    protocol = "coco-segm" if masks else "coco"
+    whole = fed(Evaluator(protocol=protocol), pairs).compute()
+    assert 0 < whole.metrics["AP"] < 1
+    expected = bits(whole)
+    rng = np.random.default_rng(1)
+    for batch in (1, 4, 20):
+        shuffled = [pairs[i] for i in rng.permutation(len(pairs))]
+        assert bits(fed(Evaluator(protocol=protocol), shuffled, batch).compute()) == expected
+
+
+def test_merging_is_updating() -> None:
+    pairs = images(15)
+    expected = bits(fed(Evaluator(), pairs).compute())
+    one, other = fed(Evaluator(), pairs[7:]), fed(Evaluator(), pairs[:7])
+    one.merge(other)
+    assert len(one) == 15
+    assert len(other) == 7
+    assert bits(one.compute()) == expected
+    one.merge(Evaluator())
+    assert bits(one.compute()) == expected
+
+
+def test_images_without_ids_are_counted() -> None:
+    pairs = images(9, ids=False)
+    numbered = copy.deepcopy(pairs)
+    for number, (_, target) in enumerate(numbered):
+        target["image_id"] = number
+    expected = bits(fed(Evaluator(), numbered).compute())
+    assert bits(fed(Evaluator(), pairs).compute()) == expected
+    one, other = fed(Evaluator(), pairs[:4]), fed(Evaluator(), pairs[4:])
+    one.merge(other)
+    assert bits(one.compute()) == expected
+
+
+def test_ids_may_be_text() -> None:
+    pairs = images(6)
+    for _, target in pairs:
+        target["image_id"] = f"{target['image_id']:04d}.png"
+    evaluation = fed(Evaluator(), pairs).compute()
+    assert evaluation.ground_truth.images.ids.tolist() == sorted(t["image_id"] for _, t in pairs)
+
+
+def test_duplicates() -> None:
+    pairs = images(6)
+    expected = bits(fed(Evaluator(), pairs).compute())
+    lenient = fed(Evaluator(duplicates="ignore"), [*pairs, pairs[0], pairs[3]], batch=8)
+    assert len(lenient) == 6
+    assert bits(lenient.compute()) == expected
+    lenient.merge(fed(Evaluator(), pairs[2:4]))
+    assert bits(lenient.compute()) == expected
+
+    strict = fed(Evaluator(), pairs)
+    message = r"image_id must come once. Got \d+ again; a distributed sampler .* duplicates='ignore'"
+    with pytest.raises(InputError, match=message):
+        fed(strict, pairs[:1])
+    with pytest.raises(InputError, match=message):
+        fed(Evaluator(), [pairs[0], pairs[0]])
+    with pytest.raises(InputError, match=message):
+        strict.merge(fed(Evaluator(), pairs[:1]))
+    assert bits(strict.compute()) == expected
+
+
+def test_a_refused_batch_leaves_nothing_behind() -> None:
+    pairs = images(6)
+    evaluator = fed(Evaluator(), pairs[:3])
+    broken = copy.deepcopy(pairs[3:])
+    broken[2][0]["scores"] = broken[2][0]["scores"][:-1]
+    with pytest.raises(InputError, match="scores must be as long as labels of image"):
+        fed(evaluator, broken)
+    assert len(evaluator) == 3
+    assert bits(fed(evaluator, pairs[3:]).compute()) == bits(fed(Evaluator(), pairs).compute())
+
+
+def test_reset_and_compute_again() -> None:
+    first, second = images(5), images(5, seed=9)
+    evaluator = fed(Evaluator(), first)
+    halfway = bits(evaluator.compute())
+    assert bits(evaluator.compute()) == halfway
+    evaluator.reset()
+    assert len(evaluator) == 0
+    assert bits(fed(evaluator, second).compute()) == bits(fed(Evaluator(), second).compute())
+
+
+def test_pickles_halfway() -> None:
+    pairs = images(8, masks=True)
+    evaluator = fed(Evaluator(protocol="coco-segm", gather=gather_with_torch), pairs[:4])
+    again = pickle.loads(pickle.dumps(evaluator))
+    again.gather = None
+    assert bits(fed(again, pairs[4:]).compute()) == bits(
+        fed(Evaluator(protocol="coco-segm"), pairs).compute()
+    )
+
+
+def test_the_batch_may_be_reused() -> None:
+    """Loops write into their buffers again: what was given is copied."""
+    pairs = images(5)
+    expected = bits(fed(Evaluator(), pairs).compute())
+    evaluator = fed(Evaluator(), pairs)
+    for prediction, target in pairs:
+        for side in (prediction, target):
+            for value in side.values():
+                if isinstance(value, np.ndarray):
+                    value[:] = 0
+    assert bits(evaluator.compute()) == expected
+
+
+def test_classes() -> None:
+    prediction = {"boxes": [[0, 0, 9, 9], [0, 0, 9, 9]], "labels": [1, 5], "scores": [0.9, 0.8]}
+    target = {"boxes": [[0, 0, 9, 9]], "labels": [1], "image_id": 3}
+    named = Evaluator(classes={1: "cat", 2: "dog"})
+    named.update([prediction], [target])
+    with pytest.warns(BoxscoreWarning, match="1 detection left out, of 1 class"):
+        evaluation = named.compute()
+    assert evaluation.labels == ["cat", "dog"]
+    named.update([prediction], [{**target, "labels": [7], "image_id": 4}])
+    with pytest.raises(InputError, match=r"category id must be known. Got 7"):
+        named.compute()
+
+    free = Evaluator()
+    free.update([prediction], [target])
+    assert free.compute().labels == ["1", "5"]
+    with pytest.raises(InputError, match="evaluators must have one protocol and the same classes"):
+        free.merge(named)
+
+
+def test_box_formats() -> None:
+    pairs = images(6)
+    expected = bits(fed(Evaluator(), pairs).compute())
+    for side in (side for pair in pairs for side in pair):
+        side["boxes"] = boxscore.box_convert(side["boxes"], "xyxy", "xywh")
+    assert bits(fed(Evaluator(box_format="xywh"), pairs).compute()) == expected
+
+
+def test_gathered_shares_are_merged() -> None:
+    pairs = images(10)
+    shares = [fed(Evaluator(), pairs[:6]), fed(Evaluator(), pairs[4:])]
+    everyone = [(share._images, share._numbered) for share in shares]
+    rank = fed(Evaluator(duplicates="ignore", gather=lambda mine: everyone), pairs[:6])
+    assert bits(rank.compute()) == bits(fed(Evaluator(), pairs).compute())
+    assert len(rank) == 6
+    rank.duplicates = "error"
+    with pytest.raises(InputError, match="image_id must come once"):
+        rank.compute()
+
+
+GOOD = ({"boxes": [[0, 0, 1, 1]], "labels": [1], "scores": [0.5]}, {"boxes": [[0, 0, 1, 1]], "labels": [1]})
+
+BAD: list[tuple[Any, Any, str]] = [
+    ({"scores": None}, {}, r"a prediction must have boxes, labels, scores. Got keys \['boxes', 'labels'"),
+    ({}, {"labels": None}, "a target must have boxes, labels. Got keys"),
+    ({"boxes": None}, {}, "a prediction must have boxes"),
+    ({"boxes": [[0, 0, 1]]}, {}, r"prediction boxes must have shape \[N, 4\]"),
+    (
+        {"boxes": [[5, 5, 1, 9]]},
+        {},
+        r"boxes must have width >= 0. Got width -4.0 in row 0 of the pre",
+    ),
+    ({"boxes": [[0, 0, 1, np.nan]]}, {}, "box must be finite"),
+    ({"scores": [np.nan]}, {}, "scores must be finite"),
+    ({"scores": [0.5, 0.5]}, {}, "scores must be as long as labels of image 0"),
+    ({"labels": [1.5]}, {}, "labels must be integers or strings"),
+    ({"masks": np.zeros((1, 2, 3, 4))}, {}, r"masks must have shape \[N, H, W\]"),
+    ({}, {"area": [1.0, 2.0]}, "area must be as long as"),
+    ({}, {"image_id": [1, 2]}, "image_id must be one id"),
+    ({}, {"image_id": 1.5}, "image_id must be integers or strings"),
+]
+
+
+@pytest.mark.parametrize(("prediction", "target", "message"), BAD)
+def test_bad_batches(prediction: Any, target: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Evaluator().update([GOOD[0] | prediction], [GOOD[1] | target])
+
+
+def test_other_mistakes() -> None:
+    with pytest.raises(InputError, match=r"an evaluator must have seen an image. Got none"):
+        Evaluator().compute()
+    with pytest.raises(InputError, match=r"predictions and targets must be as many. Got 1 and 0"):
+        Evaluator().update([GOOD[0]], [])
+    with pytest.raises(InputError, match=r"a target must be a mapping. Got a list"):
+        Evaluator().update([GOOD[0]], [[]])  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"a prediction must be a mapping. Got a list"):
+        Evaluator().update([[]], [GOOD[1]])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="duplicates must be one of 'error', 'ignore'"):
+        Evaluator(duplicates="drop")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="image_id must be in every target or in none"):
+        Evaluator().update([GOOD[0]] * 2, [GOOD[1], GOOD[1] | {"image_id": 1}])
+    with_id, without = Evaluator(), Evaluator()
+    with_id.update([GOOD[0]], [GOOD[1] | {"image_id": 1}])
+    without.update([GOOD[0]], [GOOD[1]])
+    with pytest.raises(InputError, match="image_id must be in every target or in none"):
+        with_id.merge(without)
+    with_id.update([GOOD[0]], [GOOD[1] | {"image_id": 2, "area": [1.0]}])
+    with pytest.raises(
+        InputError, match=r"area must be given for every image or for none. Got 1 of 2 images"
+    ):
+        with_id.compute()
+
+
+def test_difficult_objects() -> None:
+    evaluator = Evaluator(protocol="voc2007")
+    hard = {"boxes": [[0, 0, 9, 9], [50, 50, 60, 60]], "labels": ["cat", "cat"], "difficult": [0, 1]}
+    evaluator.update([{"boxes": [[0, 0, 9, 9]], "labels": ["cat"], "scores": [1.0]}], [hard])
+    assert evaluator.compute().metrics["mAP"] == pytest.approx(1.0)
+
+
+def test_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    pairs = images(8, masks=True)
+    expected = bits(fed(Evaluator(), pairs).compute())
+    turned = [tuple({k: torch.as_tensor(v) for k, v in side.items()} for side in pair) for pair in pairs]
+    turned[0][0]["scores"].requires_grad_()
+    assert bits(fed(Evaluator(), turned).compute()) == expected  # type: ignore[arg-type]
+    for prediction, _ in turned:
+        prediction["scores"] = prediction["scores"].to(torch.bfloat16)  # 0.25, 0.5 and 0.75 are exact in it
+    assert bits(fed(Evaluator(), turned).compute()) == expected  # type: ignore[arg-type]
+
+
+def test_torch_is_not_imported_for_arrays() -> None:
+    code = (
+        "import sys, boxscore; e = boxscore.Evaluator(); "
+        "e.update([dict(boxes=[[0,0,1,1]], labels=[1], scores=[1])], [dict(boxes=[[0,0,1,1]], labels=[1])]); "
+        "e.compute(); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+RANK = Path(__file__).with_name("rank.py")
+
+
+@pytest.mark.slow
+def test_two_real_processes(tmp_path: Path) -> None:
+    """torch.distributed on gloo; a sampler that gives an image to both."""
+    pytest.importorskip("torch")
+    pairs = images(9)
+    (tmp_path / "pairs.pickle").write_bytes(pickle.dumps(pairs))
+    port = 20000 + os.getpid() % 20000
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(RANK), str(rank), str(tmp_path), str(port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    answers = []
+    for rank in ranks:
+        text, errors = rank.communicate(timeout=120)
+        assert rank.returncode == 0, errors
+        answers.append(json.loads(text))
+    expected = fed(Evaluator(), pairs).compute().metrics
+    assert answers[0] == answers[1] == [json.loads(json.dumps(expected)), 5]
+
+
+def test_gather_with_torch_alone() -> None:
+    pytest.importorskip("torch")
+    pairs = images(4)
+    alone = fed(Evaluator(gather=gather_with_torch), pairs)
+    assert bits(alone.compute()) == bits(fed(Evaluator(), pairs).compute())
+
+
+def test_gather_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(boxscore.MissingDependencyError, match="pip install torch"):
+        gather_with_torch(1)

@@ -1,0 +1,1 @@
+"""Slow, obvious, independent computations that boxscore must agree with."""

@@ -1,0 +1,310 @@
+"""What must not change a number: blocks, workers, the order of files, names, scale."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import boxscore
+from boxscore import overlaps
+from boxscore.evaluation import match_tables
+from boxscore.matching import Matches, merge
+from boxscore.protocols import load_protocol
+from boxscore.selection import align
+from support import voc_cases
+from support.cases import Case, coco_cases
+from support.examples import examples
+
+Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that one example after the other writes its files into."""
+    return tmp_path_factory.mktemp("case")
+
+
+def bits(evaluation: boxscore.Evaluation) -> dict[str, bytes]:
+    """Every cell of the arrays, and the headline numbers."""
+    arrays = {name: array.tobytes() for name, array in evaluation.arrays().items()}
+    return {**arrays, "metrics": np.array(list(evaluation.metrics.values())).tobytes()}
+
+
+def evaluate(tables: Tables, protocol: Any, **options: Any) -> boxscore.Evaluation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        return boxscore.evaluate(*tables, protocol=protocol, **options)
+
+
+def assert_same_matches(ours: Matches, theirs: Matches) -> None:
+    for field in dataclasses.fields(Matches):
+        first, second = getattr(ours, field.name), getattr(theirs, field.name)
+        if isinstance(first, np.ndarray):
+            assert first.dtype == second.dtype, field.name
+            assert first.tobytes() == second.tobytes(), field.name
+        else:
+            assert first == second, field.name
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def matched_in_blocks(tables: Tables, protocol: boxscore.Protocol, block_of_image: Any) -> list[Matches]:
+    truth, found = tables
+    parts = []
+    for block in np.unique(block_of_image):
+        truths = np.flatnonzero(block_of_image[truth.image] == block)
+        rows = np.flatnonzero(block_of_image[found.image] == block)
+        part = match_tables(truth.take(truths), found.take(rows), protocol)
+        parts.append(dataclasses.replace(part, row=rows[part.row], truth_row=truths[part.truth_row]))
+    return parts
+
+
+def check_blocks(tables: Tables, protocol: boxscore.Protocol, data: st.DataObject) -> None:
+    images = len(tables[0].images)
+    if not images:
+        return
+    blocks = np.array(
+        data.draw(st.lists(st.integers(0, 3), min_size=images, max_size=images), label="blocks")
+    )
+    parts = matched_in_blocks(tables, protocol, blocks)
+    parts = data.draw(st.permutations(parts), label="order of the parts")
+    whole = match_tables(*tables, protocol)
+    assert_same_matches(merge(parts), whole)
+    cut = data.draw(st.integers(1, len(parts)), label="merged in two steps at")
+    assert_same_matches(merge([merge(parts[:cut]), *parts[cut:]]), whole)
+
+
+@given(case=coco_cases(), data=st.data())
+@settings(max_examples=examples(150))
+def test_any_blocks_of_images_merge_to_the_same_matches(
+    case: Case, folder: Path, data: st.DataObject
+) -> None:
+    protocol = load_protocol({**case.protocol, "matching": {**case.protocol["matching"], "per_class": True}})
+    check_blocks(case.load(folder), protocol, data)
+
+
+@given(case=voc_cases.voc_cases(), data=st.data())
+@settings(max_examples=examples(100))
+def test_any_blocks_of_images_merge_to_the_same_matches_by_voc_rules(
+    case: voc_cases.Case, data: st.DataObject
+) -> None:
+    truth, found = voc_cases.tables(case)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        found = align(found, truth)
+    check_blocks((truth, found), load_protocol(case.rules), data)
+
+
+@given(case=coco_cases(), workers=st.integers(2, 9))
+@settings(max_examples=examples(50))
+def test_any_number_of_workers(case: Case, folder: Path, workers: int) -> None:
+    tables = case.load(folder)
+    one, many = evaluate(tables, case.protocol), evaluate(tables, case.protocol, workers=workers)
+    assert_same_matches(many.matched, one.matched)
+    assert bits(many) == bits(one)
+    assert many.matches.equals(one.matches)
+
+
+@given(case=voc_cases.voc_cases(), workers=st.integers(2, 9))
+@settings(max_examples=examples(50))
+def test_any_number_of_workers_by_voc_rules(case: voc_cases.Case, workers: int) -> None:
+    tables = voc_cases.tables(case)
+    one, many = evaluate(tables, case.rules), evaluate(tables, case.rules, workers=workers)
+    assert_same_matches(many.matched, one.matched)
+    assert bits(many) == bits(one)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+def test_any_size_of_chunks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(size)
+    count = 600
+    corner = rng.integers(0, 6, (count, 2)).astype(float)
+    boxes = np.hstack([corner, corner + rng.integers(0, 9, (count, 2))])
+    images, labels = rng.integers(0, 7, count), rng.integers(0, 3, count)
+    truth = boxscore.GroundTruth.from_arrays(
+        images[:150], labels[:150], boxes[:150], crowd=rng.random(150) < 0.1, images=range(8)
+    )
+    found = boxscore.Detections.from_arrays(
+        images[150:], labels[150:], boxes[150:], rng.integers(0, 20, 450) / 20
+    )
+    for protocol in ("coco", "voc2012"):
+        monkeypatch.undo()
+        whole = evaluate((truth, found), protocol)
+        assert len(whole.matched.iou) > 64
+        monkeypatch.setattr(overlaps, "CHUNK_PAIRS", size)
+        chunked = evaluate((truth, found), protocol)
+        assert_same_matches(chunked.matched, whole.matched)
+        assert bits(chunked) == bits(whole)
+
+
+# ---------------------------------------------------------------- the order of files
+
+
+def shuffled(rows: list[Any], rng: np.random.Generator, key: str) -> list[Any]:
+    """Shuffle records of different images past each other; an image's own keep their order."""
+    order = rng.permutation(len(rows)).tolist()
+    queues: dict[Any, list[Any]] = {}
+    for row in rows:
+        queues.setdefault(row[key], []).append(row)
+    return [queues[rows[place][key]].pop(0) for place in order]
+
+
+@given(case=coco_cases(repeated_ids=False), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(100))
+def test_order_of_images_classes_and_records_of_different_images(case: Case, folder: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = {
+        "images": rng.permutation(np.array(case.truth["images"], dtype=object)).tolist(),
+        "categories": rng.permutation(np.array(case.truth["categories"], dtype=object)).tolist(),
+        "annotations": shuffled(case.truth["annotations"], rng, "image_id"),
+    }
+    other = dataclasses.replace(case, truth=truth, results=shuffled(case.results, rng, "image_id"))
+    assert bits(evaluate(other.load(folder), case.protocol)) == bits(
+        evaluate(case.load(folder), case.protocol)
+    )
+
+
+@given(case=coco_cases(repeated_ids=False), kind=st.sampled_from(["far", "text", "negative"]))
+@settings(max_examples=examples(100))
+def test_names_of_images_and_classes(case: Case, folder: Path, kind: str) -> None:
+    """Other ids in the same order: only the order is part of the answer."""
+    rename = {
+        "far": lambda identifier: identifier * 10**12,
+        "text": lambda identifier: f"{identifier:05d}",
+        "negative": lambda identifier: identifier - 10**6,
+    }[kind]
+    truth = {
+        "images": [{**row, "id": rename(row["id"])} for row in case.truth["images"]],
+        "categories": [{**row, "id": rename(row["id"])} for row in case.truth["categories"]],
+        "annotations": [
+            {**row, "image_id": rename(row["image_id"]), "category_id": rename(row["category_id"])}
+            for row in case.truth["annotations"]
+        ],
+    }
+    results = [
+        {**row, "image_id": rename(row["image_id"]), "category_id": rename(row["category_id"])}
+        for row in case.results
+    ]
+    other = dataclasses.replace(case, truth=truth, results=results)
+    assert bits(evaluate(other.load(folder), case.protocol)) == bits(
+        evaluate(case.load(folder), case.protocol)
+    )
+
+
+@given(case=coco_cases(), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(50))
+def test_order_of_detections_whose_scores_differ(case: Case, folder: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.permutation(len(case.results)) / 64
+    distinct = [{**row, "score": score} for row, score in zip(case.results, scores.tolist(), strict=True)]
+    first = dataclasses.replace(case, results=distinct)
+    second = dataclasses.replace(
+        case, results=[distinct[place] for place in rng.permutation(len(distinct)).tolist()]
+    )
+    assert bits(evaluate(second.load(folder), case.protocol)) == bits(
+        evaluate(first.load(folder), case.protocol)
+    )
+
+
+@given(case=coco_cases())
+@settings(max_examples=examples(50))
+def test_images_with_nothing_in_them(case: Case, folder: Path) -> None:
+    more = [{"id": 1000 + number} for number in range(5)]
+    other = dataclasses.replace(case, truth={**case.truth, "images": [*more, *case.truth["images"]]})
+    assert bits(evaluate(other.load(folder), case.protocol)) == bits(
+        evaluate(case.load(folder), case.protocol)
+    )
+
+
+# ---------------------------------------------------------------- the measure
+
+
+@given(case=coco_cases(), power=st.integers(-8, 8))
+@settings(max_examples=examples(100))
+def test_scale_of_coordinates(case: Case, folder: Path, power: int) -> None:
+    """A power of two loses no bit: everything scales, the area ranges with it."""
+    factor = 2.0**power
+    truth = {
+        **case.truth,
+        "annotations": [
+            {**row, "bbox": [factor * side for side in row["bbox"]], "area": factor * factor * row["area"]}
+            for row in case.truth["annotations"]
+        ],
+    }
+    results = [{**row, "bbox": [factor * side for side in row["bbox"]]} for row in case.results]
+    other = dataclasses.replace(case, truth=truth, results=results)
+    ranges = load_protocol("coco").ignore.area_ranges
+    scaled = {
+        **case.protocol,
+        "ignore": {
+            "area_ranges": {k: [factor**2 * low, factor**2 * high] for k, (low, high) in ranges.items()}
+        },
+    }
+    assert bits(evaluate(other.load(folder), scaled)) == bits(evaluate(case.load(folder), case.protocol))
+
+
+@given(case=voc_cases.voc_cases(), shift=st.integers(-1000, 1000))
+@settings(max_examples=examples(50))
+def test_place_of_the_origin(case: voc_cases.Case, shift: int) -> None:
+    """Whole-number coordinates, moved by a whole number."""
+    whole = [
+        [item._replace(box=tuple(round(side) + move for side in item.box)) for item in items]
+        for move in (0, shift)
+        for items in (case.objects, case.found)
+    ]
+    first = dataclasses.replace(case, objects=whole[0], found=whole[1])
+    second = dataclasses.replace(case, objects=whole[2], found=whole[3])
+    assert bits(evaluate(voc_cases.tables(second), case.rules)) == bits(
+        evaluate(voc_cases.tables(first), case.rules)
+    )
+
+
+@given(case=coco_cases())
+@settings(max_examples=examples(50))
+def test_only_the_order_of_scores_counts(case: Case, folder: Path) -> None:
+    other = dataclasses.replace(case, results=[{**row, "score": row["score"] * 8} for row in case.results])
+    first, second = (evaluate(each.load(folder), case.protocol).arrays() for each in (case, other))
+    assert first["precision"].tobytes() == second["precision"].tobytes()
+    assert first["recall"].tobytes() == second["recall"].tobytes()
+    assert (8 * first["scores"]).tobytes() == second["scores"].tobytes()
+
+
+# ---------------------------------------------------------------- doubling
+
+
+def doubled(case: Case) -> Case:
+    """Every image once more under another id, with everything in it."""
+
+    def again(row: dict[str, Any], **changes: int) -> dict[str, Any]:
+        return {**row, **{key: row[key] + shift for key, shift in changes.items()}}
+
+    truth = {
+        **case.truth,
+        "images": case.truth["images"] + [again(row, id=1000) for row in case.truth["images"]],
+        "annotations": case.truth["annotations"]
+        + [again(row, id=1000, image_id=1000) for row in case.truth["annotations"]],
+    }
+    results = case.results + [again(row, image_id=1000) for row in case.results]
+    return dataclasses.replace(case, truth=truth, results=results)
+
+
+@given(case=coco_cases(repeated_ids=False))
+@settings(max_examples=examples(100))
+def test_a_doubled_data_set_scores_the_same(case: Case, folder: Path) -> None:
+    """With scores that differ, and without pycocotools' epsilon, which weighs a lone detection less."""
+    results = [{**row, "score": (7 * place % 61) / 61} for place, row in enumerate(case.results)]
+    case = dataclasses.replace(case, results=results)
+    protocol = {**case.protocol, "ap": {"precision_epsilon": 0.0}}
+    once = evaluate(case.load(folder), protocol)
+    twice = evaluate(doubled(case).load(folder), protocol)
+    assert bits(twice) == bits(once)
+    for name in ("ground_truths", "ignored", "detections", "true_positives"):
+        assert (twice.class_counts[name] == 2 * once.class_counts[name]).all()

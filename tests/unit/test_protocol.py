@@ -1,0 +1,399 @@
+"""Protocols: the shipped ones, a user's own, the grids to the last bit, and signatures."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pycocotools.cocoeval import Params
+
+import boxscore
+from boxscore import InputError, Protocol, ProtocolError, load_protocol
+from boxscore.grids import colon, grid
+from boxscore.protocols import protocol_names, protocol_toml, read_toml
+
+V = boxscore.__version__
+VOC = (
+    "maxdet:none|area:all|crowd:ignore|offset:1|difficult:ignore"
+    "|candidate:best_overall|ties:first|order:file_order"
+)
+SIGNATURES = {
+    "coco": f"boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:{V}",
+    "voc2007": f"boxscore|voc2007|iou:0.50|ap:11kit|{VOC}|eps:0|mean:sequential|v:{V}",
+    "voc2007-numpy": f"boxscore|voc2007-numpy|iou:0.50|ap:11|{VOC}|eps:0|mean:sequential|v:{V}",
+    "voc2012": f"boxscore|voc2012|iou:0.50|ap:area|{VOC}|eps:0|v:{V}",
+}
+
+
+def test_shipped_protocols() -> None:
+    assert set(SIGNATURES) <= set(protocol_names())
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_every_shipped_protocol_goes_by_its_own_name(name: str) -> None:
+    protocol = load_protocol(name)
+    assert protocol.name == name
+    assert protocol.title
+    assert protocol.rows
+    assert protocol.signature().startswith(f"boxscore|{name}|")
+
+
+def test_shipped_protocols_of_one_signature_make_the_same_choices() -> None:
+    """Several tools score as COCO does; a choice that the signature hides would show here."""
+    rest: dict[str, list[Protocol]] = {}
+    for name in protocol_names():
+        protocol = load_protocol(name)
+        bare = dataclasses.replace(
+            protocol,
+            name="",
+            title="",
+            summary=(),
+            matching=dataclasses.replace(protocol.matching, largest_threshold=1.0),  # changes none of them
+        )
+        rest.setdefault(protocol.signature().split("|", 2)[2], []).append(bare)
+    for protocols in rest.values():
+        assert all(protocol == protocols[0] for protocol in protocols)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signature(name: str) -> None:
+    assert load_protocol(name).signature() == SIGNATURES[name]
+
+
+def test_every_shipped_protocol_is_printed_as_toml_that_loads_as_itself(tmp_path: Path) -> None:
+    for name in protocol_names():
+        path = tmp_path / f"{name}.toml"
+        path.write_text(protocol_toml(name), encoding="utf-8")
+        assert load_protocol(path) == load_protocol(name)
+
+
+def test_a_protocol_is_a_frozen_value() -> None:
+    coco = load_protocol("coco")
+    assert load_protocol(coco) is coco
+    assert load_protocol("coco") == coco
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        coco.name = "mine"  # type: ignore[misc]
+
+
+# ---------------------------------------------------------------- grids
+
+
+def test_coco_grids_have_pycocotools_bits() -> None:
+    coco, params = load_protocol("coco"), Params("bbox")
+    assert np.array(coco.matching.iou_thresholds).tobytes() == params.iouThrs.tobytes()
+    assert np.array(coco.ap.recall_points).tobytes() == params.recThrs.tobytes()
+    assert list(coco.matching.max_detections) == params.maxDets
+    assert [list(pair) for pair in coco.ignore.area_ranges.values()] == params.areaRng
+    assert list(coco.ignore.area_ranges) == params.areaRngLbl
+    assert coco.ap.precision_epsilon == np.spacing(1)
+    assert coco.matching.bars.tolist() == [min(t, 1 - 1e-10) for t in params.iouThrs.tolist()]
+
+
+def test_decimal_literals_are_another_grid() -> None:
+    """Why grids are built: one IoU threshold and ten recall points differ."""
+    literals = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
+    linspace = grid({"start": 0.5, "stop": 0.95, "count": 10}, name="g")
+    assert sum(a != b for a, b in zip(literals, linspace, strict=True)) == 1
+    points = grid({"start": 0, "stop": 1, "count": 101}, name="g")
+    assert sum(a != round(a, 2) for a in points) == 10
+    own = {"extends": "coco", "matching": {"iou_thresholds": literals}}
+    assert load_protocol(own).signature() != load_protocol({"extends": "coco"}).signature()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 11, 101, 1001])
+def test_linspace(count: int) -> None:
+    values = grid({"start": 0.1, "stop": 0.9, "count": count}, name="g")
+    assert np.array(values).tobytes() == np.linspace(0.1, 0.9, count).tobytes()
+
+
+def test_arange_is_numpys() -> None:
+    values = grid({"start": 0, "stop": 1.1, "step": 0.1, "rule": "arange"}, name="g")
+    assert np.array(values).tobytes() == np.arange(0, 1.1, 0.1).tobytes()
+    assert values == load_protocol("voc2007-numpy").ap.recall_points
+    assert values == grid({"start": 0, "stop": 1, "count": 11}, name="g")  # its signature says ap:11
+
+
+def test_colon_is_matlabs() -> None:
+    """The values that MATLAB's 0:0.1:1 has: the lower half from below, the upper half from above."""
+    kit = [0.0, 0.1, 0.2, 3 * 0.1, 0.4, 0.5, 1 - 4 * 0.1, 1 - 3 * 0.1, 1 - 2 * 0.1, 1 - 0.1, 1.0]
+    assert colon(0, 0.1, 1) == kit
+    assert list(load_protocol("voc2007").ap.recall_points) == kit
+    assert colon(0, 0.25, 1) == [0, 0.25, 0.5, 0.75, 1]
+    assert colon(0, 1, 1) == [0, 1]
+    assert colon(0.5, 0.1, 0.7) == [0.5, 0.6, 0.7]
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ([], "g must have at least one value. Got none."),
+        ([0.5, 0.5], "g must be ascending, each value once. Got [0.5, 0.5]."),
+        ([0.7, 0.5], "g must be ascending, each value once. Got [0.7, 0.5]."),
+        ([1.5], "g must be a number in [0, 1]. Got 1.5."),
+        ([float("nan")], "g must be a number in [0, 1]. Got nan."),
+        (["0.5"], "g must be a number in [0, 1]. Got '0.5'."),
+        ([True], "g must be a number in [0, 1]. Got True."),
+        (0.5, "g must be a list of numbers or {start, stop, count}. Got 0.5."),
+        ({"start": 0, "stop": 1}, "g.count must be a whole number >= 1. Got none."),
+        ({"start": 0, "stop": 1, "count": 2.0}, "g.count must be a whole number >= 1. Got 2.0."),
+        ({"start": 0, "stop": 1, "count": 0}, "g.count must be a whole number >= 1. Got 0."),
+        ({"start": 0, "stop": 1, "step": 0, "rule": "colon"}, "g.step must be a number in (0, 1]. Got 0."),
+        ({"stop": 1, "rule": "arange"}, "g.step must be a number in (0, 1]. Got none."),
+        (
+            {"start": 0, "stop": 1, "rule": "log"},
+            "g.rule must be one of 'linspace', 'float32', 'hundredths', 'arange', 'colon'. Got 'log'.",
+        ),
+        ({"begin": 0}, "a key must be known. Got g.begin; known: count, rule, start, step, stop."),
+        ({"starts": 0}, "a key must be known. Got g.starts; did you mean 'start'?"),
+    ],
+)
+def test_bad_grids(spec: Any, text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        grid(spec, name="g")
+    assert str(caught.value) == text
+
+
+# ---------------------------------------------------------------- a user's own
+
+
+def test_extends_merges_tables_key_by_key() -> None:
+    coco = load_protocol("coco")
+    mine = load_protocol({"extends": "coco", "name": "mine", "matching": {"max_detections": [300]}})
+    assert mine == dataclasses.replace(
+        coco, name="mine", title="", matching=dataclasses.replace(coco.matching, max_detections=(300,))
+    )
+
+
+def test_extends_replaces_grids_ranges_and_the_summary_whole() -> None:
+    mine = load_protocol(
+        {
+            "extends": "coco",
+            "matching": {"iou_thresholds": [0.5, 0.75]},
+            "ignore": {"area_ranges": {"all": [0, 50]}},
+            "ap": {"recall_points": {"start": 0, "stop": 1, "count": 11}},
+            "summary": [{"key": "AP"}],
+        }
+    )
+    assert mine.matching.iou_thresholds == (0.5, 0.75)
+    assert mine.ignore.area_ranges == {"all": (0.0, 50.0)}
+    assert mine.ignore.crowd == "iof"
+    assert len(mine.ap.recall_points) == 11
+    assert [row.key for row in mine.rows] == ["AP"]
+
+
+def test_what_differs_does_not_go_by_the_name_of_what_it_extends(tmp_path: Path) -> None:
+    path = tmp_path / "street.toml"
+    path.write_text('extends = "coco"\n[matching]\nmax_detections = [300]\n')
+    mine = load_protocol(path)
+    assert (mine.name, mine.title) == ("street", "")
+    assert mine.signature().startswith("boxscore|street|")
+    assert load_protocol({"extends": "coco"}).name == "custom"
+    assert load_protocol({"extends": "coco", "name": "n", "title": "t"}).title == "t"
+
+
+def test_extends_goes_over_several_files(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "caps.toml").write_text('extends = "voc2012"\n[matching]\nmax_detections = [7]\n')
+    (tmp_path / "mine.toml").write_text('extends = "base/caps.toml"\nname = "m"\n[boxes]\npixel_offset = 0\n')
+    mine = load_protocol(str(tmp_path / "mine.toml"))
+    assert (mine.matching.max_detections, mine.boxes.pixel_offset, mine.ap.interpolation) == ((7,), 0, "area")
+
+
+def test_caps_are_sorted_and_each_is_there_once() -> None:
+    mine = load_protocol({"extends": "coco", "matching": {"max_detections": [100, 1, 100]}})
+    assert mine.matching.max_detections == (1, 100)
+
+
+@pytest.mark.parametrize(
+    ("caps", "keys"),
+    [
+        (
+            [1, 10, 100],
+            ["AP", "AP50", "AP75", "APs", "APm", "APl", "AR1", "AR10", "AR100", "ARs", "ARm", "ARl"],
+        ),
+        ([300], ["AP", "AP50", "AP75", "APs", "APm", "APl", "AR300", "ARs", "ARm", "ARl"]),
+        ([5, 300], ["AP", "AP50", "AP75", "APs", "APm", "APl", "AR5", "AR300", "ARs", "ARm", "ARl"]),
+    ],
+)
+def test_summary_rows_follow_the_caps(caps: list[int], keys: list[str]) -> None:
+    mine = load_protocol({"extends": "coco", "matching": {"max_detections": caps}})
+    assert [row.key for row in mine.rows] == keys
+
+
+def test_summary_rows_follow_thresholds_and_ranges() -> None:
+    mine = load_protocol(
+        {"extends": "coco", "matching": {"iou_thresholds": [0.5]}, "ignore": {"area_ranges": {"all": [0, 9]}}}
+    )
+    assert [row.key for row in mine.rows] == ["AP", "AP50", "AR1", "AR10", "AR100"]
+
+
+def test_row_titles_are_pycocotools() -> None:
+    coco = load_protocol("coco")
+    titles = [coco.row_title(row) for row in coco.rows]
+    assert titles[0] == "Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ]"
+    assert titles[1] == "Average Precision  (AP) @[ IoU=0.50      | area=   all | maxDets=100 ]"
+    assert titles[6] == "Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets=  1 ]"
+
+
+CHANGES = [
+    ({"matching": {"iou_thresholds": [0.5]}}, "iou:0.50"),
+    ({"matching": {"iou_thresholds": [0.5, 0.75]}}, "iou:0.5,0.75"),
+    ({"matching": {"iou_thresholds": [1 / 3]}}, f"iou:{1 / 3!r}"),
+    ({"matching": {"iou_thresholds": {"start": 0.5, "stop": 0.9, "count": 3}}}, "iou:0.50:0.90/3"),
+    ({"matching": {"threshold_closed": False}}, "match:>"),
+    ({"matching": {"candidate": "best_overall"}}, "candidate:best_overall"),
+    ({"matching": {"equal_iou": "first"}}, "ties:first"),
+    ({"matching": {"equal_scores": "file_order"}}, "order:file_order"),
+    ({"matching": {"max_detections": []}}, "maxdet:none"),
+    ({"matching": {"max_detections": [300]}}, "maxdet:300"),
+    ({"matching": {"per_class": False}}, "classes:pooled"),
+    ({"matching": {"iou_thresholds": [0.5, 1.0], "largest_threshold": 1.0}}, "top:1"),
+    ({"matching": {"largest_threshold": 0.9}}, "top:0.9"),
+    ({"ignore": {"crowd": "count"}}, "crowd:count"),
+    ({"ignore": {"difficult": "ignore"}}, "difficult:ignore"),
+    ({"ignore": {"area_ranges": {"all": [0, 1e10]}}}, "area:all=0-1e+10"),
+    ({"ignore": {"area_ranges": {"all": [0, 1e10], "tiny": [0, 256]}}}, "area:all=0-1e+10,tiny=0-256"),
+    ({"boxes": {"pixel_offset": 1}}, "offset:1"),
+    ({"ap": {"interpolation": "area"}}, "ap:area"),
+    ({"ap": {"recall_points": {"start": 0, "stop": 1, "count": 11}}}, "ap:11"),
+    ({"ap": {"recall_points": [0.0, 0.5, 0.7]}}, "ap:0,0.5,0.7"),
+    ({"ap": {"precision_epsilon": 0.0}}, "eps:0"),
+    ({"ap": {"sequential_mean": True}}, "mean:sequential"),
+    ({"ap": {"tie_order": "true_positives_first"}}, "equal:true_positives_first"),
+    ({"ap": {"absent_classes": "zero"}}, "absent:zero"),
+    ({"matching": {"cap_scope": "image"}}, "cap:per image"),
+    ({"matching": {"minimum_score": 0.05}}, "conf:0.05"),
+    ({"matching": {"minimum_score": 0.0500000001}}, "conf:0.0500000001"),
+    ({"ignore": {"detection_area": "mask"}}, "dtarea:mask"),
+    ({"ignore": {"unlabelled": "ignore"}}, "nokpt:ignore"),
+]
+
+
+@pytest.mark.parametrize(("change", "part"), CHANGES, ids=[part for _, part in CHANGES])
+def test_every_choice_shows_in_the_signature(change: dict[str, Any], part: str) -> None:
+    signature = load_protocol({"extends": "coco", "name": "coco", **change}).signature()
+    assert part in signature.split("|")
+    assert signature != SIGNATURES["coco"]
+
+
+def test_every_field_of_a_protocol_is_among_the_changes_above() -> None:
+    changed = {(table, key) for change, _ in CHANGES for table, keys in change.items() for key in keys}
+    coco = load_protocol("coco")
+    fields = {
+        (table, field.name)
+        for table in ("boxes", "matching", "ignore", "ap")
+        for field in dataclasses.fields(getattr(coco, table))
+    }
+    assert fields == changed
+
+
+def test_signatures_of_two_grids_differ() -> None:
+    grids: list[Any] = [
+        {"start": 0.5, "stop": 0.95, "count": 10},
+        [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95],
+        [0.5, 0.6, 0.95],
+        [0.5, 0.5 + 2**-30],
+        [0.5, 0.5 + 2**-31],
+    ]
+    signatures = {
+        load_protocol({"extends": "coco", "matching": {"iou_thresholds": spec}}).signature() for spec in grids
+    }
+    assert len(signatures) == len(grids)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"matchin": {}}, "a key must be known. Got matchin; did you mean 'matching'?"),
+        (
+            {"matching": {"iou_threshold": [0.5]}},
+            "a key must be known. Got matching.iou_threshold; did you mean 'iou_thresholds'?",
+        ),
+        ({"summary": [{"keys": "AP"}]}, "a key must be known. Got summary.keys; did you mean 'key'?"),
+        (
+            {"zzz": 1},
+            "a key must be known. Got zzz; known: ap, boxes, ignore, keypoints, masks, matching, name, similarity, summary, "
+            "title.",
+        ),
+        (
+            {"matching": {"iou_thresholds": list(np.linspace(0.1, 0.9, 65))}},
+            "matching.iou_thresholds must have at most 64 values. Got 65.",
+        ),
+        (
+            {"matching": {"largest_threshold": "0.9"}},
+            "matching.largest_threshold must be a number in (0, 1]. Got '0.9'.",
+        ),
+        (
+            {"matching": {"max_detections": [True]}},
+            "matching.max_detections must be a whole number >= 1. Got True.",
+        ),
+        ({"boxes": {"pixel_offset": 2}}, "boxes.pixel_offset must be a number in [0, 1]. Got 2."),
+        ({"boxes": {"pixel_offset": True}}, "boxes.pixel_offset must be a number in [0, 1]. Got True."),
+        ({"ignore": {"area_ranges": {}}}, "ignore.area_ranges must name at least one range. Got none."),
+        ({"ignore": {"area_ranges": {"all": [0]}}}, "ignore.area_ranges.all must be [low, high]. Got [0]."),
+        (
+            {"ignore": {"area_ranges": {"all": ["0", 1]}}},
+            "ignore.area_ranges.all must be a number in [0, inf]. Got '0'.",
+        ),
+        (
+            {"ignore": {"crowd": "iou"}},
+            "ignore.crowd must be one of 'iof', 'ignore', 'count', 'delete'. Got 'iou'; did you mean 'iof'?",
+        ),
+        (
+            {"ap": {"interpolation": "11"}},
+            "ap.interpolation must be one of 'points', 'area', 'trapezoid', 'trapezoid_to_one'. Got '11'.",
+        ),
+        ({"ap": {"precision_epsilon": -1}}, "ap.precision_epsilon must be a number in [0, 1]. Got -1."),
+        (
+            {"similarity": "masks"},
+            "similarity must be one of 'box', 'mask', 'boundary', 'keypoints'. Got 'masks'; did you mean 'mask'?",
+        ),
+        ({"similarity": "keypoints"}, "keypoints.sigmas must be given. Got none."),
+        ({"name": 3}, "name must be a string. Got 3."),
+        ({"title": ["x"]}, "title must be a string. Got ['x']."),
+    ],
+)
+def test_bad_protocols(values: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_protocol(values)
+    assert str(caught.value) == text
+
+
+def test_the_extended_protocol_is_not_changed() -> None:
+    values: dict[str, Any] = {"extends": "coco", "matching": {"max_detections": [3]}}
+    load_protocol(values)
+    assert values == {"extends": "coco", "matching": {"max_detections": [3]}}
+
+
+@pytest.mark.parametrize(
+    ("other", "cause"),
+    [
+        ("voc207", "did you mean 'voc2007'?"),
+        ("coco.tom", "did you mean 'coco'?"),
+        ("COCO", f"known: {', '.join(protocol_names())}."),
+        ("", f"known: {', '.join(protocol_names())}."),
+    ],
+)
+def test_unknown_names(other: str, cause: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        load_protocol(other)
+    assert str(caught.value) == f"protocol must be a known name or a .toml file. Got {other!r}; {cause}"
+
+
+def test_a_circle_of_files(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text('extends = "b.toml"')
+    (tmp_path / "b.toml").write_text('extends = "a.toml"')
+    with pytest.raises(ProtocolError) as caught:
+        load_protocol(tmp_path / "a.toml")
+    assert str(caught.value) == (
+        f"{tmp_path / 'a.toml'}: extends must not go in a circle. Got a.toml -> b.toml -> a.toml."
+    )
+
+
+def test_read_toml(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text("a = 1")
+    assert read_toml(tmp_path / "x.toml") == {"a": 1}
+    assert isinstance(load_protocol("coco"), Protocol)

@@ -1,0 +1,144 @@
+"""Tables as text, Markdown, CSV and JSON: exact, and safe with hostile names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from boxscore.reports.render import (
+    csv_table,
+    json_text,
+    json_value,
+    markdown_table,
+    printable,
+    text_table,
+)
+
+COLUMNS = {
+    "class": ["cat", "a longer name", "x"],
+    "count": [1, 20, np.int64(300)],
+    "AP": [0.5, math.nan, np.float64(1 / 3)],
+    "seen": [True, False, None],
+}
+
+
+def test_text() -> None:
+    assert text_table(COLUMNS) == (
+        "class          count      AP  seen\n"
+        "cat                1  0.5000   yes\n"
+        "a longer name     20       -    no\n"
+        "x                300  0.3333     -"
+    )
+
+
+def test_text_of_no_rows() -> None:
+    assert text_table({"class": [], "AP": []}) == "class  AP"
+
+
+def test_long_names_are_cut() -> None:
+    assert text_table({"n": ["x" * 50]}, longest=10) == "n\nxxxxxxxxx…"
+
+
+def test_markdown() -> None:
+    assert markdown_table(COLUMNS, digits=2) == (
+        "| class | count | AP | seen |\n"
+        "| --- | ---: | ---: | ---: |\n"
+        "| cat | 1 | 0.50 | yes |\n"
+        "| a longer name | 20 | - | no |\n"
+        "| x | 300 | 0.33 | - |"
+    )
+
+
+def test_csv_has_every_digit() -> None:
+    assert csv_table(COLUMNS) == (
+        f"class,count,AP,seen\ncat,1,0.5,True\na longer name,20,,False\nx,300,{1 / 3!r},\n"
+    )
+
+
+def test_json() -> None:
+    value = {
+        "a": math.nan,
+        "b": [math.inf, np.float64(0.1), np.int64(3), None, True],
+        "c": {1: np.array([1.5])},
+    }
+    assert json_value(value) == {"a": None, "b": [None, 0.1, 3, None, True], "c": {"1": [1.5]}}
+    assert json_text({"näme": 1}) == '{\n  "näme": 1\n}'
+    assert json.loads(json_text(value))["a"] is None
+
+
+HOSTILE = [
+    "\x1b[31mred\x1b[0m",
+    "\x1b]0;title\x07",
+    "a\nb",
+    "a\rb",
+    "a\tb",
+    "\u202egnp.exe",
+    "\u200bhidden",
+    "\x00",
+    "\x9b31m",
+    "| evil | cell |",
+    "<script>alert(1)</script>",
+    "[click](http://x)",
+    "`code`",
+    "*bold* _it_",
+    "&lt;",
+    "\\",
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\t=1",
+    '"quoted", and comma',
+    "line\u2028separator",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_in_text(name: str) -> None:
+    text = text_table({"class": [name, "cat"], "AP": [0.5, 1.0]})
+    assert len(text.split("\n")) == 3
+    assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text.replace("\n", ""))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_in_markdown(name: str) -> None:
+    lines = markdown_table({"class": [name], "AP": [0.5]}).split("\n")
+    assert len(lines) == 3
+    cell = lines[2].removeprefix("| ").removesuffix(" | 0.5000 |")
+    assert "<" not in cell
+    assert ">" not in cell
+    unescaped = cell.replace("\\\\", "")
+    for mark in "`*_[]|":
+        assert unescaped.count(mark) == unescaped.count(f"\\{mark}")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_in_csv(name: str) -> None:
+    rows = list(csv.reader(io.StringIO(csv_table({"class": [name], "AP": [-0.5]}), newline="")))
+    assert len(rows) == 2
+    assert len(rows[1]) == 2
+    assert rows[1][0] in (name, f"'{name}")
+    assert not rows[1][0].lstrip().startswith(("=", "+", "-", "@"))
+    assert rows[1][1] == "-0.5"  # a number stays one
+
+
+@given(name=st.text())
+def test_any_name_in_every_form(name: str) -> None:
+    assert len(text_table({"class": [name]}, longest=1000).split("\n")) == 2
+    assert len(markdown_table({"class": [name]}).split("\n")) == 3
+    rows = list(csv.reader(io.StringIO(csv_table({"class": [name], "n": [1]}), newline="")))
+    assert rows[1] in ([name, "1"], [f"'{name}", "1"])
+    assert json.loads(json_text({"class": name})) == {"class": name}
+
+
+def test_printable_keeps_what_people_write() -> None:
+    for text in ("Straße", "猫", "emoji 🐈", "naïve café", "a-b_c (d)"):
+        assert printable(text) == text

@@ -1,0 +1,160 @@
+"""Bringing tables together: one vocabulary, chosen images and classes, pooled classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore import BoxscoreWarning, Detections, GroundTruth, InputError
+from boxscore.selection import align, pool_classes, select
+
+BOX = [0, 0, 4, 4]
+
+
+def truth() -> GroundTruth:
+    return GroundTruth.from_arrays(
+        [3, 1, 3, 2], [7, 7, 5, 9], [BOX] * 4, images=[1, 2, 3, 4], categories={5: "cat", 7: "dog", 9: "cow"}
+    )
+
+
+def found(classes: Any = (9, 5, 7), images: Any = (3, 3, 1)) -> Detections:
+    return Detections.from_arrays(list(images), list(classes), [BOX] * 3, [0.1, 0.2, 0.3])
+
+
+def test_align_renumbers_into_the_ground_truths_vocabularies() -> None:
+    aligned = align(found(), truth())
+    assert aligned.images is not None
+    assert aligned.images.ids.tolist() == [1, 2, 3, 4]
+    assert aligned.image.tolist() == [2, 2, 0]
+    assert aligned.category.tolist() == [2, 0, 1]
+    assert aligned.scores.tolist() == [0.1, 0.2, 0.3]
+
+
+def test_align_finds_classes_by_name() -> None:
+    assert align(found(classes=("cow", "cat", "dog")), truth()).category.tolist() == [2, 0, 1]
+
+
+def test_unknown_classes_are_left_out_with_their_count_and_names() -> None:
+    with pytest.warns(BoxscoreWarning) as caught:
+        aligned = align(found(classes=("unicorn", 5, "yeti")), truth())
+    assert [str(warning.message) for warning in caught] == [
+        "arrays: 2 detections left out, of 2 classes that the ground truth does not have: unicorn, yeti."
+    ]
+    assert aligned.left_out == {"unicorn": 1, "yeti": 1}
+    assert aligned.scores.tolist() == [0.2]
+    with pytest.warns(BoxscoreWarning):
+        counts = boxscore.evaluate(truth(), found(classes=("unicorn", 5, "yeti"))).counts
+    assert (counts["detections"], counts["left_out"]) == (1, 2)
+
+
+def test_only_ten_unknown_classes_are_named() -> None:
+    names = [f"class {number:02d}" for number in range(12)]
+    many = Detections.from_arrays([1] * 12, names, [BOX] * 12, [0.5] * 12)
+    with pytest.warns(BoxscoreWarning, match=r": class 00, .*, class 09, \.\.\.\.$"):
+        align(many, truth())
+
+
+def test_unknown_images_are_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        align(found(images=(3, 8, 9)), truth())
+    assert str(caught.value) == (
+        "image id must be in the ground truth. Got 8 in row 1 of arrays; results of another split?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "images", "classes", "truths", "scores"),
+    [
+        ({"images": [3]}, [3], [5, 7, 9], 2, [0.1, 0.2]),
+        ({"images": [1, 3, 3]}, [1, 3], [5, 7, 9], 3, [0.1, 0.2, 0.3]),
+        ({"images": [4]}, [4], [5, 7, 9], 0, []),
+        ({"classes": [7]}, [1, 2, 3, 4], [7], 2, [0.3]),
+        ({"classes": ["dog"]}, [1, 2, 3, 4], [7], 2, [0.3]),
+        ({"classes": ["cow", 5]}, [1, 2, 3, 4], [5, 9], 2, [0.1, 0.2]),
+        ({"images": [3], "classes": ["cat"]}, [3], [5], 1, [0.2]),
+        ({"images": []}, [], [5, 7, 9], 0, []),
+        ({"classes": []}, [1, 2, 3, 4], [], 0, []),
+        ({}, [1, 2, 3, 4], [5, 7, 9], 4, [0.1, 0.2, 0.3]),
+    ],
+)
+def test_select(options: Any, images: Any, classes: Any, truths: int, scores: Any) -> None:
+    some_truth, some_found = select(truth(), align(found(), truth()), **options)
+    for table in (some_truth, some_found):
+        assert table.images.ids.tolist() == images
+        assert table.categories.ids.tolist() == classes
+    assert len(some_truth) == truths
+    assert some_found.scores.tolist() == scores
+    evaluation = boxscore.evaluate(truth(), found(), **options)
+    assert evaluation.counts["ground_truths"] == truths
+    assert evaluation.counts["classes"] == len(classes)
+    assert evaluation.counts["images"] == len(images)
+    assert len(evaluation.per_class) == len(classes)
+
+
+def test_selecting_is_evaluating_a_smaller_data_set() -> None:
+    rng = np.random.default_rng(5)
+    corner = rng.integers(0, 9, (200, 2)).astype(float)
+    boxes = np.hstack([corner, corner + rng.integers(1, 9, (200, 2))])
+    images, labels = rng.integers(0, 8, 200), rng.integers(0, 3, 200)
+    everything = GroundTruth.from_arrays(
+        images[:80], labels[:80], boxes[:80], images=range(8), categories=range(3)
+    )
+    detections = Detections.from_arrays(images[80:], labels[80:], boxes[80:], rng.integers(0, 9, 120) / 9)
+    chosen = boxscore.evaluate(everything, detections, images=[1, 4, 6], classes=[2, 0])
+    few = [
+        np.isin(images[part], [1, 4, 6]) & np.isin(labels[part], [0, 2])
+        for part in (slice(80), slice(80, None))
+    ]
+    small = boxscore.evaluate(
+        GroundTruth.from_arrays(
+            images[:80][few[0]], labels[:80][few[0]], boxes[:80][few[0]], images=[1, 4, 6], categories=[0, 2]
+        ),
+        Detections.from_arrays(
+            images[80:][few[1]], labels[80:][few[1]], boxes[80:][few[1]], detections.scores[few[1]]
+        ),
+    )
+    assert np.array_equal(list(chosen.metrics.values()), list(small.metrics.values()), equal_nan=True)
+    assert 0 < chosen.metrics["AP"] < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"images": [1, 8]}, "a chosen image must be in the ground truth. Got 8; known: 1, 2, 3, 4."),
+        ({"classes": ["kow"]}, "a chosen class must be in the ground truth. Got 'kow'; did you mean 'cow'?"),
+        ({"classes": [1]}, "a chosen class must be in the ground truth. Got 1; known: cat, dog, cow."),
+    ],
+)
+def test_unknown_choices_are_refused(options: Any, text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        boxscore.evaluate(truth(), found(), **options)
+    assert str(caught.value) == text
+
+
+def test_pooling_takes_rows_class_by_class() -> None:
+    pooled = pool_classes(align(found(), truth()))
+    assert pooled.scores.tolist() == [0.2, 0.3, 0.1]
+    assert pooled.categories.names.tolist() == ["all"]
+    assert pooled.category.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("gt.json", None), "ground_truth must be a GroundTruth table. Got a str; load files with"),
+        ((None, "dt.json"), "detections must be a Detections table. Got a str; load files with"),
+    ],
+)
+def test_evaluate_refuses_what_is_not_a_table(arguments: Any, text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        boxscore.evaluate(arguments[0] or truth(), arguments[1] or found())
+    assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])
+def test_evaluate_refuses_a_wrong_number_of_workers(workers: Any) -> None:
+    with pytest.raises(InputError, match=r"^workers must be a whole number >= 1\. Got "):
+        boxscore.evaluate(truth(), found(), workers=workers)

@@ -1,0 +1,101 @@
+"""The fast orders against NumPy's plain ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from boxscore.sorting import descending_order, ragged_ranges, run_starts, stable_order
+from support.examples import examples
+
+TINY = 5e-324
+scores = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(
+        [0.0, -0.0, TINY, -TINY, 1.0, np.nextafter(1, 2), np.nextafter(1, 0), -1.0, 1e308, -1e308]
+    ),
+    st.integers(-3, 3).map(float),
+)
+
+
+def plain_descending(values: Any) -> Any:
+    return np.lexsort((np.arange(len(values)), -values))
+
+
+@given(values=st.lists(scores, max_size=60))
+@settings(max_examples=examples(800))
+def test_descending_order(values: list[float]) -> None:
+    array = np.array(values, dtype=np.float64)
+    order = descending_order(array)
+    assert order.dtype == np.intp
+    assert order.tolist() == plain_descending(array).tolist()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 70_000])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "uniform",
+        "ties",
+        "low bits",
+        "denormal",
+        "negative",
+        "mixed",
+        "constant",
+        "sorted",
+        "float32",
+        "zeros",
+    ],
+)
+def test_descending_order_of_many(kind: str, count: int) -> None:
+    rng = np.random.default_rng(count)
+    values = {
+        "uniform": lambda: rng.random(count),
+        "ties": lambda: rng.integers(0, 5, count) / 4,
+        "low bits": lambda: 0.5 + rng.integers(0, 9, count) * 2.0**-53,
+        "denormal": lambda: rng.integers(-9, 9, count) * TINY,
+        "negative": lambda: -rng.random(count),
+        "mixed": lambda: rng.standard_normal(count) * 10.0 ** rng.integers(-300, 300, count),
+        "constant": lambda: np.full(count, 0.25),
+        "sorted": lambda: np.sort(rng.random(count))[::-1].copy(),
+        "float32": lambda: rng.random(count).astype(np.float32).astype(np.float64),
+        "zeros": lambda: rng.choice([0.0, -0.0], count),
+    }[kind]()
+    before = values.tobytes()
+    assert np.array_equal(descending_order(values), plain_descending(values))
+    assert values.tobytes() == before
+
+
+@given(
+    keys=st.lists(st.integers(0, 2**40), max_size=60),
+    size=st.sampled_from([1, 2, 255, 256, 257, 65_535, 65_536, 65_537, 2**31, 2**40 + 1]),
+)
+@settings(max_examples=examples(500))
+def test_stable_order(keys: list[int], size: int) -> None:
+    for kind in (np.int64, np.intp):
+        array = np.array(keys, dtype=kind) % size
+        assert stable_order(array, size).tolist() == np.argsort(array, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("size", [2, 256, 65_536, 65_537, 2**33])
+def test_stable_order_of_many(size: int) -> None:
+    keys = np.random.default_rng(size).integers(0, size, 70_000)
+    keys[::3] = size - 1
+    assert np.array_equal(stable_order(keys, size), np.argsort(keys, kind="stable"))
+
+
+@given(values=st.lists(st.integers(0, 3), max_size=30))
+def test_run_starts(values: list[int]) -> None:
+    expected = [i for i in range(len(values)) if i == 0 or values[i] != values[i - 1]]
+    assert run_starts(np.array(values, dtype=np.int64)).tolist() == expected
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 6)), max_size=12))
+def test_ragged_ranges(rows: list[tuple[int, int]]) -> None:
+    starts, counts = np.array(rows, dtype=np.intp).reshape(-1, 2).T
+    expected = [value for start, count in rows for value in range(start, start + count)]
+    assert ragged_ranges(starts, counts).tolist() == expected
