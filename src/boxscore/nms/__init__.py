@@ -19,6 +19,7 @@ all is a legal input.
 Importing this package as ``from boxscore.nms import ...`` works although ``boxscore.nms`` is also the function.
 """
 
+from boxscore.nms.detections import Suppression, nms_detections
 from boxscore.nms.fast import cluster_nms, fast_nms
 from boxscore.nms.fusion import Fused, nmw, weighted_boxes_fusion
 from boxscore.nms.hard import batched_nms, diou_nms, nms
@@ -30,6 +31,7 @@ from boxscore.nms.soft import soft_nms
 __all__ = [
     "Fused",
     "Merged",
+    "Suppression",
     "batched_nms",
     "cluster_nms",
     "diou_nms",
@@ -38,6 +40,7 @@ __all__ = [
     "matrix_nms",
     "nmm",
     "nms",
+    "nms_detections",
     "nmw",
     "rotated_box_iou",
     "rotated_nms",
