@@ -16,7 +16,7 @@ Conventions
 Why the work is here
 --------------------
 This package stands left of ``tables``: its functions take arrays and know no table. This module keeps to
-that: it reads six columns of whatever it is given and imports nothing of ``tables`` when it is loaded, and the
+that: it reads six columns of what it is given and imports nothing of ``tables`` when it is loaded, and the
 methods of ``Detections`` import it when they are called. So the arrow from tables to suppression is the only
 one, a table stays a value that computes nothing by itself, and the options are written down once.
 """
@@ -206,7 +206,8 @@ def nms_detections(
         boxes = detections.boxes[indices]
     else:
         indices, boxes, scores, _ = result
-    for cap, of in zip(caps, (groups, detections.image), strict=True):
+    columns: tuple[NDArray[Any], ...] = (groups, detections.image)
+    for cap, of in zip(caps, columns, strict=True):
         if cap is not None:
             few = _first_of_each(of[indices], cap)
             indices, scores, boxes = indices[few], scores[few], boxes[few]
