@@ -112,6 +112,11 @@ def test_lazy_imports_are_known() -> None:
     assert backwards == {
         ("boxscore.protocol", "signature"),  # a method that prints what it is
         ("boxscore.nms.detections", "tables"),  # a type only
+        # It composes suppression with evaluation, as the command line does.
+        *(
+            ("boxscore.nms.sweeping", part)
+            for part in ("evaluation", "matching", "protocols", "selection", "tables")
+        ),
     }
 
 
