@@ -20,6 +20,7 @@ Importing this package as ``from boxscore.nms import ...`` works although ``boxs
 function.
 """
 
+from boxscore.nms.detections import Suppression, nms_detections
 from boxscore.nms.fast import cluster_nms, fast_nms
 from boxscore.nms.fusion import Fused, nmw, weighted_boxes_fusion
 from boxscore.nms.hard import batched_nms, diou_nms, nms
@@ -27,11 +28,14 @@ from boxscore.nms.matrix import matrix_nms
 from boxscore.nms.merging import Merged, greedy_nmm, nmm
 from boxscore.nms.rotated import rotated_box_iou, rotated_nms
 from boxscore.nms.soft import soft_nms
+from boxscore.nms.sweeping import best_settings, sweep
 
 __all__ = [
     "Fused",
     "Merged",
+    "Suppression",
     "batched_nms",
+    "best_settings",
     "cluster_nms",
     "diou_nms",
     "fast_nms",
@@ -39,9 +43,11 @@ __all__ = [
     "matrix_nms",
     "nmm",
     "nms",
+    "nms_detections",
     "nmw",
     "rotated_box_iou",
     "rotated_nms",
     "soft_nms",
+    "sweep",
     "weighted_boxes_fusion",
 ]
