@@ -41,6 +41,7 @@ LAYERS = [
     ["average_precision"],
     ["evaluation", "weighted"],
     ["compat", "diagnostics", "evaluator", "reports", "verification"],
+    ["validation"],
     ["cli"],
 ]
 """From left to right. A module imports from layers to its left; inside a package, from anywhere in it."""
