@@ -208,6 +208,7 @@ def _scores(context: Context, found: Detections) -> Iterator[Finding]:
         )
     elif not len(outside) and scores.min() >= 0.05:
         floor = float(scores.min())
+        higher = min(2 * floor, (floor + float(scores.max())) / 2)
         yield context.finding(
             "score-floor",
             "semantic",
@@ -215,10 +216,10 @@ def _scores(context: Context, found: Detections) -> Iterator[Finding]:
             len(scores),
             f"no score lies below {floor:.4g}: detections under a threshold seem to be left out, which cuts "
             "the precision-recall curve short. Write them all, down to 0.001 or so",
-            repair="the curve, cut at twice this score",
+            repair=f"cut at {higher:.3g} instead",
             repaired=lambda c, given: (
                 c.ground_truth,
-                given.take(np.flatnonzero(given.scores >= 2 * floor)),
+                given.take(np.flatnonzero(given.scores >= higher)),
                 c.protocol,
             ),
         )
