@@ -41,12 +41,14 @@ class Inputs(NamedTuple):
     workers: int
 
 
-def add_input_arguments(parser: argparse.ArgumentParser, *, several_detections: bool = False) -> None:
+def add_input_arguments(
+    parser: argparse.ArgumentParser, *, several_detections: bool = False, required: bool = True
+) -> None:
     """Add the arguments that name what to evaluate and how."""
     parser.add_argument(
         "--ground-truth",
         "--gt",
-        required=True,
+        required=required,
         type=Path,
         metavar="PATH",
         help="COCO JSON file or VOC folder",
@@ -54,7 +56,7 @@ def add_input_arguments(parser: argparse.ArgumentParser, *, several_detections: 
     parser.add_argument(
         "--detections",
         "--dt",
-        required=True,
+        required=required,
         nargs="+" if several_detections else None,
         type=Path,
         metavar="PATH",

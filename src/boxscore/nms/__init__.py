@@ -11,12 +11,13 @@ average the models of an ensemble              :func:`weighted_boxes_fusion`, :f
 
 Conventions
 -----------
-Every function takes the boxes of one image or of many: ``groups`` says which may meet. Overlap counts when it
-is **more than** the threshold; higher scores come first, of equal ones the lower index; results are indices
-into the input. Everything is float64. NaN, inverted boxes and unequal lengths are an ``InputError``; no boxes at
-all is a legal input.
+Every function takes the boxes of one image or of many: ``groups`` says which may meet. Overlap counts when
+it is **more than** the threshold; higher scores come first, of equal ones the lower index; results are
+indices into the input. Everything is float64. NaN, inverted boxes and unequal lengths are an ``InputError``;
+no boxes at all is a legal input.
 
-Importing this package as ``from boxscore.nms import ...`` works although ``boxscore.nms`` is also the function.
+Importing this package as ``from boxscore.nms import ...`` works although ``boxscore.nms`` is also the
+function.
 """
 
 from boxscore.nms.detections import Suppression, nms_detections
