@@ -35,6 +35,8 @@ ORDER = {
         "per-class-reports",
         "reports",
         "know-why",
+        "nms",
+        "nms-commands",
         "run-configurations",
         "training-loop",
         "switch-from-pycocotools",
