@@ -42,7 +42,7 @@ LAYERS = [
     ["evaluation", "weighted"],
     ["compat", "diagnostics", "evaluator", "verification"],
     ["reports"],
-    ["plots"],
+    ["plots", "validation"],
     ["cli"],
 ]
 """From left to right. A module imports from layers to its left; inside a package, from anywhere in it."""

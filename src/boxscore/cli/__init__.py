@@ -26,6 +26,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "evaluate": "score detections against ground truth",
+    "validate": "find faults in ground truth and detections that a score does not show",
     "convert": "save ground truth or detections as columns that read in no time",
     "run": "run a configuration file",
     "nms": "turn raw detections into final ones: suppress, rescore or merge",
