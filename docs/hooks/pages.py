@@ -35,7 +35,6 @@ ORDER = {
         "per-class-reports",
         "reports",
         "know-why",
-        "nms",
         "nms-commands",
         "run-configurations",
         "training-loop",
