@@ -11,14 +11,14 @@ demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-voc.toml
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 # Made-up cases scored twice, here and by another program; then the slow tests.
 CASES ?= 100000
 SEED ?= 0
 fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/differential.py --cases $(CASES) --seed $(SEED)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n auto -m slow
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -49,6 +49,11 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.test $(VENV)/.installed
+
+# axe-core for tests/reports/test_browser.py; the browser itself: apt-get install chromium chromium-driver
+tests/node_modules: tests/package.json
+	npm install --prefix tests --no-audit --no-fund
+	@touch $@
 
 clean:
 	rm -rf $(VENV) reports-out site build dist

@@ -23,7 +23,7 @@ from support.program import SOURCES, run_boxscore
 DATASETS = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 GT, DT = str(DATASETS / "instances.json"), str(DATASETS / "detections.json")
 EVALUATE = ["evaluate", "--gt", GT, "--dt", DT]
-FILES = ["per_class.csv", "report.md", "result.json", "summary.csv"]
+FILES = ["per_class.csv", "report.html", "report.md", "result.json", "summary.csv"]
 
 
 def names(folder: Path) -> list[str]:
@@ -75,7 +75,7 @@ def expected_report() -> str:
     return run_boxscore([*EVALUATE, "--output", "markdown", "--per-class"])[1]
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(len(FILES)))
 def test_the_disk_fills_up_at_each_file(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,7 +98,7 @@ def test_the_disk_fills_up_at_each_file(
     assert output == ""
     assert errors.count("\n") == 1
     assert names(tmp_path) == FILES
-    assert sum((tmp_path / name).read_text() == "old" for name in FILES) == 4 - number
+    assert sum((tmp_path / name).read_text() == "old" for name in FILES) == len(FILES) - number
 
 
 STOP_AT_FSYNC = """
