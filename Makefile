@@ -13,8 +13,11 @@ demo: $(VENV)/.installed
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m 'not slow'
 
-# The slow tests: tens of thousands of made-up cases, the wheel in a new environment.
+# Made-up cases scored twice, here and by another program; then the slow tests.
+CASES ?= 100000
+SEED ?= 0
 fuzz: $(VENV)/.test
+	$(BIN)/python tests/fuzz/differential.py --cases $(CASES) --seed $(SEED)
 	$(BIN)/python -m pytest -n auto -m slow
 
 check: $(VENV)/.dev

@@ -36,6 +36,7 @@ ORDER = {
         "reports",
         "know-why",
         "nms-commands",
+        "validate",
         "run-configurations",
         "training-loop",
         "switch-from-pycocotools",
@@ -49,6 +50,7 @@ ORDER = {
         "json-output",
         "report-files",
         "errors-and-warnings",
+        "checks",
         "python/index",
     ],
     "Explanation": [

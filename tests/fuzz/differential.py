@@ -39,7 +39,7 @@ Record = dict[str, Any]
 Changes = dict[str, Any]
 CORPUS = HERE / "corpus"
 
-SHARES = {"coco": 0.5, "voc": 0.3, "segm": 0.1, "keypoints": 0.1}
+SHARES = {"coco": 0.4, "ties": 0.1, "voc": 0.3, "segm": 0.1, "keypoints": 0.1}
 """Part of the cases that each kind gets."""
 
 
@@ -76,8 +76,40 @@ def voc_record(case: voc_cases.Case) -> Record:
     }
 
 
+def tie_record(seed: int) -> Record:
+    """Make a crowded line of equal squares: overlaps tie, and which one is taken decides what is left."""
+    rng = np.random.default_rng(seed)
+    width, images = int(rng.choice([6, 10, 40])), range(1, int(rng.integers(2, 4)))
+
+    def square() -> list[float]:
+        return [float(rng.integers(0, 5) * width // 5), 0.0, float(width), float(width)]
+
+    annotations, results = [], []
+    for image in images:
+        for _ in range(int(rng.integers(1, 6))):
+            crowd = int(rng.random() < 0.15)
+            area = float(rng.choice([width * width, 1024, 5000]))
+            row = {"id": len(annotations) + 1, "image_id": image, "category_id": 1, "bbox": square()}
+            annotations.append({**row, "area": area, "iscrowd": crowd})
+        for _ in range(int(rng.integers(1, 9))):
+            score = float(rng.integers(1, 5)) / 4
+            results.append({"image_id": image, "category_id": 1, "bbox": square(), "score": score})
+    truth = {
+        "images": [{"id": image} for image in images],
+        "annotations": annotations,
+        "categories": [{"id": 1, "name": "square"}],
+    }
+    thresholds = [[0.25, 0.5], [0.1, 1 / 3, 3 / 7, 2 / 3], [0.5, 0.75]][int(rng.integers(3))]
+    options = {"caps": [1, 10, 100], "thresholds": thresholds, "per_class": True}
+    return {"kind": "ties", "truth": truth, "results": results, **options}
+
+
 def generate(kind: str, count: int, seed: int, take: Callable[[Record], None]) -> None:
     """Make cases of a kind and hand each to ``take``."""
+    if kind == "ties":
+        for number in range(count):
+            take(tie_record(seed * 1_000_003 + number))
+        return
     if kind in ("segm", "keypoints"):
         make = instances.mask_case if kind == "segm" else instances.keypoint_case
         for number in range(count):
@@ -114,7 +146,7 @@ def difference(record: Record, folder: Path, changes: Changes | None = None) -> 
     OracleError
         When the other program does not take the case.
     """
-    compare = {"coco": _coco, "voc": _voc}.get(record["kind"], _instances)
+    compare = {"coco": _coco, "ties": _coco, "voc": _voc}.get(record["kind"], _instances)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -325,6 +357,7 @@ def main(arguments: list[str] | None = None) -> int:
                     left[kind] -= batch
                 for record, text in tally.differences[shown:]:
                     small = shrink(record, Path(folder), changes)
+                    text = f"with {' '.join(options.change)}: {text}" if options.change else text
                     print(f"{kind}: {text}\n  saved {save(small, text, options.corpus)}", flush=True)
                 shown = len(tally.differences)
             seed += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -313,8 +314,6 @@ def test_a_fault_is_found(
     assert code in findings, sorted(findings)
     found = findings[code]
     assert found.severity == severity
-    import re
-
     assert re.search(message, found.message), found.message
     assert found.count == count or not count
     assert found.count > 0
@@ -458,3 +457,19 @@ def test_exit_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main([*arguments, "--strict"]) == 1
     assert main(["validate", "--gt", str(tmp_path / "nowhere.json")]) == 2
     assert "No such file" in capsys.readouterr().err
+
+
+def test_the_page_on_checks_has_every_code() -> None:
+    """Codes are words with dashes, the first argument of a finding."""
+    source = Path(boxscore.__file__).parent / "validation"
+    text = "\n".join(path.read_text(encoding="utf-8") for path in source.glob("*.py"))
+    calls = r"(?:\bfinding|\bFinding|_Check|_refused)\(\s*f?\"([a-z{}0-9-]+)\""
+    codes = {
+        code.format(noun=noun, name=name)
+        for code in re.findall(calls, text)
+        for noun in ("annotation", "detection")
+        for name in (("crowd", "difficult", "ignore") if "flag" in code else ("image", "category"))
+    }
+    assert {case[1] for case in CASES} <= codes
+    page = (DATASETS.parent / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
+    assert sorted(code for code in codes if f"`{code}`" not in page) == []
