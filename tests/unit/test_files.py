@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boxscore._files import write_atomically, write_folder
 
 from boxscore import InputError
+from boxscore._files import write_atomically, write_folder
 
 
 def test_write(tmp_path: Path) -> None:

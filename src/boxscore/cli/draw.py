@@ -19,7 +19,7 @@ from boxscore.cli._inputs import add_input_arguments, evaluate_inputs, read_inpu
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_arguments", "plain_file_name", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 from boxscore.errors import MissingDependencyError
 from boxscore.reports.render import json_value
 
-__all__ = ["embedded_json", "render_page"]
+__all__ = ["embedded_json", "plain", "render_page"]
 
 SCRIPTS = ("base", "charts", "table", "curves", "gallery", "confusion", "comparison", "main")
 """Script files in the order in which they are joined."""
