@@ -11,11 +11,11 @@ demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-voc.toml
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 # The slow tests: tens of thousands of made-up cases, the wheel in a new environment.
 fuzz: $(VENV)/.test
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n auto -m slow
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -40,7 +40,16 @@ ORDER = {
         "switch-from-pycocotools",
         "continuous-integration",
     ],
-    "Reference": ["cli", "diagnostics", "protocols", "file-formats", "json-output", "report-files", "errors-and-warnings", "python/index"],
+    "Reference": [
+        "cli",
+        "diagnostics",
+        "protocols",
+        "file-formats",
+        "json-output",
+        "report-files",
+        "errors-and-warnings",
+        "python/index",
+    ],
     "Explanation": [
         "protocols-compared",
         "why-tools-differ",

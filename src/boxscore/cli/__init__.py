@@ -26,8 +26,12 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "evaluate": "score detections against ground truth",
+    "validate": "find faults in ground truth and detections that a score does not show",
     "convert": "save ground truth or detections as columns that read in no time",
     "run": "run a configuration file",
+    "nms": "turn raw detections into final ones: suppress, rescore or merge",
+    "fuse": "one results file from those of several models",
+    "sweep": "which suppression settings score best",
     "compare": "is one detector better than another? paired differences with intervals",
     "bootstrap": "how sure is each number? intervals over resampled images",
     "report": "write an HTML report, tables and plots of a result",

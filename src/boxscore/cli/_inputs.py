@@ -23,6 +23,7 @@ __all__ = [
     "Inputs",
     "add_input_arguments",
     "add_output_argument",
+    "available_processors",
     "chosen_protocol",
     "evaluate_inputs",
     "read_inputs",
@@ -112,7 +113,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     protocol = chosen_protocol(arguments)
     if arguments.workers is not None:
         _validate.whole_number(arguments.workers, 1, name="--workers")
-    readers = arguments.workers or _processors()
+    readers = arguments.workers or available_processors()
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         found, reason = detect_format(path)
         if arguments.format == "auto" and sys.stderr.isatty():
@@ -164,7 +165,7 @@ def evaluate_inputs(inputs: Inputs) -> Evaluation:
     )
 
 
-def _processors() -> int:
+def available_processors() -> int:
     """Processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

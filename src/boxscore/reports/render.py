@@ -112,8 +112,9 @@ def _csv_cell(value: Any) -> Any:
     value = json_value(value)
     if value is None:
         return ""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
+    if isinstance(value, str):
+        value = value.replace("\0", "\N{REPLACEMENT CHARACTER}")  # which readers of CSV refuse
+        return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
     return value
 
 

@@ -1,0 +1,201 @@
+"""Checks of ground truth and detections: wrong numbers that look right, found before they are believed.
+
+Goal
+----
+A score can be wrong without an error: boxes in another order, ids off by one, results of another split.
+Every check here looks for one such fault, with its evidence, and where the fault can be put right the score
+is computed with and without it.
+
+Conventions
+-----------
+- Three severities: an ``error`` makes the score wrong, a ``warning`` probably does, an ``info`` is worth
+  knowing.
+- Nothing is changed: the data is as it was.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from boxscore import _validate
+from boxscore.datasets import detect_format, load_detections, load_ground_truth
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.protocol import Protocol
+from boxscore.protocols import load_protocol
+from boxscore.selection import align
+from boxscore.tables import Detections, GroundTruth
+from boxscore.validation._findings import Context, Finding
+from boxscore.validation.files import (
+    detection_file_findings,
+    ground_truth_file_findings,
+    kept_rows,
+)
+from boxscore.validation.geometric import geometric_findings
+from boxscore.validation.mismatch import mismatch_findings
+from boxscore.validation.semantic import semantic_findings
+from boxscore.validation.structural import structural_findings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CHECKS", "SEVERITIES", "Finding", "findings_table", "validate", "validate_files"]
+
+CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
+    structural_findings,
+    geometric_findings,
+    semantic_findings,
+    mismatch_findings,
+)
+"""What :func:`validate` runs, in order."""
+
+SEVERITIES = ("error", "warning", "info")
+
+ProtocolLike = str | Path | Mapping[str, Any] | Protocol
+
+
+def validate(
+    ground_truth: GroundTruth, detections: Detections | None = None, *, protocol: ProtocolLike = "coco"
+) -> list[Finding]:
+    """Check ground truth, and detections against it.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+    detections : Detections, optional
+    protocol : str, Path, mapping or Protocol, default "coco"
+        Says which flags and caps count, and what the effect of a fault is measured in.
+
+    Returns
+    -------
+    list of Finding
+        Errors first; empty when nothing was found.
+
+    Raises
+    ------
+    InputError
+        When a detection is in an image that the ground truth does not have.
+
+    Examples
+    --------
+    >>> import boxscore
+    >>> truth = boxscore.GroundTruth.from_arrays([1, 1], ["cat", "cat"], [[0, 0, 9, 9], [0, 0, 9, 9]])
+    >>> [finding.code for finding in validate(truth)]
+    ['near-duplicate-annotation']
+    """
+    if not isinstance(ground_truth, GroundTruth):
+        raise InputError(
+            _validate.message(
+                "ground_truth", "be a GroundTruth table", got=f"a {type(ground_truth).__name__}"
+            )
+        )
+    if detections is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoxscoreWarning)  # unknown classes become a finding
+            detections = align(detections, ground_truth)
+    return _run(Context(ground_truth, detections, load_protocol(protocol)))
+
+
+def validate_files(
+    ground_truth: str | Path,
+    detections: str | Path | None = None,
+    *,
+    protocol: ProtocolLike = "coco",
+    format: Literal["auto", "coco", "voc", "columns"] = "auto",
+    image_set: str | Path | None = None,
+    workers: int = 1,
+) -> list[Finding]:
+    """Check files: what :func:`validate` checks, and what a loader refuses or resolves.
+
+    Parameters
+    ----------
+    ground_truth : str or Path
+    detections : str or Path, optional
+    protocol : str, Path, mapping or Protocol, default "coco"
+    format : {"auto", "coco", "voc", "columns"}, default "auto"
+        Of the ground truth.
+    image_set : str or Path, optional
+        VOC only.
+    workers : int, default 1
+        Processes that read a large COCO file together.
+
+    Returns
+    -------
+    list of Finding
+        Errors first. A file that cannot be loaded is one of them: ``ground-truth-refused`` or
+        ``detections-refused``.
+
+    Raises
+    ------
+    InputError
+        When a file is missing, or an option is wrong.
+    """
+    rules = load_protocol(protocol)
+    paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
+    for path in paths:
+        detect_format(path)  # a path where nothing is, or nothing known, is a wrong option
+    found = list(ground_truth_file_findings(paths[0])) if paths[0].suffix.lower() != ".npz" else []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
+        try:
+            truth = load_ground_truth(
+                paths[0], format=format, image_set=image_set, similarity=rules.similarity, workers=workers
+            )
+        except InputError as error:
+            return _sorted([*found, _refused("ground-truth-refused", error)])
+        table, rows = None, None
+        if detections is not None:
+            try:
+                table = load_detections(paths[1], truth, similarity=rules.similarity, workers=workers)
+            except InputError as error:
+                found += detection_file_findings(paths[1], truth)
+                found.append(_refused("detections-refused", error))
+            else:
+                rows = kept_rows(paths[1], truth, len(table)) if table.left_out else None
+    return _sorted([*found, *_run(Context(truth, table, rules, rows))])
+
+
+def _refused(code: str, error: InputError) -> Finding:
+    return Finding(code, "structural", "error", 1, f"cannot be loaded: {str(error).rstrip('.')}")
+
+
+def _run(context: Context) -> list[Finding]:
+    return _sorted(finding for check in CHECKS for finding in check(context))
+
+
+def _sorted(findings: Iterable[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
+    """Return findings as a DataFrame.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+
+    Returns
+    -------
+    DataFrame
+        ``severity, kind, code, count, message, metric, value, repaired, effect, repair, examples``: one row
+        a finding; ``examples`` is a list of texts.
+    """
+    import pandas as pd
+
+    names = [
+        "severity",
+        "kind",
+        "code",
+        "count",
+        "message",
+        "metric",
+        "value",
+        "repaired",
+        "effect",
+        "repair",
+    ]
+    columns: dict[str, list[Any]] = {name: [getattr(item, name) for item in findings] for name in names}
+    columns["examples"] = [list(item.examples) for item in findings]
+    return pd.DataFrame(columns)

@@ -1,0 +1,180 @@
+"""What a check reports, and the tables it looks at.
+
+Conventions
+-----------
+- A check never changes a table. Where a fault can be put right, its ``repair`` returns other tables, which
+  are evaluated beside the given ones: the difference is what the fault does to the score.
+- Examples name rows as the file has them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.errors import BoxscoreWarning
+from boxscore.evaluation import Evaluation, evaluate
+from boxscore.protocol import Protocol
+from boxscore.tables import BoxTable, Detections, GroundTruth
+from boxscore.vocabulary import Images
+
+__all__ = ["Context", "Finding", "Kind", "Repair", "Severity", "Tables", "counted", "image_rows", "quietly"]
+
+Severity = Literal["error", "warning", "info"]
+Kind = Literal["structural", "geometric", "semantic"]
+Tables = tuple[GroundTruth, Detections, Protocol]
+Repair = Callable[["Context", Detections], Tables]
+
+MOST_EXAMPLES = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Something that a check found.
+
+    Attributes
+    ----------
+    code : str
+        The check's name, such as ``box-order``; the same in every release.
+    kind : {"structural", "geometric", "semantic"}
+    severity : {"error", "warning", "info"}
+        An error makes the score wrong, a warning probably does, an info is worth knowing.
+    count : int
+        How many annotations, detections, images or classes are affected.
+    message : str
+    examples : tuple of str
+        The first few, by their place in the file.
+    repair : str
+        With what the score was computed again; empty where it cannot be.
+    metric : str
+        The headline number of the protocol.
+    value, repaired : float
+        It, as the data stands and with ``repair``; NaN where it cannot be computed.
+    """
+
+    code: str
+    kind: Kind
+    severity: Severity
+    count: int
+    message: str
+    examples: tuple[str, ...] = ()
+    repair: str = ""
+    metric: str = ""
+    value: float = float("nan")
+    repaired: float = float("nan")
+
+    @property
+    def effect(self) -> float:
+        """What the repair changes in the headline number; NaN where it cannot be computed."""
+        return self.repaired - self.value
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Context:
+    """The tables under examination, aligned, and how they are scored.
+
+    Attributes
+    ----------
+    ground_truth : GroundTruth
+    detections : Detections or None
+    protocol : Protocol
+    file_rows : ndarray, optional
+        Number in its file of each detection, where some were left out.
+    """
+
+    ground_truth: GroundTruth
+    detections: Detections | None
+    protocol: Protocol
+    file_rows: NDArray[Any] | None = None
+
+    @functools.cached_property
+    def evaluation(self) -> Evaluation | None:
+        """The score as the data stands; None without detections."""
+        if self.detections is None:
+            return None
+        return quietly(self.ground_truth, self.detections, self.protocol)
+
+    @property
+    def metric(self) -> str:
+        """The headline number's key."""
+        return self.protocol.rows[0].key
+
+    def is_file(self, table: BoxTable) -> bool:
+        """Whether a table came from one file, which for COCO holds ``x, y, width, height``."""
+        return Path(table.source).suffix.lower() == ".json" or Path(table.source).is_file()
+
+    def place(self, table: BoxTable, row: int) -> str:
+        """Name a row as its file has it."""
+        image = table.images.ids.tolist()[table.image[row]]
+        if isinstance(table, GroundTruth):
+            name = f"annotation {row} (id {table.ids.tolist()[row]})"
+        else:
+            number = row if self.file_rows is None else int(self.file_rows[row])
+            name = f"detection {number}"
+        if not self.is_file(table):
+            name = f"row {row}"
+        numbers = table.boxes[row]
+        form = "x1,y1,x2,y2"
+        if self.is_file(table):
+            numbers, form = np.append(numbers[:2], table.sizes[row]), "x,y,w,h"
+        box = ", ".join(f"{number:g}" for number in numbers.tolist())
+        label = table.categories.labels[table.category[row]]
+        return f"{name} of {table.source}: image {image}, class {label}, {form} {box}"
+
+    def finding(
+        self,
+        code: str,
+        kind: Kind,
+        severity: Severity,
+        count: int,
+        message: str,
+        *,
+        table: BoxTable | None = None,
+        rows: Sequence[int] | NDArray[Any] = (),
+        examples: Sequence[str] = (),
+        repair: str = "",
+        repaired: Repair | None = None,
+    ) -> Finding:
+        """Make a finding; ``rows`` of ``table`` become its examples, ``repaired`` its effect."""
+        if table is not None:
+            examples = [self.place(table, int(row)) for row in rows[:MOST_EXAMPLES]]
+        found = Finding(code, kind, severity, int(count), message, tuple(examples[:MOST_EXAMPLES]))
+        if repaired is None or self.detections is None or self.evaluation is None:
+            return found
+        other = quietly(*repaired(self, self.detections))
+        return dataclasses.replace(
+            found,
+            repair=repair,
+            metric=self.metric,
+            value=self.evaluation.metrics[self.metric],
+            repaired=other.metrics[self.metric],
+        )
+
+
+def quietly(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> Evaluation:
+    """Evaluate without a word."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        return evaluate(ground_truth, detections, protocol=protocol)
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a count with its noun: ``1 box``, ``2 boxes``."""
+    ending = "es" if noun.endswith(("s", "x")) else "s"
+    return f"{count} {noun}{ending * (count != 1)}"
+
+
+def image_rows(images: Images, rows: NDArray[Any]) -> list[str]:
+    """Name a few images."""
+    names = images.file_names.tolist()
+    return [
+        f"image {images.ids.tolist()[row]}" + (f" ({names[row]})" if names[row] else "")
+        for row in rows[:MOST_EXAMPLES].tolist()
+    ]

@@ -1,0 +1,211 @@
+"""Structural checks of COCO files: what a loader refuses or resolves, so that the tables do not show it.
+
+Conventions
+-----------
+The file is decoded once more, with every field optional, and nothing is refused here: a file that is not JSON
+has no facts, and the loader's message says why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.datasets._json import paused_collector
+from boxscore.tables import GroundTruth
+from boxscore.validation._findings import MOST_EXAMPLES, Finding, Severity, counted
+
+__all__ = ["detection_file_findings", "ground_truth_file_findings", "kept_rows"]
+
+
+class _Record(msgspec.Struct, gc=False):
+    id: Any = None
+    image_id: Any = None
+    category_id: Any = None
+    bbox: Any = None
+    area: Any = None
+    score: Any = None
+    iscrowd: Any = None
+    ignore: Any = None
+
+
+class _File(msgspec.Struct):
+    images: list[_Record] = msgspec.field(default_factory=list)
+    categories: list[_Record] = msgspec.field(default_factory=list)
+    annotations: list[_Record] = msgspec.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class _Check:
+    code: str
+    severity: Severity
+    rows: list[int]
+    message: str
+
+
+def _decode(path: Path) -> _File | None:
+    try:
+        text = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+        with paused_collector():
+            if text.lstrip()[:1] == b"[":
+                return _File(annotations=msgspec.json.decode(text, type=list[_Record]))
+            return msgspec.json.decode(text, type=_File)
+    except (OSError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, (int, str, float)) else repr(value)
+
+
+def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
+    """Check a COCO ground-truth file as it stands.
+
+    Parameters
+    ----------
+    path : Path
+
+    Yields
+    ------
+    Finding
+    """
+    content = _decode(path) if path.is_file() else None
+    if content is None:
+        return
+    for name, records in (("image", content.images), ("category", content.categories)):
+        counts = Counter(_hashable(record.id) for record in records)
+        repeated = {identifier: count for identifier, count in counts.items() if count > 1}
+        if repeated:
+            yield Finding(
+                f"repeated-{name}-id",
+                "structural",
+                "error",
+                len(repeated),
+                f"{counted(len(repeated), f'{name} id')} declared more than once; the last stays, as in "
+                "pycocotools",
+                tuple(f"id {key!r}: {count} times in {path}" for key, count in repeated.items())[
+                    :MOST_EXAMPLES
+                ],
+            )
+    images = {_hashable(record.id) for record in content.images}
+    classes = {_hashable(record.id) for record in content.categories}
+    rows = list(enumerate(content.annotations))
+    checks = [
+        _Check(
+            "annotation-of-unknown-image",
+            "error",
+            [row for row, record in rows if _hashable(record.image_id) not in images],
+            "of an image that the file does not have",
+        ),
+        _Check(
+            "annotation-of-unknown-class",
+            "error",
+            [row for row, record in rows if _hashable(record.category_id) not in classes],
+            "of a class that the file does not have",
+        ),
+        _Check(
+            "annotation-without-area",
+            "info",
+            [row for row, record in rows if record.area is None],
+            "without an area: width times height is taken, and decides small, medium and large",
+        ),
+        _Check(
+            "ignore-key-without-effect",
+            "warning",
+            [row for row, record in rows if record.ignore and not record.iscrowd],
+            "with ignore set and iscrowd not: as in pycocotools iscrowd overwrites ignore, and they count",
+        ),
+        _Check("annotation-negative-size", "error", _negative(content), "with a negative width or height"),
+    ]
+    for check in checks:
+        yield from _finding(check, content, path, "annotation")
+
+
+def detection_file_findings(path: Path, ground_truth: GroundTruth) -> Iterator[Finding]:
+    """Check a COCO results file as it stands, after its loader refused it.
+
+    Parameters
+    ----------
+    path : Path
+    ground_truth : GroundTruth
+
+    Yields
+    ------
+    Finding
+    """
+    content = _decode(path) if path.is_file() else None
+    if content is None:
+        return
+    known = set(ground_truth.images.ids.tolist()) | set(ground_truth.images.file_names.tolist())
+    unknown = [
+        row for row, record in enumerate(content.annotations) if _hashable(record.image_id) not in known
+    ]
+    images = len({_hashable(content.annotations[row].image_id) for row in unknown})
+    end = f"of {counted(images, 'image')} that the ground truth does not have. Results of another split?"
+    yield from _finding(
+        _Check("detection-of-unknown-image", "error", unknown, end), content, path, "detection"
+    )
+    negative = _Check(
+        "detection-negative-size", "error", _negative(content), "with a negative width or height"
+    )
+    yield from _finding(negative, content, path, "detection")
+
+
+def kept_rows(path: Path, ground_truth: GroundTruth, count: int) -> NDArray[np.intp] | None:
+    """Return the numbers, in a COCO results file, of the detections that its loader kept.
+
+    Parameters
+    ----------
+    path : Path
+    ground_truth : GroundTruth
+    count : int
+        How many it kept.
+
+    Returns
+    -------
+    ndarray of intp or None
+        None where they cannot be told.
+    """
+    content = _decode(path) if path.is_file() else None
+    if content is None:
+        return None
+    categories = ground_truth.categories
+    known = set(categories.ids.tolist()) | set(categories.names.tolist())
+    rows = [row for row, record in enumerate(content.annotations) if _hashable(record.category_id) in known]
+    return np.array(rows, dtype=np.intp) if len(rows) == count else None
+
+
+def _negative(content: _File) -> list[int]:
+    rows = []
+    for row, record in enumerate(content.annotations):
+        box = record.bbox
+        is_box = isinstance(box, list) and len(box) == 4 and all(isinstance(n, (int, float)) for n in box)
+        if is_box and min(box[2:]) < 0:
+            rows.append(row)
+    return rows
+
+
+def _finding(check: _Check, content: _File, path: Path, noun: str) -> Iterator[Finding]:
+    if not check.rows:
+        return
+    total = len(content.annotations)
+    examples = []
+    for row in check.rows[:MOST_EXAMPLES]:
+        record = content.annotations[row]
+        name = f"{noun} {row}" + (f" (id {record.id})" if noun == "annotation" else "")
+        examples.append(f"{name} of {path}: image {record.image_id}, class {record.category_id}")
+    yield Finding(
+        check.code,
+        "structural",
+        check.severity,
+        len(check.rows),
+        f"{counted(len(check.rows), noun)} of {total} {check.message}",
+        tuple(examples),
+    )

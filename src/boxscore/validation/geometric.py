@@ -1,0 +1,179 @@
+"""Geometric checks: what the boxes' numbers say about how they were written.
+
+Conventions
+-----------
+Boxes may overhang their image by :data:`SLACK` pixels before anything is said of a single one; whether the
+whole file was written in another order is judged as the loaders judge it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.datasets._box_order import FRACTIONS, box_order, reread
+from boxscore.protocol import Protocol
+from boxscore.tables import BoxTable, Detections, GroundTruth
+from boxscore.validation._findings import Context, Finding, Repair, counted
+
+__all__ = ["geometric_findings"]
+
+SLACK = 1.0
+FEWEST = 20
+"""Boxes below which their coordinates say nothing of how they were written."""
+
+Table = TypeVar("Table", bound=BoxTable)
+
+
+def geometric_findings(context: Context) -> Iterator[Finding]:
+    """Check the boxes of both tables."""
+    tables: list[BoxTable] = [context.ground_truth]
+    if context.detections is not None and context.detections.boxes_given:
+        tables.append(context.detections)
+    for table in tables:
+        order = list(_order(context, table))
+        yield from order
+        yield from _degenerate(context, table)
+        if not order:
+            yield from _outside(context, table)
+    yield from _whole_numbers(context)
+
+
+def _what(table: BoxTable) -> tuple[str, str]:
+    return ("annotation", "ground truth") if isinstance(table, GroundTruth) else ("detection", "detections")
+
+
+def _order(context: Context, table: BoxTable) -> Iterator[Finding]:
+    sizes = context.is_file(table)
+    evidence = box_order(table, given_sizes=sizes)
+    if evidence is None:
+        return
+    noun, name = _what(table)
+    reading = evidence.reading
+    rows = np.arange(len(table)) if reading == FRACTIONS else _rows_outside(table)
+    count = len(rows) if reading == FRACTIONS else round(evidence.outside * len(table))
+    if reading is None:
+        yield context.finding(
+            f"{noun}-box-order", "geometric", "error", count, f"{name}: {evidence.message}",
+            table=table, rows=rows,
+        )  # fmt: skip
+        return
+    corners = reread(table, reading, given_sizes=sizes)
+    yield context.finding(
+        f"{noun}-box-order", "geometric", "error", count, f"{name}: {evidence.message}",
+        table=table, rows=rows,
+        repair=f"read as {reading}", repaired=_with_boxes(table, corners),
+    )  # fmt: skip
+
+
+def _rows_outside(table: BoxTable) -> NDArray[np.intp]:
+    return np.flatnonzero(_overhang(table) > SLACK)
+
+
+def _overhang(table: BoxTable) -> NDArray[np.float64]:
+    """How far each box reaches beyond its image, in pixels, [N]; 0 where the image's size is unknown."""
+    extent = table.images.sizes[table.image]
+    beyond = np.maximum(-table.boxes[:, :2], table.boxes[:, 2:] - extent).max(axis=1, initial=0.0)
+    known: NDArray[np.float64] = np.nan_to_num(beyond, nan=0.0)
+    return known
+
+
+def _with_boxes(table: BoxTable, corners: NDArray[np.float64]) -> Repair:
+    """Return the tables with other boxes in one of them; boxes inside out are dropped."""
+    good = np.flatnonzero((corners[:, 2:] >= corners[:, :2]).all(axis=1) & np.isfinite(corners).all(axis=1))
+
+    def repaired(context: Context, found: Detections) -> tuple[GroundTruth, Detections, Protocol]:
+        truth = context.ground_truth
+        if isinstance(table, GroundTruth):
+            moved = _placed(truth, corners, good)
+            boxes_area = moved.sizes[:, 0] * moved.sizes[:, 1]
+            stated = truth.area[good] != truth.sizes[good, 0] * truth.sizes[good, 1]
+            area = np.where(stated, truth.area[good], boxes_area)
+            return dataclasses.replace(moved, area=area), found, context.protocol
+        return truth, _placed(found, corners, good), context.protocol
+
+    return repaired
+
+
+def _placed(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) -> Table:
+    boxes = corners[rows]
+    return dataclasses.replace(table.take(rows), boxes=boxes, sizes=boxes[:, 2:] - boxes[:, :2])
+
+
+def _degenerate(context: Context, table: BoxTable) -> Iterator[Finding]:
+    noun, _ = _what(table)
+    flat = np.flatnonzero((table.sizes == 0).any(axis=1))
+    kept = np.flatnonzero((table.sizes > 0).all(axis=1))
+    if not len(flat) or context.protocol.boxes.pixel_offset:  # with inclusive pixels it is one pixel wide
+        return
+    is_truth = isinstance(table, GroundTruth)
+
+    def repaired(c: Context, found: Detections) -> tuple[GroundTruth, Detections, Protocol]:
+        if is_truth:
+            return c.ground_truth.take(kept), found, c.protocol
+        return c.ground_truth, found.take(kept), c.protocol
+
+    end = "nothing can match them" if is_truth else "they can match nothing"
+    yield context.finding(
+        f"{noun}-degenerate",
+        "geometric",
+        "warning",
+        len(flat),
+        f"{counted(len(flat), noun)} with a box of width or height 0: {end}",
+        table=table,
+        rows=flat,
+        repair="without them",
+        repaired=repaired,
+    )
+
+
+def _outside(context: Context, table: BoxTable) -> Iterator[Finding]:
+    noun, _ = _what(table)
+    overhang = _overhang(table)
+    rows = np.flatnonzero(overhang > SLACK)
+    if not len(rows):
+        return
+    extent = np.tile(table.images.sizes[table.image], 2)
+    clipped = np.where(
+        np.isnan(extent), table.boxes, np.clip(table.boxes, 0.0, np.nan_to_num(extent, nan=0.0))
+    )
+    yield context.finding(
+        f"{noun}-outside-image",
+        "geometric",
+        "warning" if isinstance(table, GroundTruth) else "info",
+        len(rows),
+        f"{counted(len(rows), noun)} with a box that leaves its image by more than {SLACK:g} pixel "
+        f"(up to {overhang.max():.1f})",
+        table=table,
+        rows=rows[np.argsort(-overhang[rows], kind="stable")],
+        repair="boxes clipped to their image",
+        repaired=_with_boxes(table, clipped),
+    )
+
+
+def _whole_numbers(context: Context) -> Iterator[Finding]:
+    """Whole numbers in one table beside fractions in the other: someone wrote ``int(x)``."""
+    truth, found = context.ground_truth, context.detections
+    if found is None or not found.boxes_given or min(len(truth), len(found)) < FEWEST:
+        return
+    whole = {name: _share_whole(table) for name, table in (("truth", truth), ("found", found))}
+    if whole["found"] > 0.99 and whole["truth"] < 0.5:
+        yield context.finding(
+            "integer-coordinates",
+            "geometric",
+            "warning",
+            round(whole["found"] * len(found)),
+            f"{whole['found']:.0%} of the detections have whole numbers for a box, and only "
+            f"{whole['truth']:.0%} of the annotations. Were the coordinates cut off by int()? Small objects "
+            "lose most at high IoU thresholds",
+            table=found,
+            rows=np.arange(3),
+        )
+
+
+def _share_whole(table: BoxTable) -> float:
+    return float((table.boxes == np.round(table.boxes)).all(axis=1).mean())

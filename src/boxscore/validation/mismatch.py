@@ -1,0 +1,143 @@
+"""Semantic checks of the two files against each other: classes or images that are numbered differently.
+
+Conventions
+-----------
+- Evidence comes from the boxes: a detection lies on the annotation that it overlaps most, by 0.5 or more,
+  whatever the class of either. Where most detections of a class lie on another class, they are renamed, and
+  the score with the new names is the proof: without a higher score nothing is said.
+- A detector may confuse two classes; one that is nearly always wrong about a class numbers it differently.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.diagnostics._cross_class import cross_class_pairs
+from boxscore.tables import Detections
+from boxscore.validation._findings import Context, Finding, Repair, Tables, counted, quietly
+
+__all__ = ["mismatch_findings"]
+
+MAJORITY = 0.6
+"""Share of a class's placed detections on one other class from which the class is taken for that one."""
+
+FEWEST = 3
+"""Placed detections of a class below which it is left alone."""
+
+MUCH = 0.05
+"""How much the headline number must rise."""
+
+
+def mismatch_findings(context: Context) -> Iterator[Finding]:
+    """Check whether the two tables number their classes and images alike."""
+    if context.detections is None or not len(context.detections) or not len(context.ground_truth):
+        return
+    yield from _classes(context)
+    yield from _images(context)
+
+
+def _rises(context: Context, repaired: Repair) -> bool:
+    assert context.detections is not None
+    assert context.evaluation is not None
+    before = context.evaluation.metrics[context.metric]
+    after = quietly(*repaired(context, context.detections)).metrics[context.metric]
+    return after > before + MUCH
+
+
+def _classes(context: Context) -> Iterator[Finding]:
+    found, evaluation = context.detections, context.evaluation
+    assert found is not None
+    assert evaluation is not None
+    K = len(context.ground_truth.categories)
+    if K < 2 or not context.protocol.matching.per_class or context.protocol.similarity == "keypoints":
+        return
+    placed = _placed(context, K)
+    totals, best = placed.sum(axis=1), placed.argmax(axis=1)
+    moved = (totals >= FEWEST) & (best != np.arange(K)) & (placed.max(axis=1) > MAJORITY * totals)
+    if not moved.any():
+        return
+    names = np.where(moved, best, np.arange(K)).astype(np.int32)
+
+    def repaired(c: Context, given: Detections) -> Tables:
+        return c.ground_truth, dataclasses.replace(given, category=names[given.category]), c.protocol
+
+    if not _rises(context, repaired):
+        return
+    rows = np.flatnonzero(moved)
+    labels = context.ground_truth.categories.labels
+    yield context.finding(
+        "classes-numbered-differently",
+        "semantic",
+        "error",
+        len(rows),
+        f"detections of {counted(len(rows), 'class')} lie on annotations of another class"
+        + _explanation(context, rows, names),
+        examples=[
+            f"{labels[row]} lies on {labels[best[row]]}: {placed[row, best[row]]} of {totals[row]} detections"
+            for row in rows.tolist()
+        ],
+        repair="these classes renamed",
+        repaired=repaired,
+    )
+
+
+def _placed(context: Context, K: int) -> NDArray[np.int64]:
+    """How many detections of each class lie on each class, [K, K]."""
+    assert context.evaluation is not None
+    truth, found = context.ground_truth, context.evaluation.detections
+    pairs = cross_class_pairs(context.evaluation, lowest=0.5)
+    order = np.argsort(pairs.iou, kind="stable")
+    on = np.full(len(found), -1)
+    on[pairs.detection[order]] = truth.category[pairs.truth[order]]
+    # An annotation of the own class explains a detection, whatever lies there as well.
+    own = found.category[pairs.detection] == truth.category[pairs.truth]
+    on[pairs.detection[own]] = found.category[pairs.detection[own]]
+    rows = np.flatnonzero(on >= 0)
+    flat = found.category[rows].astype(np.int64) * K + on[rows]
+    return np.bincount(flat, minlength=K * K).reshape(K, K)
+
+
+def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int32]) -> str:
+    """Say what the renaming looks like: a shift, a swap, or nothing simple."""
+    ids = context.ground_truth.categories.ids
+    if ids.dtype != object and len(rows) > 1:
+        steps = set((ids[names[rows]] - ids[rows]).tolist())
+        if len(steps) == 1:
+            step = steps.pop()
+            return f", all with an id that is {abs(step)} too {'low' if step > 0 else 'high'}. Off by one?"
+        if set((names[rows] - rows).tolist()) in ({1}, {-1}):
+            return ", each the next in the list of classes. Are the ids positions in a list?"
+    if len(rows) == 2 and names[rows[0]] == rows[1] and names[rows[1]] == rows[0]:
+        return ": two classes are swapped"
+    return ". Were the two files made with different lists of classes?"
+
+
+def _images(context: Context) -> Iterator[Finding]:
+    images = context.ground_truth.images
+    evaluation = context.evaluation
+    assert evaluation is not None
+    if images.ids.dtype == object or not evaluation.metrics[context.metric] < 0.5:
+        return
+    for step in (1, -1):
+        shifted = images.rows(images.ids + step)
+
+        def repaired(c: Context, given: Detections, shifted: NDArray[np.int32] = shifted) -> Tables:
+            image = shifted[given.image]
+            kept = np.flatnonzero(image >= 0)
+            return c.ground_truth, dataclasses.replace(given.take(kept), image=image[kept]), c.protocol
+
+        if not _rises(context, repaired):
+            continue
+        yield context.finding(
+            "images-off-by-one",
+            "semantic",
+            "error",
+            len(context.detections or ()),
+            f"detections fit the annotations of the image whose id is 1 {'higher' if step > 0 else 'lower'}",
+            repair=f"image ids {step:+d}",
+            repaired=repaired,
+        )

@@ -1,0 +1,297 @@
+"""Semantic checks: annotations, flags, areas, scores and counts that are legal and probably not meant."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.boxes import box_iou
+from boxscore.tables import BoxTable, Detections
+from boxscore.validation._findings import Context, Finding, Repair, counted
+
+__all__ = ["semantic_findings"]
+
+NEAR = 0.9
+"""Overlap from which two annotations of one image and class are taken for one object."""
+
+BLOCK = 512
+"""Annotations of one image and class whose overlaps are looked at together."""
+
+AREA_SLACK = 1.05
+"""How much larger than its box, or than its mask, a stated area may be."""
+
+FEWEST = 20
+"""Detections below which their scores and counts say nothing of a rule behind them."""
+
+
+def semantic_findings(context: Context) -> Iterator[Finding]:
+    """Check what annotations and detections mean."""
+    yield from _near_duplicates(context)
+    yield from _flags(context)
+    yield from _areas(context)
+    if context.detections is not None and len(context.detections):
+        yield from _repeated(context, context.detections)
+        yield from _scores(context, context.detections)
+        yield from _beyond_cap(context, context.detections)
+        yield from _below_cap(context, context.detections)
+
+
+def _groups(table: BoxTable) -> NDArray[np.int64]:
+    """Give rows of one image and class one number, [N]."""
+    return table.image.astype(np.int64) * len(table.categories) + table.category
+
+
+def _with_truth(rows: NDArray[np.intp]) -> Repair:
+    return lambda context, found: (context.ground_truth.take(rows), found, context.protocol)
+
+
+def _near_duplicates(context: Context) -> Iterator[Finding]:
+    truth = context.ground_truth
+    objects = np.flatnonzero(~truth.crowd)
+    order = objects[np.argsort(_groups(truth)[objects], kind="stable")]
+    ends = np.flatnonzero(np.diff(_groups(truth)[order])) + 1
+    repeats: list[int] = []
+    for rows in np.split(order, ends):
+        for first in range(0, len(rows) if len(rows) > 1 else 0, BLOCK):
+            block = rows[first : first + BLOCK]
+            overlap = box_iou(truth.boxes[rows[: first + BLOCK]], truth.boxes[block]) >= NEAR
+            earlier = np.arange(len(overlap))[:, None] < first + np.arange(len(block))[None, :]
+            repeats += block[(overlap & earlier).any(axis=0)].tolist()
+    if not repeats:
+        return
+    found = np.array(sorted(repeats))
+    yield context.finding(
+        "near-duplicate-annotation",
+        "semantic",
+        "warning",
+        len(found),
+        f"{counted(len(found), 'annotation')} overlap an earlier one of the same image and class by "
+        f"{NEAR:g} or more: one of the two is missed by a detector without duplicates",
+        table=truth,
+        rows=found,
+        repair="without them",
+        repaired=_with_truth(np.setdiff1d(np.arange(len(truth)), found)),
+    )
+
+
+def _flags(context: Context) -> Iterator[Finding]:
+    truth, rules = context.ground_truth, context.protocol.ignore
+    read = {"crowd": rules.crowd != "count", "difficult": rules.difficult != "count", "ignore": False}
+    for name, has_effect in read.items():
+        flags = getattr(truth, name)
+        if has_effect or not flags.any():
+            continue
+        rows = np.flatnonzero(flags)
+        yield context.finding(
+            f"{name}-flag-without-effect",
+            "semantic",
+            "warning",
+            len(rows),
+            f"{counted(len(rows), 'annotation')} flagged {name}, which the protocol "
+            f"{context.protocol.name} does not read: they count like any other",
+            table=truth,
+            rows=rows,
+            repair="without them",
+            repaired=_with_truth(np.flatnonzero(~flags)),
+        )
+
+
+def _areas(context: Context) -> Iterator[Finding]:
+    truth = context.ground_truth
+    box_area = truth.sizes[:, 0] * truth.sizes[:, 1]
+
+    def with_areas(area: NDArray[np.float64]) -> Repair:
+        return lambda c, found: (dataclasses.replace(c.ground_truth, area=area), found, c.protocol)
+
+    larger = np.flatnonzero(truth.area > AREA_SLACK * box_area + 1)
+    if len(larger):
+        yield context.finding(
+            "area-exceeds-box",
+            "semantic",
+            "warning",
+            len(larger),
+            f"{counted(len(larger), 'annotation')} with an area larger than the box: small, medium and large "
+            "are told by this area",
+            table=truth,
+            rows=larger,
+            repair="areas of the boxes",
+            repaired=with_areas(np.minimum(truth.area, box_area)),
+        )
+    odd = np.flatnonzero((truth.area <= 0) & (box_area > 0))
+    if len(odd):
+        yield context.finding(
+            "area-not-positive",
+            "semantic",
+            "warning",
+            len(odd),
+            f"{counted(len(odd), 'annotation')} with an area of 0 or less, and a box",
+            table=truth,
+            rows=odd,
+            repair="areas of the boxes",
+            repaired=with_areas(np.where(truth.area <= 0, box_area, truth.area)),
+        )
+    if truth.masks is not None:
+        mask_area = truth.masks.area
+        ratio = np.maximum(truth.area, mask_area) / np.maximum(np.minimum(truth.area, mask_area), 1.0)
+        apart = np.flatnonzero((ratio > 2 * AREA_SLACK - 1) & (np.abs(truth.area - mask_area) > 16))
+        if len(apart):
+            yield context.finding(
+                "area-disagrees-with-mask",
+                "semantic",
+                "warning",
+                len(apart),
+                f"{counted(len(apart), 'annotation')} whose area is not that of the mask",
+                table=truth,
+                rows=apart,
+                repair="areas of the masks",
+                repaired=with_areas(mask_area),
+            )
+
+
+def _repeated(context: Context, found: Detections) -> Iterator[Finding]:
+    rows = np.column_stack([found.image, found.category, found.boxes, found.scores])
+    if found.keypoints is not None:
+        rows = np.column_stack([rows, found.keypoints.reshape(len(found), -1)])
+    if not found.boxes_given and found.keypoints is None:
+        return  # masks of one box may differ
+    _, first = np.unique(rows, axis=0, return_index=True)
+    again = np.setdiff1d(np.arange(len(found)), first)
+    if not len(again):
+        return
+    yield context.finding(
+        "repeated-detection",
+        "semantic",
+        "warning",
+        len(again),
+        f"{counted(len(again), 'detection')} say the same as an earlier one, score included: each is a "
+        "false positive. Was a batch written twice?",
+        table=found,
+        rows=again,
+        repair="each once",
+        repaired=lambda c, given: (c.ground_truth, given.take(np.sort(first)), c.protocol),
+    )
+
+
+def _scores(context: Context, found: Detections) -> Iterator[Finding]:
+    scores = found.scores
+    outside = np.flatnonzero((scores < 0) | (scores > 1))
+    if len(outside):
+        guess = ""
+        if scores.min() >= 0 and 1 < scores.max() <= 100:
+            guess = ". Are they percentages?"
+        elif scores.min() < 0:
+            guess = ". Are they logits?"
+        yield context.finding(
+            "score-outside-0-1",
+            "semantic",
+            "warning",
+            len(outside),
+            f"{counted(len(outside), 'score')} outside 0..1 ({scores.min():g} to {scores.max():g}); AP sees "
+            f"only their order{guess}",
+            table=found,
+            rows=outside,
+        )
+    if len(scores) < FEWEST:
+        return
+    if scores.min() == scores.max():
+        yield context.finding(
+            "scores-all-equal",
+            "semantic",
+            "error",
+            len(scores),
+            f"all scores are {scores[0]:g}: AP is decided by the order of the file",
+            table=found,
+            rows=np.arange(1),
+        )
+    elif not len(outside) and scores.min() >= 0.05:
+        floor = float(scores.min())
+        higher = min(2 * floor, (floor + float(scores.max())) / 2)
+        yield context.finding(
+            "score-floor",
+            "semantic",
+            "warning" if floor >= 0.2 else "info",
+            len(scores),
+            f"no score lies below {floor:.4g}: detections under a threshold seem to be left out, which cuts "
+            "the precision-recall curve short. Write them all, down to 0.001 or so",
+            repair=f"cut at {higher:.3g} instead",
+            repaired=lambda c, given: (
+                c.ground_truth,
+                given.take(np.flatnonzero(given.scores >= higher)),
+                c.protocol,
+            ),
+        )
+
+
+def _cap(context: Context) -> int | None:
+    caps = context.protocol.caps
+    return caps[-1] if caps else None
+
+
+def _beyond_cap(context: Context, found: Detections) -> Iterator[Finding]:
+    cap = _cap(context)
+    if cap is None:
+        return
+    in_image = context.protocol.matching.cap_scope == "image"
+    group = found.image.astype(np.int64) if in_image else _groups(found)
+    numbers, counts = np.unique(group, return_counts=True)
+    over = counts > cap
+    if not over.any():
+        return
+    beyond = int((counts[over] - cap).sum())
+    labels, ids = found.categories.labels, found.images.ids.tolist()
+    K = 1 if in_image else len(found.categories)
+    matching = dataclasses.replace(
+        context.protocol.matching,
+        max_detections=(*context.protocol.matching.max_detections[:-1], int(counts.max())),
+    )
+    raised = dataclasses.replace(context.protocol, matching=matching)
+    worst = np.flatnonzero(over)[np.argsort(-counts[over], kind="stable")]
+    yield context.finding(
+        "beyond-cap",
+        "semantic",
+        "info",
+        beyond,
+        f"{counted(beyond, 'detection')} beyond the cap of {cap} for an image"
+        f"{'' if in_image else ' and class'} take no part (in {counted(int(over.sum()), 'place')})",
+        examples=[
+            f"image {ids[number // K]}"
+            + ("" if in_image else f", class {labels[number % K]}")
+            + f": {count} detections"
+            for number, count in zip(numbers[worst].tolist(), counts[worst].tolist(), strict=True)
+        ],
+        repair=f"a cap of {int(counts.max())}",
+        repaired=lambda c, given: (c.ground_truth, given, raised),
+    )
+
+
+def _below_cap(context: Context, found: Detections) -> Iterator[Finding]:
+    """Many images with exactly the largest number of detections: the detector has a cap of its own."""
+    cap = _cap(context)
+    per_image = np.bincount(found.image, minlength=len(found.images))
+    most = int(per_image.max())
+    full = np.flatnonzero(per_image == most)
+    below = int((per_image == most - 1).sum())
+    if most < 5 or len(full) < max(5, 0.02 * len(per_image), 3 * below) or (cap is not None and most >= cap):
+        return
+    yield context.finding(
+        "detections-cut-per-image",
+        "semantic",
+        "warning",
+        len(full),
+        f"{counted(len(full), 'image')} have exactly {most} detections and none has more: the detector seems "
+        f"to stop there" + ("" if cap is None else f", below the protocol's cap of {cap} an image and class"),
+        examples=[f"image {found.images.ids.tolist()[row]}" for row in full.tolist()],
+        repair=f"at most {most // 2} an image",
+        repaired=lambda c, given: (c.ground_truth, _first_of_each(given, most // 2), c.protocol),
+    )
+
+
+def _first_of_each(found: Detections, most: int) -> Detections:
+    """Keep the ``most`` surest detections of each image."""
+    order = np.lexsort((-found.scores, found.image))
+    image = found.image[order]
+    rank = np.arange(len(order)) - np.searchsorted(image, image, side="left")
+    return found.take(np.sort(order[rank < most]))

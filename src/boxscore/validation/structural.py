@@ -1,0 +1,175 @@
+"""Structural checks: ids, images and classes of the two tables.
+
+Conventions
+-----------
+What the tables no longer show, because a loader refuses or resolves it, is checked in
+:mod:`boxscore.validation.files`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from boxscore.selection import select
+from boxscore.validation._findings import Context, Finding, counted, image_rows
+
+__all__ = ["structural_findings"]
+
+SILENT = 0.10
+"""Share of annotated images without a detection from which results look like those of another split."""
+
+
+def structural_findings(context: Context) -> Iterator[Finding]:
+    """Check ids, images and classes."""
+    yield from _annotation_ids(context)
+    yield from _classes(context)
+    yield from _images(context)
+    if context.detections is not None:
+        yield from _left_out(context)
+        yield from _silent_images(context)
+        yield from _silent_classes(context)
+
+
+def _annotation_ids(context: Context) -> Iterator[Finding]:
+    truth = context.ground_truth
+    ids = truth.ids.tolist()
+    last = {identifier: row for row, identifier in enumerate(ids)}
+    repeated = np.array([row for row, identifier in enumerate(ids) if last[identifier] != row], dtype=int)
+    if len(repeated):
+        kept = np.array(sorted(last.values()), dtype=int)
+        yield context.finding(
+            "repeated-annotation-id",
+            "structural",
+            "error",
+            len(repeated),
+            f"{counted(len(repeated), 'annotation')} of {len(ids)} share an id with a later one; as in "
+            "pycocotools the last annotation with an id stands in for all of them",
+            table=truth,
+            rows=repeated,
+            repair="each id once",
+            repaired=lambda c, found: (c.ground_truth.take(kept), found, c.protocol),
+        )
+    if truth.ids.dtype != object and (truth.ids == 0).any():
+        rows = np.flatnonzero(truth.ids == 0)
+        yield context.finding(
+            "annotation-id-zero",
+            "structural",
+            "info",
+            len(rows),
+            "an annotation has id 0: pycocotools reads a match with it as no match; boxscore counts it",
+            table=truth,
+            rows=rows,
+        )
+
+
+def _classes(context: Context) -> Iterator[Finding]:
+    truth = context.ground_truth
+    names, labels = truth.categories.names.tolist(), truth.categories.labels
+    first: dict[str, int] = {}
+    for row, name in enumerate(names):
+        first.setdefault(name, row)
+    shared = (
+        [row for row, name in enumerate(names) if names.count(name) > 1] if len(first) < len(names) else []
+    )
+    if shared:
+        yield context.finding(
+            "classes-of-one-name",
+            "structural",
+            "warning",
+            len(shared),
+            f"{counted(len(shared), 'class')} share a name with another; each is scored on its own",
+            examples=[f"class {labels[row]}" for row in shared],
+        )
+    empty = np.flatnonzero(np.bincount(truth.category, minlength=len(names)) == 0)
+    if len(empty):
+        yield context.finding(
+            "class-without-annotations",
+            "structural",
+            "info",
+            len(empty),
+            f"{counted(len(empty), 'class')} of {len(names)} have no annotation: their AP is undefined and "
+            "takes no part in the mean",
+            examples=[f"class {labels[row]}" for row in empty.tolist()],
+        )
+
+
+def _images(context: Context) -> Iterator[Finding]:
+    truth = context.ground_truth
+    per_image = np.bincount(truth.image, minlength=len(truth.images))
+    empty = np.flatnonzero(per_image == 0)
+    if len(empty):
+        annotated = truth.images.ids[per_image > 0].tolist()
+        yield context.finding(
+            "image-without-annotations",
+            "structural",
+            "info",
+            len(empty),
+            f"{counted(len(empty), 'image')} of {len(truth.images)} have no annotation: every detection "
+            "there is a false positive",
+            examples=image_rows(truth.images, empty),
+            repair="without these images",
+            repaired=lambda c, found: (*select(c.ground_truth, found, images=annotated), c.protocol),
+        )
+
+
+def _left_out(context: Context) -> Iterator[Finding]:
+    found = context.detections
+    assert found is not None
+    if not found.left_out:
+        return
+    total = sum(found.left_out.values())
+    share = total / (total + len(found))
+    yield context.finding(
+        "unknown-class",
+        "structural",
+        "error" if share > 0.5 else "warning",
+        total,
+        f"{counted(total, 'detection')} ({share:.0%}) of {counted(len(found.left_out), 'class')} that the "
+        "ground truth does not have; they are left out",
+        examples=[f"class {label}: {count}" for label, count in found.left_out.items()],
+    )
+
+
+def _silent_images(context: Context) -> Iterator[Finding]:
+    truth, found = context.ground_truth, context.detections
+    assert found is not None
+    annotated = np.bincount(truth.image, minlength=len(truth.images)) > 0
+    silent = annotated & (np.bincount(found.image, minlength=len(truth.images)) == 0)
+    if not silent.any():
+        return
+    share = silent.sum() / annotated.sum()
+    loud = truth.images.ids[~silent].tolist()
+    text = f"{counted(int(silent.sum()), 'image')} with annotations ({share:.0%}) have no detection"
+    yield context.finding(
+        "image-without-detections",
+        "structural",
+        "error" if share > 0.5 else "warning" if share > SILENT else "info",
+        int(silent.sum()),
+        text + (". Are these results of another split, or of a run cut short?" if share > SILENT else ""),
+        examples=image_rows(truth.images, np.flatnonzero(silent)),
+        repair="without these images",
+        repaired=lambda c, given: (*select(c.ground_truth, given, images=loud), c.protocol),
+    )
+
+
+def _silent_classes(context: Context) -> Iterator[Finding]:
+    truth, found = context.ground_truth, context.detections
+    assert found is not None
+    K = len(truth.categories)
+    silent = (np.bincount(truth.category, minlength=K) > 0) & (np.bincount(found.category, minlength=K) == 0)
+    if not silent.any():
+        return
+    loud = truth.categories.ids[~silent].tolist()
+    labels = truth.categories.labels
+    yield context.finding(
+        "class-without-detections",
+        "structural",
+        "warning",
+        int(silent.sum()),
+        f"{counted(int(silent.sum()), 'class')} with annotations have no detection: AP 0 each",
+        examples=[f"class {labels[row]}" for row in np.flatnonzero(silent).tolist()],
+        repair="without these classes",
+        repaired=lambda c, given: (*select(c.ground_truth, given, classes=loud), c.protocol),
+    )

@@ -1,0 +1,1 @@
+"""Differential fuzzing: made-up data sets scored twice."""
