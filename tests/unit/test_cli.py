@@ -293,8 +293,12 @@ def test_report(run: Run, tmp_path: Path, evaluation: boxscore.Evaluation) -> No
     assert errors == f"report written to {folder}\n"
     assert output == run(*COCO)[0]
     files = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir()}
-    assert sorted(files) == ["per_class.csv", "report.md", "result.json", "summary.csv"]
-    assert json.loads(files["result.json"]) == run.json(*COCO)
+    assert sorted(files) == [
+        *("per_class.csv", "report.html", "report.md", "result.json", "summary.csv"),
+    ]
+    result = json.loads(files["result.json"])
+    assert set(result.pop("intervals")) == set(evaluation.metrics)
+    assert result == run.json(*COCO)
     assert files["summary.csv"] == run(*COCO, "--output", "csv")[0]
     assert files["per_class.csv"] == run(*COCO, "--output", "csv", "--per-class")[0]
     assert files["report.md"] == run(*COCO, "--output", "markdown", "--per-class")[0]
