@@ -51,6 +51,7 @@ def radix(monkeypatch):
     """Sort by radix, however few the boxes, and cut keys so short that they must be repaired."""
     monkeypatch.setattr(order_module, "SMALL", 0)
     monkeypatch.setattr(order_module, "KEY_BITS", 34)
+    monkeypatch.setattr(order_module, "SCORE_BITS", 18)
 
 
 def check_hard(seed, plan, overlap):
@@ -156,7 +157,7 @@ def check_scores(result, lowered, floor):
 @pytest.mark.parametrize("hold", [True, False], ids=["rounds", "one by one"])
 def test_soft_equals_the_loop(method, hold, monkeypatch):
     if not hold:
-        monkeypatch.setattr("boxscore.nms._plans.PairStore.join", lambda _: None)
+        monkeypatch.setattr(plans.PairStore, "join", lambda _: None)
     for seed in range(CASES // 10):
         boxes, scores, groups, threshold, options = random_case(seed)
         if len(boxes) > 60:
