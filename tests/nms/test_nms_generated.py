@@ -51,6 +51,7 @@ def radix(monkeypatch):
     """Sort by radix, however few the boxes, and cut keys so short that they must be repaired."""
     monkeypatch.setattr(order_module, "SMALL", 0)
     monkeypatch.setattr(order_module, "KEY_BITS", 34)
+    monkeypatch.setattr(order_module, "SCORE_BITS", 18)
 
 
 def check_hard(seed, plan, overlap):

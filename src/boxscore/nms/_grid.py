@@ -259,6 +259,10 @@ class Grid:
             extents, positions = extents.take(good), positions.take(good)
         self._set_levels(extents)
         extents.level -= self._lowest
+        # Asked in the grid's own order, neighbouring look-ups stay in the cache.
+        rows = self._row_ids(extents.group, extents.level, self._strips(extents.centre, extents.level))
+        order = np.argsort(self._keys_at(rows, extents.x1))
+        extents, positions = extents.take(order), positions.take(order)
         for start in range(0, len(positions), QUERIES):
             numbers = np.arange(start, min(start + QUERIES, len(positions)))
             some = extents if len(numbers) == len(positions) else extents.take(numbers)

@@ -28,6 +28,9 @@ SMALL = 512
 KEY_BITS = 48
 """Longest key sorted in full: three passes. Longer ones are cut, and what the cut made equal is repaired."""
 
+SCORE_BITS = 32
+"""Scores alone are told apart by fewer: two passes."""
+
 
 def radix_order(keys: KeyArray, bits: int) -> IndexArray:
     """Stable ascending order of unsigned keys [N] that need no more than ``bits`` bits."""
@@ -42,7 +45,11 @@ def descending_order(scores: FloatArray) -> IndexArray:
     """Order of scores [N] from high to low, ties by lowest index."""
     if len(scores) <= SMALL:
         return np.argsort(-scores, kind="stable")
-    return _order_by_key(*_descending_keys(scores), scores)
+    keys, bits = _descending_keys(scores)
+    cut = max(0, bits - SCORE_BITS)
+    keys >>= np.uint64(cut)
+    order = radix_order(keys, bits - cut)
+    return _repair(order, keys, scores) if cut else order
 
 
 def group_order(groups: IndexArray, scores: FloatArray) -> IndexArray:
@@ -64,7 +71,8 @@ def group_order(groups: IndexArray, scores: FloatArray) -> IndexArray:
     cut = max(0, bits + group_bits - KEY_BITS)
     keys >>= np.uint64(cut)
     keys |= groups.view(np.uint64) << np.uint64(bits - cut)
-    return _order_by_key(keys, bits - cut + group_bits, scores, exact=cut == 0)
+    order = radix_order(keys, bits - cut + group_bits)
+    return _repair(order, keys, scores) if cut else order
 
 
 def _descending_keys(scores: FloatArray) -> tuple[KeyArray, int]:
@@ -78,14 +86,6 @@ def _descending_keys(scores: FloatArray) -> tuple[KeyArray, int]:
     spare = (used & -used).bit_length() - 1 if used else 0  # scores that were float32 leave 29 low bits empty
     keys >>= np.uint64(spare)
     return keys, used.bit_length() - spare
-
-
-def _order_by_key(keys: KeyArray, bits: int, scores: FloatArray, *, exact: bool = True) -> IndexArray:
-    if bits > KEY_BITS:
-        keys >>= np.uint64(bits - KEY_BITS)
-        bits, exact = KEY_BITS, False
-    order = radix_order(keys, bits)
-    return order if exact else _repair(order, keys, scores)
 
 
 def _repair(order: IndexArray, keys: KeyArray, scores: FloatArray) -> IndexArray:

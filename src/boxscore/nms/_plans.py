@@ -52,13 +52,16 @@ FEW = 1500
 SWEEP_PAIRS = 40
 """A sweep with more candidates a box than this is not worth it."""
 
+WORTH_A_LOOK = 2048
+"""From this many candidates on, comparing heights first is cheaper than measuring all of them."""
+
 LOCKSTEP_SHARE = 30
 """Lockstep wants this many times more boxes than its largest group has: a round costs some 30 calls."""
 
 CROWDED = 2.5
 """Grids with more boxes than this within reach in a row are settled in stages."""
 
-FIRST_STAGE, STAGE_GROWTH = 256, 4
+FIRST_STAGE, STAGE_GROWTH = 1024, 4
 
 
 def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IndexArray:
@@ -174,6 +177,13 @@ def _exceeding(
     if group is not None:
         same = np.flatnonzero(group.take(one) == group.take(other))
         one, other = one.take(same), other.take(same)
+    if measure.at_most_iou and len(one) > WORTH_A_LOOK:
+        tall = shared_length(measure.y1, measure.y2, one, other, measure.offset)
+        height = measure.y2 - measure.y1
+        height += measure.offset
+        height *= threshold * (1 - 1e-6)
+        near = np.flatnonzero(tall > height.take(one))
+        one, other = one.take(near), other.take(near)
     hit = np.flatnonzero(measure.between(one, other) > threshold)
     one, other = one.take(hit), other.take(hit)
     return np.minimum(one, other), np.maximum(one, other)

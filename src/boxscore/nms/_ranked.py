@@ -189,11 +189,14 @@ def box_measure(
     pixel_offset = _validate.number_between(pixel_offset, 0, 1, name="pixel_offset")
 
     def measure_of(rows: IndexArray) -> Measure:
+        if box_format == "xyxy":
+            columns = boxes.take(rows, axis=0).T.copy()  # each column contiguous
+            area = (columns[2] - columns[0] + pixel_offset) * (columns[3] - columns[1] + pixel_offset)
+            return BoxMeasure(columns, area, kind=overlap, offset=pixel_offset)
         corners, sizes = corners_and_sizes(boxes.take(rows, axis=0), box_format)
         if pixel_offset:
             sizes = sizes + pixel_offset
-        columns = corners.T.copy()  # each column contiguous
-        return BoxMeasure(columns, sizes[:, 0] * sizes[:, 1], kind=overlap, offset=pixel_offset)
+        return BoxMeasure(corners.T.copy(), sizes[:, 0] * sizes[:, 1], kind=overlap, offset=pixel_offset)
 
     return measure_of
 
