@@ -35,6 +35,7 @@ ORDER = {
         "per-class-reports",
         "reports",
         "know-why",
+        "nms-commands",
         "run-configurations",
         "training-loop",
         "switch-from-pycocotools",
