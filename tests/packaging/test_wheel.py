@@ -63,7 +63,8 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(contents: list[str
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert package == source
-    assert {Path(name).suffix for name in package} <= {".py", ".toml", ".typed"}
+    data = {".toml", ".typed", ".j2", ".css", ".js", ".json"}  # protocols; the report's page and schema
+    assert {Path(name).suffix for name in package} <= {".py", *data}
 
 
 def test_the_wheel_has_types_protocols_and_the_licence(contents: list[str]) -> None:
@@ -83,7 +84,7 @@ def test_the_wheel_is_pure_python_and_states_what_it_needs(wheel: Path) -> None:
     assert metadata["License-Expression"] == "MIT"
     needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     names = {line.split(">")[0].split(";")[0].strip() for line in needed}
-    assert names == {"numpy", "pandas", "msgspec", "pycocotools", "tqdm", "tomli"}
+    assert names == {"numpy", "pandas", "msgspec", "pycocotools", "tqdm", "jinja2", "tomli"}
     assert "boxscore = boxscore.cli:main" in scripts
 
 
