@@ -11,11 +11,11 @@ demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-voc.toml
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 # The slow tests: tens of thousands of made-up cases, the wheel in a new environment.
 fuzz: $(VENV)/.test
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n auto -m slow
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -46,6 +46,11 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.test $(VENV)/.installed
+
+# axe-core for tests/reports/test_browser.py; the browser itself: apt-get install chromium chromium-driver
+tests/node_modules: tests/package.json
+	npm install --prefix tests --no-audit --no-fund
+	@touch $@
 
 clean:
 	rm -rf $(VENV) reports-out site build dist

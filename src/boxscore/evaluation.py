@@ -331,6 +331,10 @@ class Evaluation:
             for name, field in (("precision", "interpolated"), ("recall", "recall"), ("scores", "scores"))
         }
 
+    def ap_by_iou(self) -> NDArray[np.float64]:
+        """AP of each IoU threshold and class, [T, K], first area range, largest cap; NaN where undefined."""
+        return self.true_positives(0, -1).average_precision
+
     @functools.cached_property
     def _original_rows(self) -> NDArray[np.int64]:
         """Rows of ``detections`` that ``matched.row`` means; classes pooled, the two differ."""

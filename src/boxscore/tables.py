@@ -36,7 +36,9 @@ from boxscore.vocabulary import Categories, Id, Images, as_ids, read_only
 
 if TYPE_CHECKING:
     import pandas as pd
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
+
+    from boxscore.nms.detections import NmsOptions
 
 __all__ = ["BoxTable", "Detections", "GroundTruth"]
 
@@ -434,6 +436,75 @@ class Detections(BoxTable):
             left_out=left_out,
             source=source,
         )
+
+    def nms(self, **options: Unpack[NmsOptions]) -> NDArray[np.int64]:
+        """Return the rows that non-maximum suppression keeps, best first, over all images and classes.
+
+        Parameters
+        ----------
+        **options
+            Those of :func:`boxscore.nms.detections.nms_detections`: ``method``, ``iou_threshold``,
+            ``class_agnostic``, caps and so on. The method must leave scores and boxes as they are;
+            :meth:`suppressed` takes every one.
+
+        Returns
+        -------
+        ndarray of int64, [K]
+            ``detections.take(rows)`` is the table of them.
+
+        Raises
+        ------
+        InputError
+            When an option breaks a rule, or the method would change scores or boxes, which rows cannot say.
+
+        Examples
+        --------
+        >>> boxes = [[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10]]
+        >>> found = Detections.from_arrays([7, 7, 8], ["cat", "cat", "cat"], boxes, [0.7, 0.9, 0.8])
+        >>> found.nms(iou_threshold=0.5).tolist()
+        [1, 2]
+        """
+        from boxscore.nms.detections import METHODS, nms_detections
+
+        method = options.get("method", "hard")
+        if method in METHODS and METHODS[method].changes != "nothing":
+            raise InputError(
+                _validate.message(
+                    "method",
+                    "leave scores and boxes as they are",
+                    got=f"{method!r}, which changes {METHODS[method].changes}",
+                    cause="Detections.suppressed gives the table with the new ones",
+                )
+            )
+        return nms_detections(self, **options).indices
+
+    def suppressed(self, **options: Unpack[NmsOptions]) -> Detections:
+        """Return the table that non-maximum suppression leaves, in row order, with new scores and boxes.
+
+        Parameters
+        ----------
+        **options
+            Those of :func:`boxscore.nms.detections.nms_detections`.
+
+        Returns
+        -------
+        Detections
+
+        Raises
+        ------
+        InputError
+            When an option breaks a rule.
+
+        Examples
+        --------
+        >>> boxes = [[0, 0, 10, 10], [1, 0, 11, 10]]
+        >>> found = Detections.from_arrays([7, 7], ["cat", "cat"], boxes, [0.7, 0.9])
+        >>> found.suppressed(method="soft-linear", iou_threshold=0.5).scores.round(4).tolist()
+        [0.1273, 0.9]
+        """
+        from boxscore.nms.detections import nms_detections
+
+        return nms_detections(self, **options).apply(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row a detection: ``image_id, category_id, class, x1, y1, x2, y2, score``."""

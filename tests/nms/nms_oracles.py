@@ -12,7 +12,7 @@ def overlaps(boxes, *, box_format="xyxy", pixel_offset=0, overlap="iou"):
     form = {"box_format": box_format, "pixel_offset": pixel_offset}
     if overlap == "diou":
         diou = distance_box_iou(boxes, boxes, **form)
-        return np.where(box_iou(boxes, boxes, **form) > 0, diou, 0)
+        return np.minimum(np.where(box_iou(boxes, boxes, **form) > 0, diou, 0), 1)
     if overlap == "ios":
         iou = box_iou(boxes, boxes, **form)
         areas = np.diag(box_iou(boxes, boxes, **form))  # 1, or 0 without area

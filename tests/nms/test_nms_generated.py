@@ -1,9 +1,4 @@
-"""Thousands of generated cases against the slow oracles; whichever plan is chosen.
-
-``BOXSCORE_NMS_CASES=20000`` runs the long form.
-"""
-
-import os
+"""Thousands of generated cases against the slow oracles; whichever plan is chosen."""
 
 import numpy as np
 import pytest
@@ -38,7 +33,7 @@ from boxscore.nms import (
 from boxscore.nms._ranked import prepare
 from boxscore.nms.hard import select
 
-CASES = int(os.environ.get("BOXSCORE_NMS_CASES", "1500"))
+CASES = 1500
 pytestmark = pytest.mark.filterwarnings("ignore:boxes are given as:boxscore.errors.BoxscoreWarning")
 
 
@@ -74,6 +69,24 @@ def test_plans_equal_the_loop(part):
     for seed in range(part, CASES, 10):
         for plan in ("auto", "lockstep", "sweep", "grid"):
             check_hard(seed, plan, "iou")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_plans_equal_the_loop_in_20000_cases(part):
+    for seed in range(1000 * part, 1000 * part + 1000):
+        for overlap in ("iou", "ios", "diou"):
+            for plan in ("auto", "lockstep", "sweep", "grid"):
+                check_hard(seed, plan, overlap)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stages", "radix")
+@pytest.mark.parametrize("part", range(20))
+def test_stages_equal_the_loop_in_20000_cases(part):
+    for seed in range(1000 * part, 1000 * part + 1000):
+        for overlap in ("iou", "ios", "diou"):
+            check_hard(seed, "grid", overlap)
 
 
 @pytest.mark.parametrize("overlap", ["ios", "diou"])
@@ -143,7 +156,7 @@ def check_scores(result, lowered, floor):
 @pytest.mark.parametrize("hold", [True, False], ids=["rounds", "one by one"])
 def test_soft_equals_the_loop(method, hold, monkeypatch):
     if not hold:
-        monkeypatch.setattr("boxscore.nms._plans.PairStore.join", lambda _: None)
+        monkeypatch.setattr(plans.PairStore, "join", lambda _: None)
     for seed in range(CASES // 10):
         boxes, scores, groups, threshold, options = random_case(seed)
         if len(boxes) > 60:
@@ -205,7 +218,7 @@ def test_merging_equals_the_loop(overlap):
     for seed in range(CASES // 10):
         boxes, scores, groups, threshold, options = random_case(seed)
         matrix = overlaps(boxes, overlap=overlap, **options)
-        kept, dropped_by = hard(matrix, scores, groups, threshold)
+        _, dropped_by = hard(matrix, scores, groups, threshold)
         everyone = np.arange(len(boxes))
         for function, owner in (
             (greedy_nmm, np.where(dropped_by < 0, everyone, dropped_by)),

@@ -23,6 +23,7 @@ __all__ = [
     "Inputs",
     "add_input_arguments",
     "add_output_argument",
+    "available_processors",
     "chosen_protocol",
     "evaluate_inputs",
     "read_inputs",
@@ -40,12 +41,14 @@ class Inputs(NamedTuple):
     workers: int
 
 
-def add_input_arguments(parser: argparse.ArgumentParser, *, several_detections: bool = False) -> None:
+def add_input_arguments(
+    parser: argparse.ArgumentParser, *, several_detections: bool = False, required: bool = True
+) -> None:
     """Add the arguments that name what to evaluate and how."""
     parser.add_argument(
         "--ground-truth",
         "--gt",
-        required=True,
+        required=required,
         type=Path,
         metavar="PATH",
         help="COCO JSON file or VOC folder",
@@ -53,7 +56,7 @@ def add_input_arguments(parser: argparse.ArgumentParser, *, several_detections: 
     parser.add_argument(
         "--detections",
         "--dt",
-        required=True,
+        required=required,
         nargs="+" if several_detections else None,
         type=Path,
         metavar="PATH",
@@ -110,7 +113,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     protocol = chosen_protocol(arguments)
     if arguments.workers is not None:
         _validate.whole_number(arguments.workers, 1, name="--workers")
-    readers = arguments.workers or _processors()
+    readers = arguments.workers or available_processors()
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         found, reason = detect_format(path)
         if arguments.format == "auto" and sys.stderr.isatty():
@@ -162,7 +165,7 @@ def evaluate_inputs(inputs: Inputs) -> Evaluation:
     )
 
 
-def _processors() -> int:
+def available_processors() -> int:
     """Processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -3,16 +3,19 @@
 Examples
 --------
   boxscore compare --gt instances.json --dt old.json new.json
+  boxscore compare --gt instances.json --dt old.json new.json --report comparison --image-folder images
   boxscore compare --gt instances.json --dt a.json b.json c.json --metrics AP APs --per-class
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from boxscore import _validate
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
+from boxscore.cli._report import add_report_arguments, remembered_warnings, save_comparison
 from boxscore.cli._tables import add_resampling_arguments, print_table
 from boxscore.datasets import load_detections
 from boxscore.errors import InputError
@@ -25,6 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser, several_detections=True)
     add_output_argument(parser)
     add_resampling_arguments(parser)
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write a report folder")
+    add_report_arguments(parser, resamples=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,15 +41,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(
             _validate.message("--detections", "name two files or more to compare", got=len(paths))
         )
-    first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
-    kind = first.protocol.similarity
-    tables = [
-        first.detections,
-        *(load_detections(path, first.ground_truth, similarity=kind) for path in paths[1:]),
-    ]
-    results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
+    with remembered_warnings() as messages:
+        first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
+        kind = first.protocol.similarity
+        tables = [
+            first.detections,
+            *(load_detections(path, first.ground_truth, similarity=kind) for path in paths[1:]),
+        ]
+        results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
+    named = dict(zip(_names(paths), results, strict=True))
     frame = compare(
-        dict(zip(_names(paths), results, strict=True)),
+        named,
         resamples=arguments.resamples,
         confidence=arguments.confidence,
         method=arguments.method,
@@ -54,6 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         progress=True,
     )
     print_table(frame, results[0], arguments.output, title="Comparison over resampled images")
+    if arguments.report:
+        save_comparison(named, arguments, messages)
+        print(f"report written to {arguments.report}", file=sys.stderr)
     return 0
 
 

@@ -13,7 +13,6 @@ import argparse
 import json
 import re
 import sys
-import warnings
 from pathlib import Path
 
 from boxscore.cli._inputs import (
@@ -23,7 +22,8 @@ from boxscore.cli._inputs import (
     evaluate_inputs,
     read_inputs,
 )
-from boxscore.errors import BoxscoreWarning, VerificationError
+from boxscore.cli._report import add_report_arguments, remembered_warnings, save_report
+from boxscore.errors import VerificationError
 from boxscore.reports import evaluation_text
 
 __all__ = ["add_arguments", "run"]
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify", action="store_true", help="run pycocotools on the same input and compare every cell"
     )
+    add_report_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         from boxscore.verification import check_protocol, verify
 
         check_protocol(chosen_protocol(arguments))
-    with _remembered_warnings() as messages:
+    with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     write = {
         "text": lambda: evaluation_text.as_text(evaluation, per_class=arguments.per_class),
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         "json": lambda: _for_stdout(evaluation_text.as_json(evaluation, warnings=messages)),
     }
     if arguments.report:
-        evaluation_text.write_report(evaluation, arguments.report, warnings=messages)
+        save_report(evaluation, arguments, messages)
     print(write[arguments.output]())
     if arguments.report:
         print(f"report written to {arguments.report}", file=sys.stderr)
@@ -72,22 +73,3 @@ def _for_stdout(text: str) -> str:
     if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
         return text
     return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
-
-
-class _remembered_warnings:  # noqa: N801 - used like a function
-    """Collect boxscore's warnings for the report, and show them as before."""
-
-    def __enter__(self) -> list[str]:
-        self._shown = warnings.showwarning
-        messages: list[str] = []
-
-        def remember(warning: Warning | str, category: type[Warning], *rest: object) -> None:
-            if issubclass(category, BoxscoreWarning):
-                messages.append(str(warning))
-            self._shown(warning, category, *rest)  # type: ignore[arg-type]
-
-        warnings.showwarning = remember  # type: ignore[assignment]
-        return messages
-
-    def __exit__(self, *_: object) -> None:
-        warnings.showwarning = self._shown

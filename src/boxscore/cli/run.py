@@ -22,7 +22,10 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "ground_truth": ("path", "format", "image_set"),
     "detections": ("path",),
     "evaluation": ("protocol", "iou_type", "detection_area", "classes", "images", "workers"),
-    "output": ("form", "per_class", "report", "verify"),
+    "output": (
+        *("form", "per_class", "report", "verify"),
+        *("title", "image_folder", "tables", "plots", "gallery", "resamples"),
+    ),
 }
 
 
@@ -85,7 +88,8 @@ def _read_config(path: Path) -> argparse.Namespace:
     if not protocol.endswith(".toml"):
         load_protocol(protocol)
     image_set = value("ground_truth", "image_set", str)
-    report = value("output", "report", str)
+    report, image_folder = value("output", "report", str), value("output", "image_folder", str)
+    tables, plots = value("output", "tables", str), value("output", "plots", str)
     return argparse.Namespace(
         ground_truth=required("ground_truth"),
         detections=required("detections"),
@@ -105,6 +109,12 @@ def _read_config(path: Path) -> argparse.Namespace:
         per_class=value("output", "per_class", bool, False),
         report=Path(os.path.normpath(path.parent / report)) if report else None,
         verify=value("output", "verify", bool, False),
+        title=value("output", "title", str, ""),
+        image_folder=Path(os.path.normpath(path.parent / image_folder)) if image_folder else None,
+        tables=tables and _validate.one_of(tables, ("parquet", "json", "csv"), name="output.tables"),
+        plots=plots and _validate.one_of(plots, ("png", "svg", "pdf"), name="output.plots"),
+        gallery=value("output", "gallery", int, 48),
+        resamples=value("output", "resamples", int),
     )
 
 

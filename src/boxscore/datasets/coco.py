@@ -38,7 +38,7 @@ from boxscore.protocol import Similarity
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Categories, Id, Images, as_ids
 
-__all__ = ["load_detections", "load_ground_truth"]
+__all__ = ["load_detections", "load_ground_truth", "load_results"]
 
 Box = tuple[float, float, float, float]
 
@@ -199,29 +199,8 @@ def load_detections(
     InputError
         When a box or score is not finite, a side is negative, or an image is unknown.
     """
-    start = _json.first_byte(path)
-    own, part = None, _coco_parts.part_of(similarity)
-    if start == b"{":
-        content = _read_object(path)
-        if not len(memoryview(content.annotations)):
-            raise FileFormatError(
-                _validate.message(
-                    "detections", "be a list of results", got="an object without annotations", place=str(path)
-                )
-            )
-        own = OwnVocabulary(*_vocabularies(content))
-        text = _text_in_memory(content.annotations)
-    else:
-        text = _text_in_file(path)
-    columns = _read_records(
-        text,
-        path,
-        _coco_parts.record_type(_Result, part),
-        {**_RESULT_FIELDS, **_coco_parts.readers(part, results=True)},
-        record="detection",
-        whole="a list of results",
-        workers=workers if part == "none" else 1,
-    )
+    part = _coco_parts.part_of(similarity)
+    columns, own = _read_results(path, part, workers)
 
     def place(row: int) -> str:
         return f"detection {row} of {path}"
@@ -243,6 +222,69 @@ def load_detections(
         source=str(path),
         place=lambda row: place(int(np.arange(len(image))[kept][row])),
     )
+
+
+def load_results(path: Path, *, workers: int = 1) -> Detections:
+    """Read the boxes of a COCO results file for their own sake: no ground truth says which ids there are.
+
+    Parameters
+    ----------
+    path : Path
+        As for :func:`load_detections`.
+    workers : int, default 1
+        Processes to fork for a large list of results.
+
+    Returns
+    -------
+    Detections
+        In file order, every record a row. Images and classes are those that occur, or those the file itself
+        declares.
+
+    Raises
+    ------
+    FileFormatError, InputError
+        As from :func:`load_detections`.
+    """
+    columns, own = _read_results(path, "none", workers)
+    return Detections.from_arrays(
+        columns.image_ids,
+        columns.category_ids,
+        columns.boxes,
+        columns.others["score"],
+        box_format="xywh",
+        images=own.images if own is not None and len(own.images) else None,
+        categories=own.categories if own is not None and len(own.categories) else None,
+        source=str(path),
+        place=lambda row: f"detection {row} of {path}",
+    )
+
+
+def _read_results(path: Path, part: _coco_parts.Part, workers: int) -> tuple[_Columns, OwnVocabulary | None]:
+    """Read the records of results as columns, and what the file declares itself."""
+    start = _json.first_byte(path)
+    own = None
+    if start == b"{":
+        content = _read_object(path)
+        if not len(memoryview(content.annotations)):
+            raise FileFormatError(
+                _validate.message(
+                    "detections", "be a list of results", got="an object without annotations", place=str(path)
+                )
+            )
+        own = OwnVocabulary(*_vocabularies(content))
+        text = _text_in_memory(content.annotations)
+    else:
+        text = _text_in_file(path)
+    columns = _read_records(
+        text,
+        path,
+        _coco_parts.record_type(_Result, part),
+        {**_RESULT_FIELDS, **_coco_parts.readers(part, results=True)},
+        record="detection",
+        whole="a list of results",
+        workers=workers if part == "none" else 1,
+    )
+    return columns, own
 
 
 def _read_object(path: Path) -> _File:

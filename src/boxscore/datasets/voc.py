@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +35,15 @@ from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Images, as_ids
 
-__all__ = ["is_ground_truth", "is_results", "is_results_file", "load_detections", "load_ground_truth"]
+__all__ = [
+    "is_ground_truth",
+    "is_results",
+    "is_results_file",
+    "load_detections",
+    "load_ground_truth",
+    "load_results",
+    "results_files",
+]
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 RESULTS_COLUMNS = 6
@@ -167,23 +175,7 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
     InputError
         When an image is unknown, a number not finite or a side negative.
     """
-    files = sorted(path.glob("comp[0-9]_det_*.txt"))
-    if not files:
-        raise FileFormatError(
-            message(
-                "VOC results",
-                "be a folder of comp4_det_<set>_<class>.txt files",
-                got=f"none of them in {path}",
-                cause="is this the ground truth?" if is_ground_truth(path) else "",
-            )
-        )
-    if len({_stem_parts(file)[0] for file in files}) > 1:
-        sets = sorted({_stem_parts(file)[0] for file in files})
-        warnings.warn(
-            f"{path}: results of several competitions or sets lie here ({', '.join(sets)}); all are read.",
-            BoxscoreWarning,
-            stacklevel=3,
-        )
+    files = results_files(path)
     known = {str(label): row for row, label in enumerate(ground_truth.categories.names.tolist())}
     left_out: dict[str, int] = {}
     images: list[str] = []
@@ -203,9 +195,7 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
     read = [file for file in files if _results_class(file, known) in known]
 
     def place(row: int) -> str:
-        index = int(np.searchsorted(starts, row, side="right")) - 1
-        filled = (n for n, line in enumerate(_text(read[index]).splitlines(), start=1) if line.split())
-        return f"{read[index]}, line {next(itertools.islice(filled, row - starts[index], None))}"
+        return _results_place(read, starts, row)
 
     table = np.concatenate([np.empty((0, 5)), *numbers])
     return Detections.from_rows(
@@ -219,6 +209,78 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
         source=str(path),
         place=place,
     )
+
+
+def load_results(path: Path) -> Detections:
+    """Read a folder of the kit's results files for its own sake: no ground truth says which classes exist.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Detections
+        In the order of :func:`results_files`, every line that is not blank a row. A file's class is what its
+        name says after ``comp4_det_<set>_``.
+
+    Raises
+    ------
+    FileFormatError, InputError
+        As from :func:`load_detections`.
+    """
+    files = results_files(path)
+    read = [_results_lines(file) for file in files]
+    labels = [_stem_parts(file)[1] for file in files]
+    counts = [len(names) for names, _ in read]
+    starts = (np.cumsum(counts) - counts).tolist()
+    table = np.concatenate([values for _, values in read])
+    return Detections.from_arrays(
+        as_ids([name for names, _ in read for name in names], name="image"),
+        as_ids(
+            [label for label, count in zip(labels, counts, strict=True) for _ in range(count)], name="class"
+        ),
+        table[:, 1:],
+        table[:, 0],
+        categories=dict.fromkeys(labels),
+        source=str(path),
+        place=lambda row: _results_place(files, starts, row),
+    )
+
+
+def results_files(path: Path) -> list[Path]:
+    """List the results files of a folder, in the order in which they are read.
+
+    Raises
+    ------
+    FileFormatError
+        When there are none.
+    """
+    files = sorted(path.glob("comp[0-9]_det_*.txt"))
+    if not files:
+        raise FileFormatError(
+            message(
+                "VOC results",
+                "be a folder of comp4_det_<set>_<class>.txt files",
+                got=f"none of them in {path}",
+                cause="is this the ground truth?" if is_ground_truth(path) else "",
+            )
+        )
+    if len({_stem_parts(file)[0] for file in files}) > 1:
+        sets = sorted({_stem_parts(file)[0] for file in files})
+        warnings.warn(
+            f"{path}: results of several competitions or sets lie here ({', '.join(sets)}); all are read.",
+            BoxscoreWarning,
+            stacklevel=4,
+        )
+    return files
+
+
+def _results_place(files: Sequence[Path], starts: Sequence[int], row: int) -> str:
+    """Name the file and line of a row; ``starts`` is the first row of each file."""
+    index = int(np.searchsorted(starts, row, side="right")) - 1
+    filled = (n for n, line in enumerate(_text(files[index]).splitlines(), start=1) if line.split())
+    return f"{files[index]}, line {next(itertools.islice(filled, row - starts[index], None))}"
 
 
 def _image_names(path: Path, annotations: Path, image_set: str | Path | None) -> list[str]:

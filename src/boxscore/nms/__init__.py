@@ -11,14 +11,16 @@ average the models of an ensemble              :func:`weighted_boxes_fusion`, :f
 
 Conventions
 -----------
-Every function takes the boxes of one image or of many: ``groups`` says which may meet. Overlap counts when it
-is **more than** the threshold; higher scores come first, of equal ones the lower index; results are indices
-into the input. Everything is float64. NaN, inverted boxes and unequal lengths are an ``InputError``; no boxes at
-all is a legal input.
+Every function takes the boxes of one image or of many: ``groups`` says which may meet. Overlap counts when
+it is **more than** the threshold; higher scores come first, of equal ones the lower index; results are
+indices into the input. Everything is float64. NaN, inverted boxes and unequal lengths are an ``InputError``;
+no boxes at all is a legal input.
 
-Importing this package as ``from boxscore.nms import ...`` works although ``boxscore.nms`` is also the function.
+Importing this package as ``from boxscore.nms import ...`` works although ``boxscore.nms`` is also the
+function.
 """
 
+from boxscore.nms.detections import Suppression, nms_detections
 from boxscore.nms.fast import cluster_nms, fast_nms
 from boxscore.nms.fusion import Fused, nmw, weighted_boxes_fusion
 from boxscore.nms.hard import batched_nms, diou_nms, nms
@@ -26,11 +28,14 @@ from boxscore.nms.matrix import matrix_nms
 from boxscore.nms.merging import Merged, greedy_nmm, nmm
 from boxscore.nms.rotated import rotated_box_iou, rotated_nms
 from boxscore.nms.soft import soft_nms
+from boxscore.nms.sweeping import best_settings, sweep
 
 __all__ = [
     "Fused",
     "Merged",
+    "Suppression",
     "batched_nms",
+    "best_settings",
     "cluster_nms",
     "diou_nms",
     "fast_nms",
@@ -38,9 +43,11 @@ __all__ = [
     "matrix_nms",
     "nmm",
     "nms",
+    "nms_detections",
     "nmw",
     "rotated_box_iou",
     "rotated_nms",
     "soft_nms",
+    "sweep",
     "weighted_boxes_fusion",
 ]

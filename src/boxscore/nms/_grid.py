@@ -172,7 +172,7 @@ class Grid:
         # One empty level at either end, so that a level's neighbours need no bounds check.
         self._lowest = lowest - 1
         levels = np.arange(lowest - 1, highest + 2)
-        self._top = self._base ** (levels + 1.0) * (1 + SLACK)
+        self._top: FloatArray = np.power(self._base, levels + 1.0) * (1 + SLACK)
         centres = extents.centre
         least = max(8 * self._rounding, float(centres.max() - centres.min()) / MOST_STRIPS)
         self._strip = np.maximum(2 * self._top * self._spread, 8 * self._rounding if self._bound else least)
@@ -217,7 +217,8 @@ class Grid:
         np.floor(strips, out=strips)
         if self._far:
             np.clip(strips, -FARTHEST, FARTHEST, out=strips)
-        return strips.astype(np.int64)
+        whole: IndexArray = strips.astype(np.int64)
+        return whole
 
     @staticmethod
     def _row_ids(group: IndexArray | None, level: IndexArray, strip: IndexArray) -> KeyArray:
@@ -249,7 +250,7 @@ class Grid:
             yield from self._candidates(self._members, *self._own_ranges(extents, numbers), chunk)
 
     def neighbours(self, positions: IndexArray, chunk: int = CHUNK) -> Iterator[Pairs]:
-        """Candidates (position, member) of some of the members; each also meets itself, and some meet twice."""
+        """Candidates (position, member) of some members; each also meets itself, and some meet twice."""
         if len(self) == 0:
             return
         extents = _Extents.of(self._measure, positions, self._group)
@@ -270,10 +271,8 @@ class Grid:
         if len(self) == 0:
             return 0.0
         some = np.arange(0, len(self), max(1, len(self) // sample))
-        high = np.searchsorted(
-            self._keys, self._keys_at(self._rows.take(some), self._right(self._extents.take(some)))
-        )
-        return float((high - some).mean())
+        keys = self._keys_at(self._rows.take(some), self._right(self._extents.take(some)))
+        return float((np.searchsorted(self._keys, keys, side="right") - some).mean())
 
     def _right(self, extents: _Extents) -> FloatArray:
         """Furthest start of a box to the right that may overlap."""

@@ -8,20 +8,21 @@ Plans
 -----
 - **Lockstep**, for many groups: every group takes its best box left at the same time. The work of the
   textbook loop, in as many rounds as the most boxes kept in a group.
-- **Rounds over pairs**, for few boxes: find the overlapping pairs by a sweep along x, then in every round keep
-  what has no undecided better neighbour and drop its neighbours. Rounds are few: a box waits only for boxes it
-  overlaps, not for its rank.
-- **Grid and stages**, for large groups: the pairs come from :class:`~boxscore.nms._grid.Grid`. When they would be
-  many, the best boxes of each group are settled first, by rounds; those kept drop what they overlap in the
-  whole grid; then the next, larger part of what is left. Dense input is mostly dropped before it is ever paired.
+- **Rounds over pairs**, for few boxes: find the overlapping pairs by a sweep along x, then in every round
+  keep what has no undecided better neighbour and drop its neighbours. Rounds are few: a box waits only for
+  boxes it overlaps, not for its rank.
+- **Grid and stages**, for large groups: the pairs come from :class:`~boxscore.nms._grid.Grid`. When they
+  would be many, the best boxes of each group are settled first, by rounds; those kept drop what they overlap
+  in the whole grid; then the next, larger part of what is left. Dense input is mostly dropped before it is
+  ever paired.
 
 All give the same result to the last index: a test compares them.
 
 Conventions
 -----------
-``suppressor`` [n] is -1 for a box kept. For a box dropped it is the position of the best kept box that overlaps
-it, or, when the caller does not ask for ``owners``, any position: finding the best costs a pass over the pairs.
-Positions are counted from the start of the block; a better box has a lower position.
+``suppressor`` [n] is -1 for a box kept. For a box dropped it is the position of the best kept box that
+overlaps it, or, when the caller does not ask for ``owners``, any position: finding the best costs a pass
+over the pairs. Positions are counted from the start of the block; a better box has a lower position.
 """
 
 from __future__ import annotations

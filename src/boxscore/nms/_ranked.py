@@ -219,8 +219,8 @@ def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
         _validate.sizes_not_negative(second, name="boxes")
     if len(array) >= MANY and (second >= first).all() and first.max() > 0:
         warnings.warn(
-            f"boxes are given as {box_format}, and each of the {len(array)} has a width and height no smaller "
-            "than its first two numbers; are these x1,y1,x2,y2? Then say box_format='xyxy'.",
+            f"boxes are given as {box_format}, and each of the {len(array)} has a width and height no "
+            "smaller than its first two numbers; are these x1,y1,x2,y2? Then say box_format='xyxy'.",
             BoxscoreWarning,
             stacklevel=4,
         )
@@ -240,7 +240,7 @@ def check_scores(scores: ArrayLike, *, length: int) -> FloatArray:
 
 
 def check_groups(groups: ArrayLike, *, length: int, name: str = "groups") -> IndexArray:
-    """Groups [N] as int64 >= 0, one a box; names and objects become the numbers of their sorted values."""
+    """Check groups [N], one a box: int64 >= 0; names become the numbers of their sorted values."""
     array = np.asarray(groups)
     if array.size == 0 and array.ndim <= 1:
         array = array.astype(np.int64)

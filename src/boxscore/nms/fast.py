@@ -48,7 +48,8 @@ def fast_nms(
 
     Examples
     --------
-    >>> fast_nms([[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]], [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
+    >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
+    >>> fast_nms(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
     [0]
     """
     return cluster_nms(
@@ -99,7 +100,8 @@ def cluster_nms(
 
     Examples
     --------
-    >>> cluster_nms([[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]], [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
+    >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
+    >>> cluster_nms(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
     [0, 2]
     """
     threshold = _validate.number_between(iou_threshold, 0, 1, name="iou_threshold")

@@ -10,10 +10,11 @@ Conventions
 - Each model gives boxes, scores and groups (the class, or image and class); groups mean the same for all.
 - A model's scores are multiplied by its weight; boxes of a group are taken by descending weighted score, ties
   by model and index.
-- *Weighted boxes fusion*: a box joins the cluster of its group whose **fused** box it overlaps most, if by more
-  than ``iou_threshold``; else it starts one. The fused box is the average of the members, by weighted score.
-- *Non-maximum weighted*: a box joins the **best original** box it overlaps most; the average weighs with weighted
-  score times the IoU with that box, and the score is that box's.
+- *Weighted boxes fusion*: a box joins the cluster of its group whose **fused** box it overlaps most, if by
+  more than ``iou_threshold``; else it starts one. The fused box is the average of the members, by weighted
+  score.
+- *Non-maximum weighted*: a box joins the **best original** box it overlaps most; the average weighs with
+  weighted score times the IoU with that box, and the score is that box's.
 
 ``ensemble-boxes`` differs: it clips to 0..1, rounds fused boxes to float32, and breaks ties arbitrarily.
 
@@ -92,11 +93,13 @@ def weighted_boxes_fusion(
     confidence : str, default "average"
         Score of a fused box of B members from M models, from the weighted scores c of its members:
 
-        - ``"average"``: ``mean(c) * min(B, M) / sum(weights)``, or with ``allow_overflow`` ``mean(c) * B / ...``;
+        - ``"average"``: ``mean(c) * min(B, M) / sum(weights)``, or with ``allow_overflow`` ``mean(c) * B /
+          ...``;
         - ``"max"``: ``max(c) / max(weights)``;
         - ``"box_and_model_average"``: ``sum(c) / sum(weights of members) * sum(weights of their models) /
           sum(weights)``;
-        - ``"absent_model_aware_average"``: ``sum(c) / (sum(weights of members) + sum(weights of absent models))``.
+        - ``"absent_model_aware_average"``: ``sum(c) / (sum(weights of members) + sum(weights of absent
+          models))``.
     allow_overflow : bool, default False
         Let a cluster count more members than there are models; scores may then exceed 1.
     box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
@@ -208,8 +211,8 @@ def _gather(
     check_not_negative(score_array)
     if len(score_array) and score_array.max() > 1:
         warnings.warn(
-            f"scores reach {score_array.max():g}; fusion compares the models' scores, which should lie on one "
-            "scale from 0 to 1.",
+            f"scores reach {score_array.max():g}; fusion compares the models' scores, which should lie on "
+            "one scale from 0 to 1.",
             BoxscoreWarning,
             stacklevel=3,
         )

@@ -337,7 +337,7 @@ def cap_groups(kept: BoolArray, starts: IndexArray, most: int) -> None:
     if len(kept) == 0:
         return
     running = np.cumsum(kept)
-    before = running.take(starts[:-1]) - kept.take(starts[:-1])
+    before: IndexArray = running.take(starts[:-1]) - kept.take(starts[:-1])
     kept &= running - np.repeat(before, np.diff(starts)) <= most
 
 

@@ -8,8 +8,8 @@ Conventions
 -----------
 - A merged box is the smallest box around its members, with the score of the best.
 - *Greedy*: the members are the best box and all it would drop in hard NMS.
-- *Transitive* (``nmm``): a box joins the best box it overlaps, and goes where that one goes; so members need not
-  overlap the box they end in, only form a chain.
+- *Transitive* (``nmm``): a box joins the best box it overlaps, and goes where that one goes; so members need
+  not overlap the box they end in, only form a chain.
 - Overlap is by more than ``iou_threshold``, of the boxes as given. SAHI, whose names these are, compares with
   ``>=``, defaults to IoS, and asks again whether the growing box still overlaps each member.
 

@@ -8,10 +8,10 @@ Conventions
 
 Method
 ------
-In the frame of one box the other is clipped to ``|x| <= w / 2, |y| <= h / 2``. Along every line of constant y
-the length inside is ``clip(x_right) - clip(x_left)``; so by Green's theorem the shared area is the integral of
-``clip(x) dy`` round the other box, over the part of each edge with ``|y| <= h / 2``. That integral is piecewise
-quadratic: no vertices are collected or sorted, and nothing jumps when edges coincide.
+In the frame of one box the other is clipped to ``|x| <= w / 2, |y| <= h / 2``. Along every line of constant
+y the length inside is ``clip(x_right) - clip(x_left)``; so by Green's theorem the shared area is the
+integral of ``clip(x) dy`` round the other box, over the part of each edge with ``|y| <= h / 2``. That
+integral is piecewise quadratic: no vertices are collected or sorted, and nothing jumps when edges coincide.
 
 References
 ----------
@@ -222,5 +222,6 @@ def _clipped_integral(
     # Mean of clip(x) between left and right: the part inside, and the parts cut off on either side.
     inside = (inner_right - inner_left) * (inner_left + inner_right) / 2
     cut = np.maximum(right - np.maximum(left, limit_x), 0) - np.maximum(np.minimum(right, -limit_x) - left, 0)
-    mean = np.divide(inside + cut * limit_x, length, out=inner_left.copy(), where=length > 0)
-    return (high - low) * mean
+    mean: FloatArray = np.divide(inside + cut * limit_x, length, out=inner_left.copy(), where=length > 0)
+    mean *= high - low
+    return mean

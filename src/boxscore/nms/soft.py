@@ -6,7 +6,8 @@ Conventions
   ``1 - iou`` (linear, where ``iou > iou_threshold``) or ``exp(-iou**2 / sigma)`` (Gaussian, everywhere).
   Then the next best, by the scores as they now stand; ties by lowest index.
 - TensorFlow writes the Gaussian ``exp(-0.5 * iou**2 / sigma)``: its sigma is half of the one here.
-- Results are indices and the lowered scores, best first; boxes that end below ``score_threshold`` are left out.
+- Results are indices and the lowered scores, best first; boxes that end below ``score_threshold`` are left
+  out.
 
 Method
 ------
@@ -84,7 +85,8 @@ def soft_nms(
     Raises
     ------
     InputError
-        As in :func:`boxscore.nms.nms`; for a negative score, an unknown method or a sigma that is not positive.
+        As in :func:`boxscore.nms.nms`; for a negative score, an unknown method or a sigma that is not
+        positive.
 
     Examples
     --------

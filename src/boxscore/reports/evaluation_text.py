@@ -1,12 +1,10 @@
-"""An evaluation as text, Markdown, CSV and JSON, and as a folder of files."""
+"""An evaluation as text, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from boxscore._files import write_folder
 from boxscore.evaluation import Evaluation
 from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
@@ -19,7 +17,6 @@ __all__ = [
     "class_columns",
     "counts_line",
     "summary_columns",
-    "write_report",
 ]
 
 SCHEMA_VERSION = 1
@@ -118,22 +115,3 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> dict[str
 def as_json(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> str:
     """Write an evaluation as one JSON object."""
     return json_text(as_dict(evaluation, warnings=warnings))
-
-
-def write_report(evaluation: Evaluation, folder: Path, *, warnings: Sequence[str] = ()) -> None:
-    """Write a report folder: ``report.md``, ``result.json``, ``summary.csv`` and ``per_class.csv``.
-
-    Raises
-    ------
-    InputError
-        When the folder cannot be written. Nothing half-written stays.
-    """
-    write_folder(
-        folder,
-        {
-            "report.md": as_markdown(evaluation, per_class=True) + "\n",
-            "result.json": as_json(evaluation, warnings=warnings) + "\n",
-            "summary.csv": as_csv(evaluation),
-            "per_class.csv": as_csv(evaluation, per_class=True),
-        },
-    )

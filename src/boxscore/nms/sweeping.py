@@ -1,0 +1,285 @@
+"""Which suppression settings score best: suppression and evaluation over a grid, nothing computed twice.
+
+Goal
+----
+Thresholds are usually copied from the paper of another detector. This shows what they do to AP, and which are
+best for each metric and class.
+
+Method
+------
+Every method and IoU threshold (and sigma) is suppressed and matched once. A score threshold then costs next
+to nothing: a detection only ever acts on worse ones, in suppression and in matching, so the matches at a
+threshold are those without it, less the detections below. Merging is the exception, where low scores widen
+the boxes of better ones: there every score threshold is computed by itself.
+
+Conventions
+-----------
+- A setting's numbers are those of ``boxscore nms`` followed by ``boxscore evaluate`` with it.
+- Columns are the metrics of the protocol, ``mAP`` called ``AP``; the rows of class ``(all)`` hold the
+  protocol's own numbers.
+- The best is the highest value, of equal ones the setting that comes first in the grid.
+
+This is the one module here that knows evaluation, which stands far to the right of this package: it composes
+the two, as the command line does, and imports what it composes when it is called.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from boxscore import _validate
+from boxscore.errors import InputError
+from boxscore.nms.detections import METHODS, NmsOptions, check_method, nms_detections
+from boxscore.vocabulary import Id
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from typing_extensions import Unpack
+
+    from boxscore.evaluation import Evaluation
+    from boxscore.matching import Matches
+    from boxscore.protocol import Protocol
+    from boxscore.tables import Detections, GroundTruth
+
+__all__ = ["ALL", "SETTING", "best_settings", "sweep"]
+
+ALL = "(all)"
+"""What the rows of the whole data set have for a class."""
+
+SETTING = ("method", "iou_threshold", "sigma", "score_threshold")
+"""The columns that make a setting."""
+
+
+class _Job(NamedTuple):
+    """What is suppressed and matched together: the score thresholds are cut from one result."""
+
+    method: str
+    iou_threshold: float | None
+    sigma: float | None
+    floors: tuple[float | None, ...]
+
+
+def sweep(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    *,
+    methods: Sequence[str] = ("hard",),
+    iou_thresholds: Sequence[float] = (0.3, 0.4, 0.5, 0.6, 0.7),
+    sigmas: Sequence[float] | None = None,
+    score_thresholds: Sequence[float] | None = None,
+    protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
+    images: Sequence[Id] | None = None,
+    classes: Sequence[Id] | None = None,
+    workers: int = 1,
+    **options: Unpack[NmsOptions],
+) -> pd.DataFrame:
+    """Suppress and evaluate with every setting of a grid.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+    detections : Detections
+        Raw: before any suppression.
+    methods : sequence of str, default ("hard",)
+        Names of :data:`boxscore.nms.detections.METHODS`.
+    iou_thresholds : sequence of float, default (0.3, 0.4, 0.5, 0.6, 0.7)
+        A method that has none is computed once.
+    sigmas : sequence of float, optional
+        For the Gaussian methods; their own default when not given.
+    score_thresholds : sequence of float, optional
+        The methods' own default when not given.
+    protocol, images, classes
+        As for :func:`boxscore.evaluate`. All detections are suppressed, the chosen ones evaluated.
+    workers : int, default 1
+        Threads. The result does not depend on it.
+    **options
+        Further options of :func:`boxscore.nms.nms_detections`, the same for every setting:
+        ``class_agnostic``, ``class_groups``, ``max_per_group``, ``max_per_image``, ``pixel_offset``.
+
+    Returns
+    -------
+    DataFrame
+        ``method, iou_threshold, sigma, score_threshold, class, detections``, and a column a metric: one row a
+        setting for the whole, class ``(all)``, and one a class. What a method does not have is NaN.
+        :func:`best_settings` reads it.
+
+    Raises
+    ------
+    InputError
+        When the grid is empty, a method is unknown, or an option breaks a rule of suppression or evaluation.
+
+    Examples
+    --------
+    >>> from boxscore import Detections, GroundTruth
+    >>> truth = GroundTruth.from_arrays([1, 1], ["cat", "cat"], [[0, 0, 10, 10], [4, 0, 14, 10]])
+    >>> found = Detections.from_arrays([1, 1], ["cat", "cat"], truth.boxes, [0.9, 0.8])
+    >>> table = sweep(truth, found, iou_thresholds=[0.3, 0.5])
+    >>> table.loc[table["class"] == "(all)", ["iou_threshold", "detections", "AP"]].round(3).values.tolist()
+    [[0.3, 1.0, 0.505], [0.5, 2.0, 1.0]]
+    """
+    import pandas as pd
+    from tqdm import tqdm
+
+    from boxscore.evaluation import evaluate
+    from boxscore.protocols import load_protocol
+    from boxscore.selection import align
+    from boxscore.tables import Detections
+
+    _refuse_settings(options)
+    _validate.whole_number(workers, 1, name="workers")
+    chosen = load_protocol(protocol)
+    jobs = _jobs(methods, iou_thresholds, sigmas, score_thresholds)
+    # Nothing to score, but every option checked, once and before the work.
+    nothing = detections.take(np.arange(0)) if isinstance(detections, Detections) else detections
+    evaluate(ground_truth, nothing, protocol=chosen, images=images, classes=classes)
+    detections = align(detections, ground_truth)  # warns once of what is left out
+
+    def run(job: _Job) -> list[dict[str, Any]]:
+        return _run(job, ground_truth, detections, chosen, images, classes, options)
+
+    show: dict[str, Any] = {
+        "total": len(jobs),
+        "unit": "setting",
+        "delay": 1,
+        "disable": None,
+        "leave": False,
+    }
+    if workers == 1:
+        rows = [row for job in tqdm(jobs, **show) for row in run(job)]
+    else:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(workers) as pool:
+            rows = [row for part in tqdm(pool.map(run, jobs), **show) for row in part]
+    frame = pd.DataFrame(rows)
+    settings = ["iou_threshold", "sigma", "score_threshold"]
+    return frame.astype(dict.fromkeys(settings, "float64"))
+
+
+def best_settings(table: pd.DataFrame) -> pd.DataFrame:
+    """Find the best setting of each metric, for the whole and for each class.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`sweep`.
+
+    Returns
+    -------
+    DataFrame
+        ``class, metric, value``, and the setting. What is undefined everywhere has no row.
+    """
+    import pandas as pd
+
+    metrics = [name for name in table.columns if name not in (*SETTING, "class", "detections")]
+    rows = []
+    for label in table["class"].unique():
+        part = table[table["class"] == label]
+        for metric in metrics:
+            values = part[metric].to_numpy(dtype=np.float64)
+            if np.isnan(values).all():
+                continue
+            best = part.iloc[int(np.nanargmax(values))]
+            setting = {name: best[name] for name in SETTING}
+            rows.append({"class": label, "metric": metric, "value": best[metric], **setting})
+    return pd.DataFrame(rows, columns=["class", "metric", "value", *SETTING])
+
+
+def _refuse_settings(options: NmsOptions) -> None:
+    """Refuse what the grid sets."""
+    for name in SETTING:
+        if name in options:
+            raise InputError(
+                _validate.message(f"{name}", "be left to the grid", got="it", cause=f"pass {name}s")
+            )
+
+
+def _jobs(
+    methods: Sequence[str],
+    iou_thresholds: Sequence[float],
+    sigmas: Sequence[float] | None,
+    score_thresholds: Sequence[float] | None,
+) -> list[_Job]:
+    given = {"methods": methods, "iou_thresholds": iou_thresholds}
+    given |= {"sigmas": sigmas if sigmas is not None else [0.0]}
+    given |= {"score_thresholds": score_thresholds if score_thresholds is not None else [0.0]}
+    for name, values in given.items():
+        if isinstance(values, str) or not len(values):
+            raise InputError(_validate.message(name, "be a list of at least one", got=repr(values)))
+        if len(set(values)) < len(values):
+            raise InputError(_validate.message(name, "be given once each", got=repr(list(values))))
+    floors: tuple[float | None, ...] = (None,) if score_thresholds is None else tuple(score_thresholds)
+    jobs = []
+    for method in methods:
+        reads = METHODS[_validate.one_of(method, list(METHODS), name="method")].reads
+        ious: Sequence[float | None] = iou_thresholds if "iou_threshold" in reads else [None]
+        widths: Sequence[float | None] = sigmas if sigmas is not None and "sigma" in reads else [None]
+        for iou, sigma in itertools.product(ious, widths):
+            check_method(method, iou_threshold=iou, sigma=sigma)
+            if METHODS[method].changes == "boxes":
+                jobs += [_Job(method, iou, sigma, (floor,)) for floor in floors]
+            else:
+                jobs.append(_Job(method, iou, sigma, floors))
+    return jobs
+
+
+def _run(
+    job: _Job,
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    images: Sequence[Id] | None,
+    classes: Sequence[Id] | None,
+    options: NmsOptions,
+) -> list[dict[str, Any]]:
+    """Suppress and match once, and read off every score threshold."""
+    from boxscore.evaluation import Evaluation, match_tables
+    from boxscore.selection import select
+
+    setting: dict[str, Any] = {"method": job.method, "iou_threshold": job.iou_threshold, "sigma": job.sigma}
+    lowest = None if job.floors[0] is None else min(floor for floor in job.floors if floor is not None)
+    given: dict[str, Any] = {**options, **setting, "score_threshold": lowest}
+    kept = nms_detections(detections, **given).apply(detections)
+    if images is not None or classes is not None:
+        ground_truth, kept = select(ground_truth, kept, images=images, classes=classes)
+    matches = match_tables(ground_truth, kept, protocol)
+    rows: list[dict[str, Any]] = []
+    for floor in job.floors:
+        above = kept if floor is None else kept.take(np.flatnonzero(kept.scores >= floor))
+        evaluation = Evaluation(ground_truth, above, protocol, _at_least(matches, floor))
+        rows += _rows({**setting, "score_threshold": floor}, evaluation)
+    return rows
+
+
+def _at_least(matches: Matches, floor: float | None) -> Matches:
+    """Leave out the detections below a score; what they matched is missed."""
+    if floor is None or not len(matches) or matches.score.min() >= floor:
+        return matches
+    keep = matches.score >= floor
+    place = np.cumsum(keep) - 1
+    pairs = np.flatnonzero(keep[matches.pair_detection])
+    detection_columns = ("image", "category", "score", "rank", "row", "in_range")
+    pair_columns = ("pair_truth", "iou", "matched")
+    columns: dict[str, Any] = {name: getattr(matches, name)[keep] for name in detection_columns}
+    columns |= {name: getattr(matches, name)[pairs] for name in pair_columns}
+    columns["pair_detection"] = place[matches.pair_detection[pairs]]
+    return dataclasses.replace(matches, **columns)
+
+
+def _rows(setting: Mapping[str, Any], evaluation: Evaluation) -> list[dict[str, Any]]:
+    """One row for the whole and one a class."""
+    values, labels = evaluation.class_values, evaluation.labels
+    whole = {key.removeprefix("m"): value for key, value in evaluation.metrics.items()}
+    counts = np.bincount(evaluation.detections.category, minlength=len(evaluation.ground_truth.categories))
+    pooled = [len(evaluation.detections)] if len(labels) != len(counts) else counts.tolist()
+    rows = [{**setting, "class": ALL, "detections": len(evaluation.detections), **whole}]
+    for k, label in enumerate(labels):
+        own = {key: float(column[k]) for key, column in values.items()}
+        rows.append({**setting, "class": label, "detections": pooled[k], **own})
+    return rows

@@ -1,0 +1,59 @@
+/* The page of two detectors: first solid, second dashed. */
+function comparison() {
+  const pair = data.pair;
+  if (!pair) return;
+  const tones = [1, 2], short2 = data.models.map((name) => short(name, 28));
+
+  const keys = data.classes.map((_, k) => k).filter((k) => pair.curves.some((view) => view.classes[k]));
+  const thresholds = pair.curves[0].thresholds;
+  options(byId("pr-iou"), thresholds.map((value, i) => [i, value.toFixed(2)]), 0);
+  classPicker(byId("pr-class"), keys);
+  chips(byId("pr-chips"));
+  const chart = new LineChart(byId("pair-pr-chart"), {
+    label: "Precision against recall of both detectors", xLabel: "recall", yLabel: "precision", xRange: [0, 1], yRange: [0, 1],
+    describe: ({ line, x, y, extra }) => [`IoU ${line.iou.toFixed(2)}`, `recall ${ratio(x)}, precision ${ratio(y)}`, ...(isNumber(extra[0]) ? [`at confidence ${score(extra[0])}`] : [])],
+  });
+  const draw = () => {
+    const t = Number(byId("pr-iou").value), iou = thresholds[t], series = [];
+    pair.curves.forEach((view, m) => {
+      for (const [k, tone] of picked) if (view.classes[k]) series.push({ name: `${data.classes[k]}, ${short2[m]}`, iou, tone, dashed: m === 1, ...unpack(view.classes[k][t], true) });
+      if (view.mean.length) series.push({ name: `mean, ${short2[m]}`, iou, main: true, tone: tones[m], dashed: m === 1, ...unpack(view.mean[t], true) });
+    });
+    chart.update(series);
+  };
+  byId("pr-iou").addEventListener("change", draw);
+  pickListeners.push(draw);
+  draw();
+
+  const confidence = pair.confidence.map((view) => view && view.all);
+  const every = confidence.filter(Boolean).flatMap((line) => [line[0][0], line[0][line[0].length - 1]]);
+  const low = Math.min(0, ...every), high = Math.max(1e-9, every.every((v) => v <= 1) ? 1 : Math.max(...every));
+  const f1 = new LineChart(byId("pair-f1-chart"), {
+    label: "F1 against confidence of both detectors", xLabel: "confidence threshold", yLabel: "F1", xRange: [low, high], yRange: [0, 1],
+    describe: ({ x, y, extra }) => [`confidence ${score(x)}`, `F1 ${ratio(y)}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
+  });
+  f1.update(confidence.map((line, m) => line && { name: short2[m], tone: tones[m], dashed: m === 1, x: line[0], y: line[3].map((v) => v / 10000), extra: [line[1].map((v) => v / 10000), line[2].map((v) => v / 10000)] }).filter(Boolean));
+
+  const both = (name, a, b) => ({ name, value: a, second: b, text: `${ratio(a)} / ${ratio(b)}`, lines: [`${short2[0]}: ${ratio(a)}`, `${short2[1]}: ${ratio(b)}`] });
+  const [first, second] = pair.errors;
+  if (first && second) barChart(byId("pair-error-chart"), first.rows.map(([name, , cost], i) => both(name.replace("_", " "), cost, second.rows[i][2])), { label: "AP that each kind of error costs, both detectors", pairs: true, right: 110 });
+  if (byId("pair-size-chart")) barChart(byId("pair-size-chart"), pair.sizes.map((row) => both(...row)), { label: "AP by size, both detectors", pairs: true, right: 110 });
+
+  const changes = [...document.querySelectorAll("#class-table tbody tr")].map((row) => [Number(row.dataset.k), cellValue(row, 1)]).filter(([, delta]) => delta !== null);
+  const bars = (host, rows, empty) => { if (rows.length) barChart(byId(host), rows.map(([k, delta]) => ({ name: data.classes[k], value: Math.abs(delta), text: signed(delta), lines: [signed(delta)] })), { label: "classes with the largest difference", most: Math.max(...changes.map(([, d]) => Math.abs(d)), 1e-9) }); else byId(host).replaceChildren(el("p", { class: "empty" }, empty)); };
+  const order = [...changes].sort((a, b) => b[1] - a[1]);
+  bars("gain-chart", order.filter(([, d]) => d > 0).slice(0, 8), "No class gains.");
+  bars("loss-chart", order.reverse().filter(([, d]) => d < 0).slice(0, 8), "No class loses.");
+
+  const pairCard = ([a, b, falseA, missedA, , falseB, missedB]) => {
+    const record = data.images[a];
+    const button = (place, m) => el("button", { type: "button", "aria-label": `open image ${short(record.id, 60)}, ${short2[m]}`, onclick: () => openImage(place) }, picture(data.images[place], place, false));
+    return el("figure", { class: "card pair" }, el("div", { class: "two-up" }, button(a, 0), button(b, 1)), el("figcaption", null, el("b", { dir: "auto" }, short(record.file || record.id, 60)), `first ${count(falseA)} false, ${count(missedA)} missed; second ${count(falseB)} false, ${count(missedB)} missed`));
+  };
+  outcomeToggles(() => {
+    for (const side of ["won", "lost"]) {
+      if (data.won_lost[side].length) paged(byId(`${side}-cards`), data.won_lost[side], pairCard);
+      else byId(`${side}-cards`).replaceChildren(el("p", { class: "empty" }, "None."));
+    }
+  });
+}

@@ -1,0 +1,159 @@
+"""Curves made small enough to send to a reader, without changing their shape.
+
+Conventions
+-----------
+- A curve is thinned by Douglas and Peucker's rule with vertical distance: every dropped point lies within
+  :data:`TOLERANCE` of the line that stays, less than a third of a pixel in the report.
+- End points, jumps and the place where a curve falls to zero always stay.
+- Numbers are rounded after thinning; a hovered point is a point of the curve.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.evaluation import Evaluation
+from boxscore.reports.render import json_value
+
+__all__ = ["TOLERANCE", "curve_view", "significant", "thin"]
+
+TOLERANCE = 0.001
+"""Largest vertical distance between a thinned curve and the whole one."""
+
+SCORE_TOLERANCE = 0.01
+"""Largest error of a score read between points, as a share of the curve's range of scores."""
+
+MOST_CURVES = 2_500
+"""Curves (classes times IoU thresholds) in one report; beyond it, fewer thresholds are kept."""
+
+FloatArray = NDArray[np.float64]
+
+
+def thin(x: FloatArray, y: FloatArray, *, tolerance: float = TOLERANCE) -> NDArray[np.intp]:
+    """Choose the points of a curve that are needed to draw it.
+
+    Parameters
+    ----------
+    x, y : ndarray of float64, [N]
+        ``x`` ascending or descending.
+    tolerance : float
+        Largest vertical distance from the thinned to the whole curve.
+
+    Returns
+    -------
+    ndarray of intp
+        Positions that stay, ascending; the first and the last are among them.
+    """
+    if len(x) <= 2:
+        return np.arange(len(x))
+    kept = np.zeros(len(x), dtype=bool)
+    kept[[0, -1]] = True
+    stack = [(0, len(x) - 1)]
+    while stack:
+        first, last = stack.pop()
+        if last - first < 2:
+            continue
+        inner = slice(first + 1, last)
+        span = x[last] - x[first]
+        slope = (y[last] - y[first]) / span if span else 0.0
+        distance = np.abs(y[inner] - (y[first] + slope * (x[inner] - x[first])))
+        worst = int(np.argmax(distance))
+        if distance[worst] > tolerance:
+            middle = first + 1 + worst
+            kept[middle] = True
+            stack += [(first, middle), (middle, last)]
+    return np.flatnonzero(kept)
+
+
+def significant(values: Any, digits: int = 4) -> list[float | None]:
+    """Round numbers to significant digits for JSON; not a number becomes None."""
+    return [None if value != value else float(f"{value:.{digits}g}") for value in np.asarray(values).tolist()]
+
+
+def curve_view(evaluation: Evaluation) -> dict[str, Any]:
+    """Precision-recall curves of every class with ground truth.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+
+    Returns
+    -------
+    dict
+        ``thresholds``: the IoU thresholds that were kept; ``mean``: one curve a threshold, the mean over
+        classes; ``classes``: class row to one curve a threshold. A curve is ``[recall, precision, score]``,
+        three lists; recall and precision in thousandths and ten-thousandths.
+    """
+    precision, score = _fine_curves(evaluation)  # [T,R,K]
+    T, R = precision.shape[:2]
+    recall = np.linspace(0, 1, R)
+    defined = np.flatnonzero(~np.isnan(precision[0, 0])) if R else np.arange(0)
+    keep = _thresholds_to_keep(T, len(defined))
+    thresholds = evaluation.protocol.matching.iou_thresholds
+    classes = {
+        str(k): [_one_curve(recall, precision[t, :, k], score[t, :, k]) for t in keep]
+        for k in defined.tolist()
+    }
+    mean = []
+    if len(defined):
+        for t in keep:
+            values = precision[t][:, defined].mean(axis=1)
+            mean.append(_one_curve(recall, values, np.full(R, np.nan)))
+    return {
+        "thresholds": [round(thresholds[t], 4) for t in keep],
+        "left_out": T - len(keep),
+        "mean": mean,
+        "classes": classes,
+    }
+
+
+def _fine_curves(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
+    """Envelope and score at 101 recall points, whatever points the protocol averages over."""
+    ap = evaluation.protocol.ap
+    if len(ap.recall_points) < 101:
+        points = tuple(np.linspace(0, 1, 101).tolist())
+        finer = dataclasses.replace(ap, interpolation="points", recall_points=points)
+        protocol = dataclasses.replace(evaluation.protocol, ap=finer)
+        evaluation = dataclasses.replace(evaluation, protocol=protocol)
+    frame = evaluation.curves()
+    T = len(evaluation.protocol.matching.iou_thresholds)
+    R = len(evaluation.protocol.ap.recall_points)
+    K = len(evaluation.labels)
+    shape = (T, R, K)
+    precision, score = np.full(shape, np.nan), np.full(shape, np.nan)
+    with_truth = np.flatnonzero(evaluation.class_counts["ground_truths"] > 0)
+    for array, name in ((precision, "precision"), (score, "score")):
+        values = frame[name].to_numpy(dtype=np.float64)
+        array[:, :, with_truth] = values.reshape(len(with_truth), T, R).transpose(1, 2, 0)
+    return precision, score
+
+
+def _thresholds_to_keep(T: int, classes: int) -> list[int]:
+    if T * classes <= MOST_CURVES:
+        return list(range(T))
+    count = max(1, min(T, MOST_CURVES // classes))
+    chosen: list[int] = np.unique(np.linspace(0, T - 1, count).round().astype(int)).tolist()
+    return chosen
+
+
+def _one_curve(recall: FloatArray, precision: FloatArray, score: FloatArray) -> list[Any]:
+    """Thin and round one curve; where it stops, it falls to zero at once."""
+    positive = np.flatnonzero(precision > 0)
+    if not len(positive):
+        return [[0, 1000], [0, 0], [None, None]]
+    end = int(positive[-1]) + 1
+    kept = thin(recall[:end], precision[:end])
+    known = score[:end]
+    if not np.isnan(known).any():  # the score is read off the curve too
+        span = float(np.ptp(known)) or 1.0
+        kept = np.union1d(kept, thin(recall[:end], known / span, tolerance=SCORE_TOLERANCE))
+    x = np.round(recall[kept] * 1000).astype(int).tolist()
+    y = np.round(precision[kept] * 10_000).astype(int).tolist()
+    s = significant(score[kept])
+    if end < len(recall):
+        x, y, s = [*x, x[-1]], [*y, 0], [*s, None]
+    return [x, y, json_value(s)]

@@ -1,0 +1,246 @@
+"""Sections of the report that stand on the diagnostics: reshaped for drawing, never recomputed.
+
+Conventions
+-----------
+- Each function returns plain lists for JSON, classes as row numbers, or None when it has nothing to show.
+- Curves are thinned by ``reports/curve_view.py``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from boxscore.diagnostics import (
+    bootstrap,
+    calibration,
+    confidence_curve,
+    confusion_matrix,
+    error_types,
+    operating_points,
+    reliability,
+    top_confusions,
+)
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.reports.curve_view import significant, thin
+from boxscore.reports.gallery import Gallery
+
+__all__ = [
+    "Intervals",
+    "calibration_view",
+    "confidence_view",
+    "confusion_view",
+    "errors_view",
+    "intervals",
+    "operating_score",
+]
+
+MOST_CONFUSED = 80
+"""Classes in the confusion matrix; of more, those with most confusions are shown."""
+
+MOST_CELLS = 100
+"""Cells whose images are in the report: of two classes, and again with the background."""
+
+IMAGES_IN_A_CELL = 4
+
+FEWEST_IMAGES = 10
+"""Fewer images are not resampled: the spread of so few says nothing."""
+
+
+def operating_score(evaluation: Evaluation) -> float:
+    """Score of the best F1 over all classes; minus infinity where there is none."""
+    best = float(operating_points(evaluation).iloc[-1]["score"])
+    return best if best == best else -np.inf
+
+
+def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Precision, recall and F1 against confidence, of each class and of all together.
+
+    Returns
+    -------
+    dict
+        ``all`` and ``classes`` (class row to curve): ``[score, precision, recall, F1]`` lists, the rates in
+        ten-thousandths; ``best``: ``[score, precision, recall, F1]`` of each class, ``(all)`` last.
+    """
+    if not len(evaluation.detections) or not len(evaluation.ground_truth):
+        return None
+    frame = confidence_curve(evaluation)
+    names = ("score", "precision", "recall", "f_score")
+    columns = {name: frame[name].to_numpy(dtype=np.float64) for name in names}
+    code = frame["class"].to_numpy()
+    change = np.flatnonzero(code[1:] != code[:-1]) + 1
+    bounds = [0, *change.tolist(), len(code)]
+    place = {label.rstrip("\0"): row for row, label in enumerate(evaluation.labels)}
+    curves = {}
+    for low, high in itertools.pairwise(bounds):
+        segment = {name: values[low:high] for name, values in columns.items()}
+        key = "all" if high == len(code) else str(place[code[low].rstrip("\0")])
+        if key == "all" or np.isfinite(segment["recall"]).all():
+            curves[key] = _confidence_curve(segment)
+    best = operating_points(evaluation)
+    return {
+        "all": curves.pop("all"),
+        "classes": curves,
+        "best": [significant(line, 4) for line in best[list(names)].to_numpy(dtype=np.float64)],
+    }
+
+
+def _confidence_curve(segment: dict[str, Any]) -> list[Any]:
+    score = segment["score"]
+    rates = [np.nan_to_num(segment[name]) for name in ("precision", "recall", "f_score")]
+    coarse = np.unique(np.linspace(0, len(score) - 1, 600).round().astype(int))  # then by shape
+    coarse = np.union1d(coarse, [int(np.argmax(rates[2]))])
+    kept = np.zeros(len(coarse), dtype=bool)
+    for rate in rates:
+        kept[thin(score[coarse], rate[coarse], tolerance=0.004)] = True
+    kept |= coarse == int(np.argmax(rates[2]))
+    places = coarse[kept]
+    return [
+        significant(score[places], 4),
+        *(np.round(rate[places] * 10_000).astype(int).tolist() for rate in rates),
+    ]
+
+
+def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] | None:
+    """Confusion matrix at the operating score, and the images behind its largest cells.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    gallery : Gallery
+        Gets the images.
+
+    Returns
+    -------
+    dict
+        ``shown``: class rows, K for background last; ``cells``: ``[truth, predicted, count]``, class rows;
+        ``top``: ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
+    """
+    if not len(evaluation.ground_truth) and not len(evaluation.detections):
+        return None
+    score = max(gallery.score, -1e300)
+    counts = confusion_matrix(evaluation, minimum_score=score).to_numpy()
+    K = len(counts) - 1
+    off = counts - np.diag(np.diag(counts))
+    trouble = off[:K, :K].sum(axis=0) + off[:K, :K].sum(axis=1)
+    chosen = np.sort(np.lexsort((-np.diag(counts)[:K], -trouble))[:MOST_CONFUSED])
+    shown = [*chosen.tolist(), K]
+    inside = np.zeros(K + 1, dtype=bool)
+    inside[shown] = True
+    truth, predicted = np.nonzero(counts)
+    keep = inside[truth] & inside[predicted]
+    cells = np.column_stack([truth, predicted, counts[truth, predicted]])[keep]
+
+    names = evaluation.ground_truth.categories.labels
+    place = {name: row for row, name in enumerate(names)}
+    rows = evaluation.ground_truth.images.index()
+    tables = [top_confusions(evaluation, minimum_score=score, limit=MOST_CELLS, background=False)]
+    tables.append(top_confusions(evaluation, minimum_score=score, limit=MOST_CELLS))
+    top: dict[tuple[int, int], list[Any]] = {}
+    for table in tables:
+        columns: list[list[Any]] = [
+            table[name].tolist() for name in ("truth", "predicted", "count", "share_of_truth", "image_ids")
+        ]
+        for said, taken_for, count, share, images in zip(*columns, strict=True):
+            pair = (place.get(said, K), place.get(taken_for, K))
+            if pair not in top:
+                first = [[str(image), gallery.add(rows[image])] for image in images[:IMAGES_IN_A_CELL]]
+                rest = [[str(image), None] for image in images[IMAGES_IN_A_CELL:40]]
+                top[pair] = [*pair, count, significant([share])[0], first + rest, len(images)]
+    return {
+        "score": gallery.score,
+        "shown": shown,
+        "classes": K,
+        "cells": cells.tolist(),
+        "top": list(top.values()),
+    }
+
+
+def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Cost of each kind of mistake, over all classes.
+
+    Returns
+    -------
+    dict
+        ``ap`` as it is, and ``rows``: ``[error, count, cost]``, AP as a fraction.
+    """
+    if not len(evaluation.ground_truth):
+        return None
+    frame = error_types(evaluation)
+    costs = significant(frame["cost"].to_numpy(dtype=np.float64))
+    rows = [list(row) for row in zip(frame["error"].tolist(), frame["count"].tolist(), costs, strict=True)]
+    return {"ap": significant(frame["ap"].to_numpy(dtype=np.float64)[:1])[0], "rows": rows}
+
+
+class Intervals(NamedTuple):
+    """Confidence intervals of the headline numbers, and of the first number of each class."""
+
+    metrics: dict[str, tuple[float, float]]
+    classes: dict[str, list[float]]  # "low" and "high", [K] each; empty when not asked for
+    text: str
+
+
+def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Intervals:
+    """Bootstrap intervals over images.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    resamples : int
+        0 for none.
+    seed : int
+
+    Returns
+    -------
+    Intervals
+        Empty, with the reason as ``text``, where there are too few images or the protocol has
+        no weighted form.
+    """
+    images = len(evaluation.ground_truth.images)
+    if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
+        reason = f"No intervals: {images:,} images are too few to resample."
+        if not resamples:
+            reason = "No intervals: none were asked for, or the data are too many for a quick report."
+        return Intervals({}, {}, reason)
+    try:
+        frame = bootstrap(evaluation, resamples=resamples, seed=seed, per_class=True)
+    except InputError as error:
+        return Intervals({}, {}, f"No intervals: {error}")
+    columns = {name: frame[name].to_numpy(dtype=np.float64) for name in ("low", "high")}
+    rows, K = len(evaluation.protocol.rows), len(evaluation.labels)
+    keys: list[str] = frame["metric"].tolist()[:rows]
+    first = slice(rows, None, rows)  # the first number of each class
+    text = f"95 % intervals from {resamples:,} bootstrap resamples of the {images:,} images."
+    classes = {name: values[first].tolist() for name, values in columns.items()}
+    if len(classes["low"]) != K:
+        raise ValueError("bootstrap's table has another form than the report reads")
+    low, high = columns["low"].tolist(), columns["high"].tolist()
+    return Intervals({key: (low[row], high[row]) for row, key in enumerate(keys)}, classes, text)
+
+
+def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Reliability of all classes together, in ten bins; None where scores are not in [0, 1].
+
+    Returns
+    -------
+    dict
+        ``confidence``, ``precision`` and ``count`` of each bin that is not empty, and ``text``.
+    """
+    scores = evaluation.detections.scores
+    if not len(scores) or scores.min() < 0 or scores.max() > 1:
+        return None
+    bins = reliability(evaluation)
+    bins = bins[(bins["class"] == bins["class"].iloc[-1]) & (bins["detections"] > 0)]
+    if len(bins) < 2:
+        return None
+    error = calibration(evaluation).iloc[-2]  # all detections in one table
+    text = f"On average they differ by {float(error['expected_error']):.3f} (expected calibration error)."
+    return {
+        "confidence": significant(bins["confidence"].to_numpy(dtype=np.float64)),
+        "precision": significant(bins["accuracy"].to_numpy(dtype=np.float64)),
+        "count": bins["detections"].astype(int).tolist(),
+        "text": text,
+    }

@@ -1,0 +1,270 @@
+"""A folder that someone can attach to a paper, a pull request or a model card.
+
+Conventions
+-----------
+- Every file is written whole or not at all (``_files.py``); nothing else in the folder is touched.
+- ``report.html`` is for people, ``result.json`` and ``tables/`` for the next tool, ``report.md`` for both.
+- The forms of the files are documented in docs/reference/report-files.md.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from boxscore import _validate
+from boxscore._files import write_folder
+from boxscore.errors import BoxscoreError, InputError, MissingDependencyError
+from boxscore.evaluation import Evaluation
+from boxscore.reports import evaluation_text
+from boxscore.reports.html import render_page
+from boxscore.reports.render import csv_table, json_text
+from boxscore.reports.view import ReportOptions, report_view
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "PLOT_FORMATS",
+    "TABLE_FORMATS",
+    "evaluation_tables",
+    "table_bytes",
+    "write_comparison",
+    "write_report",
+]
+
+TableFormat = Literal["parquet", "json", "csv"]
+PlotFormat = Literal["png", "svg", "pdf"]
+TABLE_FORMATS = get_args(TableFormat)
+PLOT_FORMATS = get_args(PlotFormat)
+
+
+def write_report(
+    evaluation: Evaluation,
+    folder: Path,
+    *,
+    options: ReportOptions | None = None,
+    tables: TableFormat | None = None,
+    plots: PlotFormat | None = None,
+) -> list[Path]:
+    """Write the report of one evaluation.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    folder : Path
+        Made where it is missing.
+    options : ReportOptions, optional
+    tables : {"parquet", "json", "csv"}, optional
+        Also write every table, into ``tables/``.
+    plots : {"png", "svg", "pdf"}, optional
+        Also write plots for papers, into ``plots/``.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be written.
+    MissingDependencyError
+        When a package for what was asked is not installed. Then nothing is written.
+    """
+    options, folder = options or ReportOptions(), Path(folder)
+    view = report_view(evaluation, options=options)
+    intervals = {
+        tile["key"]: {"low": tile["low"], "high": tile["high"]}
+        for tile in view["headline"]
+        if tile["low"] is not None
+    }
+    result = {**evaluation_text.as_dict(evaluation, warnings=options.warnings), "intervals": intervals}
+    files: dict[str, str | bytes] = {
+        "report.html": render_page(view),
+        "report.md": evaluation_text.as_markdown(evaluation, per_class=True) + "\n",
+        "result.json": json_text(result) + "\n",
+        "summary.csv": evaluation_text.as_csv(evaluation),
+        "per_class.csv": evaluation_text.as_csv(evaluation, per_class=True),
+    }
+    if tables is not None:
+        _validate.one_of(tables, TABLE_FORMATS, name="tables")
+        for name, frame in evaluation_tables(evaluation).items():
+            files[f"tables/{name}.{tables}"] = table_bytes(frame, tables)
+    if plots is not None:
+        files.update(_plots(_plot_makers(evaluation), plots))
+    return _write(folder, files)
+
+
+def write_comparison(
+    evaluations: Mapping[str, Evaluation],
+    folder: Path,
+    *,
+    options: ReportOptions | None = None,
+    tables: TableFormat | None = None,
+    plots: PlotFormat | None = None,
+) -> list[Path]:
+    """Write the report of two evaluations; of more, a page for the first and each other.
+
+    Parameters
+    ----------
+    evaluations : mapping of str to Evaluation
+        By name, of one ground truth under one protocol.
+    folder, options, tables, plots
+        As in :func:`write_report`.
+
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    InputError
+        When there are fewer than two, they cannot be compared, or the folder cannot be written.
+    """
+    from boxscore.diagnostics import compare
+    from boxscore.reports.comparison_view import comparison_view
+
+    options, folder = options or ReportOptions(), Path(folder)
+    if len(evaluations) < 2:
+        raise InputError(_validate.message("a comparison", "have two results or more", got=len(evaluations)))
+    (first, base), *others = evaluations.items()
+    resamples = max(options.resamples_for(*evaluations.values()), 20)
+    frame = compare(evaluations, resamples=resamples, seed=options.seed, per_class=True)
+    files: dict[str, str | bytes] = {"comparison.csv": table_bytes(frame, "csv")}
+    for number, (name, other) in enumerate(others, start=1):
+        page = f"report{'' if number == 1 else f'-{number}'}.html"
+        rows = frame[frame["other"] == name]
+        view = comparison_view({first: base, name: other}, options=options, table=rows)
+        files[page] = render_page(view, template="comparison")
+    if tables is not None:
+        _validate.one_of(tables, TABLE_FORMATS, name="tables")
+        files[f"tables/comparison.{tables}"] = table_bytes(frame, tables)
+    if plots is not None:
+        from boxscore import plots as drawing
+
+        makers = {"compare": lambda: drawing.compare(evaluations, resamples=resamples, seed=options.seed)}
+        files.update(_plots(makers, plots))
+    return _write(folder, files)
+
+
+def _write(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
+    by_folder: dict[str, dict[str, str | bytes]] = {}
+    for name, content in files.items():
+        inner, _, last = name.rpartition("/")
+        by_folder.setdefault(inner, {})[last] = content
+    for inner, part in by_folder.items():
+        write_folder(folder / inner if inner else folder, part)
+    return [folder / name for name in files]
+
+
+def evaluation_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
+    """Every table of an evaluation, by name.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+
+    Returns
+    -------
+    dict of str to DataFrame
+        Without those that the data do not allow (calibration of scores outside [0, 1]).
+    """
+    from boxscore import diagnostics
+
+    makers: dict[str, Callable[[], pd.DataFrame]] = {
+        "summary": lambda: evaluation.summary,
+        "per_class": lambda: evaluation.per_class,
+        "curves": evaluation.curves,
+        "matches": lambda: evaluation.matches,
+        "confidence_curve": lambda: diagnostics.confidence_curve(evaluation),
+        "operating_points": lambda: diagnostics.operating_points(evaluation),
+        "top_confusions": lambda: diagnostics.top_confusions(evaluation, limit=1000),
+        "error_types": lambda: diagnostics.error_types(evaluation, per_class=True),
+        "reliability": lambda: diagnostics.reliability(evaluation),
+    }
+    return {name: made for name, maker in makers.items() if (made := _unless_impossible(maker)) is not None}
+
+
+def _unless_impossible(maker: Callable[[], Any]) -> Any:
+    """Make it, or None where the data do not allow it; a missing package is an error all the same."""
+    try:
+        return maker()
+    except MissingDependencyError:
+        raise
+    except BoxscoreError:
+        return None
+
+
+def table_bytes(frame: pd.DataFrame, form: TableFormat) -> str | bytes:
+    """Write a table in a form.
+
+    Raises
+    ------
+    MissingDependencyError
+        When Parquet is asked for and pyarrow is not installed.
+    """
+    columns: dict[str, list[Any]] = {
+        str(name): column.astype(object).where(column.notna(), None).tolist()
+        for name, column in frame.items()
+    }
+    if form == "csv":
+        texts = {name: [_joined(value) for value in values] for name, values in columns.items()}
+        return csv_table(texts)
+    if form == "json":
+        rows = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+        return json_text(rows) + "\n"
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingDependencyError(
+            "Parquet tables need pyarrow: pip install 'boxscore[tables]', or ask for json or csv."
+        ) from None
+    plain = frame.copy()
+    for name in plain.columns:
+        if plain[name].dtype == object and plain[name].map(type).nunique() > 1:  # ids: numbers and texts
+            plain[name] = plain[name].map(lambda value: None if value is None else str(value))
+    output = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pandas(plain, preserve_index=False), output)
+    return output.getvalue()
+
+
+def _joined(value: Any) -> Any:
+    return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _plot_makers(evaluation: Evaluation) -> dict[str, Callable[[], Any]]:
+    from boxscore import plots
+
+    best: Sequence[str] = plots.PerClassDisplay.from_evaluation(evaluation, most=5).labels
+    return {
+        "pr_curve": lambda: plots.pr_curve(evaluation, classes=best if len(evaluation.labels) > 1 else ()),
+        "f1_curve": lambda: plots.f1_curve(evaluation),
+        "confusion_matrix": lambda: plots.confusion_matrix(evaluation),
+        "per_class": lambda: plots.per_class(evaluation),
+        "errors": lambda: plots.errors(evaluation),
+        "reliability": lambda: plots.reliability(evaluation),
+    }
+
+
+def _plots(makers: Mapping[str, Callable[[], Any]], form: PlotFormat) -> dict[str, bytes]:
+    """Draw and close; the date is left out, so that equal results give equal files."""
+    from boxscore.plots._style import pyplot
+
+    _validate.one_of(form, PLOT_FORMATS, name="plots")
+    plt = pyplot()
+    metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
+    files = {}
+    for name, maker in makers.items():
+        figure = _unless_impossible(maker)
+        if figure is None:
+            continue
+        output = io.BytesIO()
+        with plt.rc_context({"svg.hashsalt": "boxscore"}):
+            figure.savefig(output, format=form, dpi=200, metadata=metadata)
+        plt.close(figure)
+        files[f"plots/{name}.{form}"] = output.getvalue()
+    return files

@@ -1,0 +1,181 @@
+"""Which images a report shows, and the boxes to draw over each.
+
+Conventions
+-----------
+- "Worst" is the most mistakes: false positives at or above the operating score, plus missed ground truths.
+- A confident mistake is a false positive; of each image the surest one is shown.
+- The number of images, and of boxes in each, is capped; what is left out is counted and said.
+- A box is ``[x, y, width, height, class, outcome, score or null, IoU or null]``, class as a row number and
+  outcome as a code of ``reports/outcomes.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.evaluation import Evaluation
+from boxscore.reports.curve_view import significant
+from boxscore.reports.outcomes import FALSE_POSITIVE, IGNORED, MISSED, Outcomes, read_outcomes
+
+__all__ = ["Gallery", "confident_mistakes", "image_errors", "worst_images"]
+
+MOST_BOXES = 120
+"""Boxes drawn in one image: detections by descending score, then ground truths."""
+
+
+def image_errors(evaluation: Evaluation, outcomes: Outcomes, score: float) -> NDArray[np.int64]:
+    """Count the mistakes in each image, [images, 3]: false positives, missed, true positives."""
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    N = len(truth.images)
+    false = (outcomes.detection == FALSE_POSITIVE) & (detections.scores >= score)
+    fate = outcomes.truths_at(score)
+    return np.stack(
+        [
+            np.bincount(detections.image[false], minlength=N),
+            np.bincount(truth.image[fate == MISSED], minlength=N),
+            np.bincount(truth.image[(fate != MISSED) & (fate != IGNORED)], minlength=N),
+        ],
+        axis=1,
+    )
+
+
+def worst_images(
+    evaluation: Evaluation, *, score: float = -np.inf, most: int = 48, outcomes: Outcomes | None = None
+) -> list[int]:
+    """Row numbers of the images with most mistakes, worst first.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    score : float
+        Detections below it are taken as not made.
+    most : int
+        How many at most; images without a mistake are never among them.
+    outcomes : Outcomes, optional
+        When they were read already.
+
+    Returns
+    -------
+    list of int
+    """
+    errors = image_errors(evaluation, outcomes or read_outcomes(evaluation), score)[:, :2].sum(axis=1)
+    order = np.argsort(-errors, kind="stable")[:most]
+    worst: list[int] = order[errors[order] > 0].tolist()
+    return worst
+
+
+def confident_mistakes(
+    evaluation: Evaluation, *, most: int = 24, outcomes: Outcomes | None = None
+) -> list[int]:
+    """Rows of the surest false positives, one an image, surest first.
+
+    Parameters as in :func:`worst_images`.
+    """
+    outcomes = outcomes or read_outcomes(evaluation)
+    rows = np.flatnonzero(outcomes.detection == FALSE_POSITIVE)
+    rows = rows[np.argsort(-evaluation.detections.scores[rows], kind="stable")]
+    _, first = np.unique(evaluation.detections.image[rows], return_index=True)
+    surest: list[int] = rows[np.sort(first)[:most]].tolist()
+    return surest
+
+
+class Gallery:
+    """Collects images for a report, each once.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    score : float
+        Detections below it are not drawn, and ground truths that only they found are missed.
+    outcomes : Outcomes, optional
+
+    Attributes
+    ----------
+    records : list of dict
+        ``id``, ``file``, ``width``, ``height``, ``boxes``, ``hidden`` (boxes beyond the cap), in the order
+        in which they were added.
+    rows : list of int
+        Image row of each record.
+    """
+
+    def __init__(
+        self, evaluation: Evaluation, *, score: float = -np.inf, outcomes: Outcomes | None = None
+    ) -> None:
+        self.evaluation, self.score = evaluation, score
+        self.outcomes = outcomes or read_outcomes(evaluation)
+        self.records: list[dict[str, Any]] = []
+        self.rows: list[int] = []
+        self._place: dict[int, int] = {}
+        self._truth_fate = self.outcomes.truths_at(score)
+        self._detections = _Index(evaluation.detections.image, len(evaluation.ground_truth.images))
+        self._truths = _Index(evaluation.ground_truth.image, len(evaluation.ground_truth.images))
+
+    def add(self, image: int) -> int:
+        """Add an image by its row number; return its position among the records."""
+        if image not in self._place:
+            self._place[image] = len(self.records)
+            self.records.append(self._record(image))
+            self.rows.append(image)
+        return self._place[image]
+
+    def _record(self, image: int) -> dict[str, Any]:
+        truth, detections = self.evaluation.ground_truth, self.evaluation.detections
+        found = self._detections.rows(image)
+        found = found[detections.scores[found] >= self.score]
+        found = found[np.argsort(-detections.scores[found], kind="stable")]
+        truths = self._truths.rows(image)
+        truths = truths[self._truth_fate[truths] != 0]  # the found ones are drawn by what found them
+        keep_truths = truths[:MOST_BOXES]
+        keep = found[: max(MOST_BOXES - len(keep_truths), MOST_BOXES // 2)]
+        boxes = [
+            [*_box(detections, row), int(self.outcomes.detection[row]), score, iou]
+            for row, score, iou in zip(
+                keep.tolist(),
+                significant(detections.scores[keep], 3),
+                significant(self.outcomes.iou[keep], 3),
+                strict=True,
+            )
+        ]
+        boxes += [[*_box(truth, row), int(self._truth_fate[row]), None, None] for row in keep_truths.tolist()]
+        width, height = truth.images.sizes[image].tolist()
+        if not (width > 0 and height > 0):
+            width, height = _extent(truth.boxes[self._truths.rows(image)], detections.boxes[found])
+        name = truth.images.file_names[image]
+        return {
+            "id": str(truth.images.ids[image]),
+            "file": None if name is None else PurePath(str(name)).name,
+            "width": round(width),
+            "height": round(height),
+            "boxes": boxes,
+            "hidden": len(found) - len(keep) + len(truths) - len(keep_truths),
+        }
+
+
+class _Index:
+    """Rows of a table by image."""
+
+    def __init__(self, image: NDArray[np.int32], count: int) -> None:
+        self._order = np.argsort(image, kind="stable")
+        self._bounds = np.searchsorted(image[self._order], np.arange(count + 1))
+
+    def rows(self, image: int) -> NDArray[np.intp]:
+        return self._order[self._bounds[image] : self._bounds[image + 1]]
+
+
+def _box(table: Any, row: int) -> list[Any]:
+    x, y = table.boxes[row, :2].tolist()
+    width, height = table.sizes[row].tolist()
+    return [round(x, 1), round(y, 1), round(width, 1), round(height, 1), int(table.category[row])]
+
+
+def _extent(*boxes: NDArray[np.float64]) -> tuple[float, float]:
+    """Size of the frame that holds the boxes of an image of unknown size."""
+    every = np.concatenate(boxes)
+    if not len(every):
+        return 640.0, 480.0
+    width, height = np.maximum(every[:, 2:].max(axis=0) * 1.02, 16).tolist()
+    return float(min(width, 1e5)), float(min(height, 1e5))

@@ -1,0 +1,159 @@
+"""A gate for pipelines: whether the numbers reach what is asked of them.
+
+Conventions
+-----------
+- A result is the JSON object that ``boxscore evaluate --output json`` prints and a report folder holds as
+  ``result.json``.
+- An undefined number reaches nothing.
+- A baseline must have been made under the same protocol: its signature, version aside, must be equal, or a
+  fall and a change of rules could not be told apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from boxscore import _validate
+from boxscore.errors import FileFormatError, InputError
+
+__all__ = ["Check", "check_baseline", "check_bounds", "parse_bound", "read_result"]
+
+
+_ADVICE = "write it with boxscore evaluate --output json"
+
+
+class Check(NamedTuple):
+    """One demand and whether it is met."""
+
+    metric: str
+    value: float | None
+    rule: str
+    passed: bool
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """Read a result in JSON.
+
+    Raises
+    ------
+    FileFormatError
+        When the file is not one.
+    """
+    try:
+        result = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise FileFormatError(f"{path}: a result must be JSON; {_ADVICE}.") from None
+    metrics = result.get("metrics") if isinstance(result, dict) else None
+    numbers = metrics.values() if isinstance(metrics, dict) else [""]
+    if not all(isinstance(v, (int, float)) or v is None for v in numbers) or not isinstance(
+        result.get("signature"), str
+    ):
+        raise FileFormatError(f"{path}: a result must have metrics and a signature; {_ADVICE}.")
+    return dict(result)
+
+
+def parse_bound(text: str, known: Sequence[str], *, name: str) -> tuple[str, float]:
+    """Read ``AP=0.35``.
+
+    Raises
+    ------
+    InputError
+        When the form, the metric or the number is not known.
+    """
+    metric, sign, number = text.partition("=")
+    if not sign:
+        raise InputError(_validate.message(name, "have the form METRIC=NUMBER", got=repr(text)))
+    _validate.one_of(metric.strip(), list(known), name=name)
+    try:
+        value = float(number)
+    except ValueError:
+        raise InputError(_validate.message(name, "end in a number", got=repr(text))) from None
+    return metric.strip(), _validate.number_between(value, -1e300, 1e300, name=f"{name} {metric.strip()}")
+
+
+def check_bounds(
+    metrics: Mapping[str, float | None],
+    *,
+    minimum: Sequence[tuple[str, float]] = (),
+    maximum: Sequence[tuple[str, float]] = (),
+) -> list[Check]:
+    """Compare metrics with bounds; both ends are allowed values."""
+    checks = []
+    for bounds, sign in ((minimum, ">="), (maximum, "<=")):
+        for metric, bound in bounds:
+            value = _defined(metrics[metric])
+            met = value is not None and (value >= bound if sign == ">=" else value <= bound)
+            checks.append(Check(metric, value, f"{sign} {bound:g}", met))
+    return checks
+
+
+def check_baseline(
+    metrics: Mapping[str, float | None],
+    signature: str,
+    baseline: Mapping[str, Any],
+    *,
+    tolerance: float = 0.0,
+    only: Sequence[str] = (),
+    place: str = "the baseline",
+) -> list[Check]:
+    """Check that no metric is lower than in a baseline.
+
+    Parameters
+    ----------
+    metrics, signature
+        Of the new result.
+    baseline : mapping
+        From :func:`read_result`.
+    tolerance : float
+        How far a metric may fall.
+    only : sequence of str
+        Metrics to look at; all that the baseline defines when empty.
+    place : str
+        Names the baseline in messages.
+
+    Returns
+    -------
+    list of Check
+
+    Raises
+    ------
+    InputError
+        When the two were made under different protocols, or share no metric.
+    """
+    if _rules(signature) != _rules(baseline["signature"]):
+        raise InputError(
+            _validate.message(
+                "a baseline",
+                f"have the signature {signature}",
+                got=baseline["signature"],
+                place=place,
+                cause="scores under two protocols do not compare",
+            )
+        )
+    old = {key: value for key, value in baseline["metrics"].items() if _defined(value) is not None}
+    chosen = [_validate.one_of(key, list(metrics), name="--metrics") for key in only] or list(metrics)
+    checks = []
+    for key in chosen:
+        if key in old:
+            value = _defined(metrics[key])
+            floor = float(old[key]) - tolerance
+            rule = f">= {old[key]:.4f}" + (f" - {tolerance:g}" if tolerance else "") + " (baseline)"
+            checks.append(Check(key, value, rule, value is not None and value >= floor))
+    if not checks:
+        raise InputError(
+            _validate.message("a baseline", "define a metric to compare", got=sorted(old), place=place)
+        )
+    return checks
+
+
+def _defined(value: float | None) -> float | None:
+    return None if value is None or value != value else float(value)
+
+
+def _rules(signature: str) -> list[str]:
+    return [part for part in signature.split("|") if not part.startswith("v:")]

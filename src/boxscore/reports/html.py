@@ -1,0 +1,182 @@
+"""One HTML file that opens anywhere, offline, and runs nothing but its own script.
+
+Conventions
+-----------
+- Jinja2 with autoescape writes the parts that must be readable without a script; the script draws the rest
+  from data embedded as JSON.
+- The embedded JSON has ``<``, ``>``, ``&`` and the line separators U+2028 and U+2029 escaped, so that no name
+  in it can end the element it stands in.
+- A Content-Security-Policy allows exactly this style sheet and this script, by hash, and ``data:`` images;
+  nothing can be fetched, even if a name found its way into the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import unicodedata
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from boxscore.errors import MissingDependencyError
+from boxscore.reports.render import json_value
+
+__all__ = ["embedded_json", "plain", "render_page"]
+
+SCRIPTS = ("base", "charts", "table", "curves", "gallery", "confusion", "comparison", "main")
+"""Script files in the order in which they are joined."""
+
+SECTIONS = {
+    "summary": "Summary",
+    "classes": "Classes",
+    "sizes": "Sizes",
+    "curves": "Curves",
+    "confidence": "Threshold",
+    "confusion": "Confusion",
+    "errors": "Errors",
+    "calibration": "Calibration",
+    "won_lost": "Won and lost",
+    "gallery": "Images",
+}
+"""What the page's menu calls each section."""
+
+_ESCAPES = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
+_STEERING = ("Cc", "Cs")
+_DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
+
+
+def embedded_json(value: Any) -> str:
+    """Write JSON that may stand inside an HTML script element.
+
+    Parameters
+    ----------
+    value : object
+        NaN and infinities become null.
+
+    Returns
+    -------
+    str
+        JSON in which no character could end the element.
+    """
+    plainly = _plain_texts(json_value(value))
+    text = json.dumps(plainly, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for mark, escape in _ESCAPES.items():
+        text = text.replace(mark, escape)
+    return text
+
+
+def plain(value: object) -> str:
+    """Drop what could steer the page's text: control characters and direction marks."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(mark) in _STEERING or mark in _DIRECTION else mark
+        for mark in str(value)
+    )
+
+
+def _plain_texts(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() and value.isprintable() else plain(value)
+    if isinstance(value, list):
+        return [_plain_texts(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain_texts(item) for key, item in value.items()}
+    return value
+
+
+@functools.cache
+def _asset(name: str) -> str:
+    return resources.files("boxscore.reports").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _script() -> str:
+    parts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    return f"'sha256-{digest}'"
+
+
+def _policy(style: str, script: str) -> str:
+    rules = {
+        "default-src": "'none'",
+        "script-src": _hash(script),
+        "style-src": _hash(style),
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+@functools.cache
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingDependencyError("An HTML report needs Jinja2: pip install jinja2.") from None
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["plain"] = plain
+    return environment
+
+
+def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
+    """Write a page.
+
+    Parameters
+    ----------
+    view : mapping
+        From ``reports/view.py`` or ``reports/comparison_view.py``.
+    template : {"report", "comparison"}
+
+    Returns
+    -------
+    str
+        A whole HTML document.
+
+    Raises
+    ------
+    MissingDependencyError
+        When Jinja2 is not installed.
+    """
+    environment = _environment()
+    from markupsafe import Markup
+
+    style, script = _asset("report.css"), _script()
+    static = ("findings", "table", "headline", "signature", "sources", "counts", "rows")
+    body = environment.get_template(f"{template}.html.j2")
+    page: str = body.render(
+        view=view,
+        sections=[(key, label) for key, label in SECTIONS.items() if _has_section(view, key)],
+        policy=Markup(_policy(style, script)),
+        style=Markup(style),
+        script=Markup(script),
+        payload=Markup(embedded_json({k: v for k, v in view.items() if k not in static})),
+    )
+    return page
+
+
+def _has_section(view: Mapping[str, Any], key: str) -> bool:
+    if key == "sizes":
+        return bool(view.get("sizes") or view.get("ap_by_iou"))
+    always: tuple[str, ...] = ("summary", "classes", "curves")
+    if view["kind"] == "comparison":
+        always += ("confidence", "errors")
+    return key in always or bool(view.get(key))

@@ -1,0 +1,119 @@
+"""Small copies of images, to stand under the boxes in a report.
+
+Conventions
+-----------
+- Pillow reads and shrinks; it is imported here only. Without an image folder nothing is read.
+- File names come from the data and are hostile: a picture is read only when it lies inside the folder.
+- A picture that is missing or cannot be read leaves a blank frame, and is counted.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import Any
+
+from boxscore.errors import InputError, MissingDependencyError
+from boxscore.evaluation import Evaluation
+
+__all__ = ["embed_pictures", "find_picture", "require_pillow"]
+
+LONGEST_SIDE = 560
+"""Pixels of the longer side of an embedded picture."""
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+
+
+def require_pillow() -> Any:
+    """Import Pillow's Image module.
+
+    Raises
+    ------
+    MissingDependencyError
+    """
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingDependencyError(
+            "Reading images needs Pillow: pip install 'boxscore[plots]', or leave the image folder out."
+        ) from None
+    return Image
+
+
+def find_picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
+    """Path of an image's file inside a folder; None when there is none.
+
+    Tries the data set's file name, its last part, and the image's id with the usual suffixes.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    row : int
+        Row number of the image.
+    folder : Path
+    """
+    images = evaluation.ground_truth.images
+    name, identifier = images.file_names[row], str(images.ids[row])
+    stems = [] if name is None else [str(name), Path(str(name)).name]
+    stems += [f"{identifier}{suffix}" for suffix in SUFFIXES]
+    if identifier.isdecimal():
+        stems += [f"{int(identifier):012d}.jpg"]
+    inside = folder.resolve()
+    for stem in stems:
+        if "\0" in stem or len(stem) > 1000:
+            continue
+        try:
+            path = (folder / stem).resolve()
+            if path.is_relative_to(inside) and path.is_file():
+                return path
+        except OSError:
+            continue
+    return None
+
+
+def embed_pictures(
+    evaluation: Evaluation, rows: list[int], records: list[int], folder: Path
+) -> dict[str, str]:
+    """Shrink images to ``data:`` addresses.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    rows : list of int
+        Image row of each record.
+    records : list of int
+        Which records get a picture.
+    folder : Path
+
+    Returns
+    -------
+    dict of str to str
+        By record number.
+
+    Raises
+    ------
+    InputError
+        When the folder does not exist.
+    MissingDependencyError
+        When Pillow is not installed.
+    """
+    image_module = require_pillow()
+    if not folder.is_dir():
+        raise InputError(f"the image folder must be a folder. Got {str(folder)!r}.")
+    pictures = {}
+    for record in dict.fromkeys(records):
+        path = find_picture(evaluation, rows[record], folder)
+        if path is None:
+            continue
+        try:
+            with image_module.open(path) as image:
+                image.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))
+                small = image.convert("RGB")
+                small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+        except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError):
+            continue
+        data = io.BytesIO()
+        small.save(data, "JPEG", quality=72)
+        pictures[str(record)] = "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")
+    return pictures

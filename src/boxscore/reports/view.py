@@ -1,0 +1,238 @@
+"""What the HTML report shows, as plain data: the model behind the template and the script.
+
+Goal
+----
+One dictionary for one page. It is private to the page, unlike the JSON of ``result.json``, whose schema is
+documented and versioned (docs/reference/report-files.md).
+
+Conventions
+-----------
+- Classes and images are row numbers; names stand once, in ``classes`` and ``images``.
+- Sizes are capped by constants in ``gallery.py``, ``curve_view.py`` and ``diagnosis.py``; where a cap
+  bites, the page says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boxscore import _validate
+from boxscore._version import __version__
+from boxscore.evaluation import Evaluation
+from boxscore.reports import diagnosis
+from boxscore.reports.curve_view import curve_view, significant
+from boxscore.reports.findings import findings
+from boxscore.reports.gallery import Gallery, confident_mistakes, image_errors, worst_images
+from boxscore.reports.outcomes import read_outcomes
+from boxscore.reports.pictures import embed_pictures
+
+__all__ = ["ReportOptions", "report_view"]
+
+Interval = tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportOptions:
+    """What a report is to hold.
+
+    Attributes
+    ----------
+    title : str
+        Stands above the page; the detections' file name when empty.
+    warnings : sequence of str
+        Messages given while reading and evaluating, to be shown.
+    image_folder : Path or None
+        Where the images are; without it boxes are drawn over blank frames.
+    gallery : int
+        Images in the gallery of worst images; half as many confident mistakes.
+    resamples : int
+        Bootstrap resamples for confidence intervals; 0 for none, None for as many as take seconds.
+    seed : int
+        Of the bootstrap.
+    date : str or None
+        Shown in the footer; today when None, nothing when empty (for reports that must not change).
+    """
+
+    title: str = ""
+    warnings: Sequence[str] = ()
+    image_folder: Path | None = None
+    gallery: int = 48
+    resamples: int | None = None
+    seed: int = 0
+    date: str | None = None
+
+    def __post_init__(self) -> None:
+        _validate.whole_number(self.gallery, 0, name="gallery")
+        if self.resamples is not None:
+            _validate.whole_number(self.resamples, 0, name="resamples")
+
+    def resamples_for(self, *evaluations: Evaluation) -> int:
+        """Resamples to draw: what was asked for, or as many as take some twenty seconds, at most 200."""
+        if self.resamples is not None:
+            return self.resamples
+        seconds = 0.0
+        for result in evaluations:
+            protocol = result.protocol
+            points = len(protocol.matching.iou_thresholds) * len(protocol.ap.recall_points)
+            seconds += 1e-6 * points * len(result.labels)
+            seconds += 2e-7 * (len(result.detections) + len(result.ground_truth))
+        affordable = int(20 / max(seconds, 1e-3))
+        return min(200, affordable) if affordable >= 50 else 0
+
+
+def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
+    """Collect everything the page of one evaluation shows.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    options : ReportOptions, optional
+
+    Returns
+    -------
+    dict
+        JSON values, apart from ``findings``.
+    """
+    options = options or ReportOptions()
+    outcomes = read_outcomes(evaluation)
+    gallery = Gallery(evaluation, score=diagnosis.operating_score(evaluation), outcomes=outcomes)
+    worst = worst_images(evaluation, score=gallery.score, most=options.gallery, outcomes=outcomes)
+    errors = image_errors(evaluation, outcomes, gallery.score)
+    mistakes = confident_mistakes(evaluation, most=options.gallery // 2, outcomes=outcomes)
+    mistakes_in: list[list[int]] = errors[worst].tolist()
+    shown: dict[str, Any] = {
+        "worst": [[gallery.add(row), *counts] for row, counts in zip(worst, mistakes_in, strict=True)],
+        "confident": [_mistake(evaluation, gallery, row) for row in mistakes],
+        "score": None if np.isinf(gallery.score) else significant([gallery.score])[0],
+    }
+    resamples = options.resamples_for(evaluation)
+    intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
+    tiles = _headline(evaluation, intervals.metrics)
+    view: dict[str, Any] = {
+        "kind": "evaluation",
+        "title": options.title or Path(evaluation.detections.source).name,
+        "protocol": evaluation.protocol.title or evaluation.protocol.name,
+        "signature": evaluation.signature,
+        "similarity": evaluation.protocol.similarity,
+        "version": __version__,
+        "date": datetime.date.today().isoformat() if options.date is None else options.date,
+        "sources": [evaluation.ground_truth.source, evaluation.detections.source],
+        "counts": evaluation.counts,
+        "lede": f"{evaluation.protocol.title or evaluation.protocol.name}, "
+        f"against {Path(evaluation.ground_truth.source).name}",
+        "findings": findings(evaluation, warnings=options.warnings),
+        "headline": tiles,
+        "interval": intervals.text,
+        "classes": evaluation.labels,
+        "names": evaluation.ground_truth.categories.labels,
+        "iou": evaluation.protocol.matching.iou_thresholds[0],
+        "table": _class_table(evaluation, intervals.classes),
+        "ap_by_iou": _ap_by_iou(evaluation),
+        "curves": curve_view(evaluation),
+        "confidence": diagnosis.confidence_view(evaluation),
+        "confusion": diagnosis.confusion_view(evaluation, gallery),
+        "errors": diagnosis.errors_view(evaluation),
+        "sizes": _sizes(tiles),
+        "calibration": diagnosis.calibration_view(evaluation),
+        "gallery": shown,
+    }
+    view["images"] = gallery.records
+    view["pictures"] = {}
+    if options.image_folder is not None:
+        first = [int(line[0]) for line in [*shown["worst"], *shown["confident"]]]
+        view["pictures"] = embed_pictures(evaluation, gallery.rows, first, options.image_folder)
+    return view
+
+
+def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
+    protocol = evaluation.protocol
+    tiles: list[dict[str, Any]] = []
+    for row in protocol.rows:
+        low, high = intervals.get(row.key, (np.nan, np.nan))
+        cap = protocol.caps[row.cap]
+        alone = row.iou is not None or not tiles or len(protocol.matching.iou_thresholds) == 1
+        parts = [f"IoU {protocol.iou_text(row).replace(':', ' to ')}"] if alone else []
+        parts += [f"{row.area} objects"] if row.area != "all" else []
+        if row.metric == "AR" and cap:
+            parts.append(f"at most {cap:,} detection{'s' if cap > 1 else ''} a class")
+        tiles.append(
+            {
+                "key": row.key,
+                "metric": row.metric,
+                "area": row.area,
+                "kind": {"AP": "average precision", "AR": "average recall"}[row.metric],
+                "detail": ", ".join(parts),
+                "value": _number(evaluation.metrics[row.key]),
+                "low": _number(low),
+                "high": _number(high),
+            }
+        )
+    return tiles
+
+
+def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """AP of each area range that has a headline number, and of all."""
+    if len({tile["area"] for tile in tiles}) < 2:
+        return None
+    chosen = [tile for tile in tiles if tile["metric"] == "AP" and tile["area"] != "all"]
+    return [
+        {
+            "name": tile["area"],
+            "value": tile["value"],
+            "low": tile["low"],
+            "high": tile["high"],
+            "note": tile["detail"],
+        }
+        for tile in [tiles[0], *chosen]
+    ]
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else float(value)
+
+
+def _class_table(evaluation: Evaluation, intervals: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns and rows of the per-class table; a row starts with the class's row number."""
+    columns: list[dict[str, str]] = []
+    values: list[list[Any]] = []
+    for number, (key, array) in enumerate(evaluation.class_values.items()):
+        columns.append({"key": key, "label": key, "kind": "bar" if number == 0 else "ratio"})
+        values.append([_number(value) for value in array.tolist()])
+        if number == 0 and intervals:
+            columns.append({"key": "interval", "label": "95 % interval", "kind": "interval"})
+            low, high = intervals["low"], intervals["high"]
+            values.append([[_number(a), _number(b)] for a, b in zip(low, high, strict=True)])
+        if number == 0:
+            for name, label in (("ground_truths", "objects"), ("detections", "detections")):
+                columns.append({"key": name, "label": label, "kind": "count"})
+                values.append(evaluation.class_counts[name].tolist())
+    rows = [[row, *line] for row, line in enumerate(zip(*values, strict=True))]
+    return {"columns": columns, "rows": rows}
+
+
+def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
+    """AP of each class at each IoU threshold, in thousandths."""
+    thresholds = evaluation.protocol.matching.iou_thresholds
+    if len(thresholds) < 2:
+        return None
+    values = evaluation.ap_by_iou()  # [T,K]
+    rows = [None if np.isnan(line).all() else np.round(line * 1000).astype(int).tolist() for line in values.T]
+    defined = ~np.isnan(values[0])
+    mean = values[:, defined].mean(axis=1) if defined.any() else np.full(len(thresholds), np.nan)
+    return {"thresholds": [round(t, 4) for t in thresholds], "classes": rows, "mean": significant(mean)}
+
+
+def _mistake(evaluation: Evaluation, gallery: Gallery, row: int) -> list[Any]:
+    """Record of the image, class and score of a false positive, and its box."""
+    detections = evaluation.detections
+    x, y = detections.boxes[row, :2].tolist()
+    width, height = detections.sizes[row].tolist()
+    box = [round(x, 1), round(y, 1), round(width, 1), round(height, 1)]
+    score = significant(detections.scores[row : row + 1], 3)[0]
+    return [gallery.add(int(detections.image[row])), int(detections.category[row]), score, box]

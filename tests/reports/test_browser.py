@@ -1,0 +1,250 @@
+"""The HTML report in a real browser: it works, asks for nothing, and is harmless and accessible."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boxscore
+from boxscore.reports import ReportOptions, write_comparison, write_report
+from support.browser import Page, open_browser
+from support.evaluations import PROJECT, empty_evaluation, evaluation, hostile_evaluation, shapes
+from support.real_data import real
+
+LARGEST = 5_000_000
+"""Bytes of a report without images."""
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with open_browser() as opened:
+        yield opened
+
+
+def written(result: boxscore.Evaluation, folder: Path, **options: Any) -> Path:
+    write_report(result, folder, options=ReportOptions(date="", **options))
+    return folder / "report.html"
+
+
+def assert_quiet(page: Page) -> None:
+    assert page.console() == []
+    assert page.requests() == []
+    assert page.run("return document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
+
+
+def column(page: Page, number: int) -> list[str]:
+    rows = "[...document.querySelectorAll('#class-table tbody tr')]"
+    return list(page.run(f"const n = arguments[0]; return {rows}.map(r => r.cells[n].dataset.v)", number))
+
+
+def use_everything(page: Page) -> None:
+    """Sort, filter, hover, pick, click a cell, open an image; as a user would."""
+    page.click("#class-table thead th:nth-child(2) button")
+    values = [float(value) for value in column(page, 1) if value]
+    assert values == sorted(values, reverse=True)
+    page.click("#class-table thead th:nth-child(2) button")
+    values = [float(value) for value in column(page, 1) if value]
+    assert values == sorted(values)
+    assert page.find("#class-table thead th:nth-child(2)").get_attribute("aria-sort") == "ascending"
+
+    first = column(page, 0)[-1]
+    page.find("#class-filter").send_keys(first)
+    shown = [row for row in page.every("#class-table tbody tr") if row.is_displayed()]
+    assert first in [row.find_element("css selector", "th").get_attribute("data-v") for row in shown]
+    page.find("#class-filter").clear()
+    page.run("document.getElementById('class-filter').dispatchEvent(new Event('input'))")
+
+    chart = page.find("#pr-chart svg")
+    page.scroll_to(chart)
+    page.run(
+        "const s = document.querySelector('#pr-chart svg'), b = s.getBoundingClientRect(),"
+        " p = document.querySelector('#pr-chart .curve.main'),"
+        " m = p.getPointAtLength(p.getTotalLength() * 0.2),"
+        " k = b.width / s.viewBox.baseVal.width;"
+        "window.target = [Math.round(m.x * k - b.width / 2), Math.round(m.y * k - b.height / 2)]"
+    )
+    page.hover(chart, *page.run("return window.target"))
+    tip = page.text(".tip")
+    assert "mean over classes" in tip
+    assert "recall" in tip
+    assert "precision" in tip
+
+    select = page.find("#pr-class")
+    page.run(
+        "arguments[0].value = arguments[0].options[1].value; arguments[0].dispatchEvent(new Event('change'))",
+        select,
+    )
+    assert len(page.every("#pr-chips .chip")) == 1
+    assert len(page.every("#pr-chart .curve.picked")) == 1
+    page.find("#pr-chart [role=application]").send_keys("\ue012\ue012\ue015")  # left, left, down
+    assert "recall" in page.text("#pr-chart [aria-live]")
+
+    matrix = page.find("#matrix")
+    page.scroll_to(matrix)
+    x, y = page.run(
+        "return [...document.querySelectorAll('#matrix .cell:not(.right)')]"
+        ".map(c => c.getBoundingClientRect()).map(b => [b.x + b.width / 2, b.y + b.height / 2])"
+        ".find(([x, y]) => document.elementFromPoint(x, y)?.classList.contains('hit'))"
+    )
+    page.mouse("mouseMoved", x, y)
+    assert "of the row" in page.text(".tip")
+    page.mouse("mousePressed", x, y)
+    page.mouse("mouseReleased", x, y)
+    assert len(page.every("#cell-panel .card, #cell-panel .about")) >= 1
+
+    page.click("#worst-cards .card button")
+    assert page.run("return document.getElementById('image-dialog').open")
+    assert len(page.every("#dialog-table tbody tr")) >= 1
+    page.click("#dialog-close")
+    page.click("[data-outcome='3']")
+    assert page.every("#worst-cards .o3") == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_bundled_sample(page: Page, tmp_path: Path, width: int) -> None:
+    pytest.importorskip("PIL")
+    folder = PROJECT / "datasets" / "shapes_coco" / "images"
+    path = written(shapes(), tmp_path, image_folder=folder)
+    page.resize(width)
+    page.open(path)
+    use_everything(page)
+    assert page.every("#worst-cards image")
+    assert_quiet(page)
+
+
+@pytest.mark.slow
+@pytest.mark.real
+def test_yolov2_on_coco(page: Page, tmp_path: Path) -> None:
+    truth = boxscore.load_ground_truth(real("coco_val2017", "ground_truth_boxes.json"))
+    found = boxscore.load_detections(real("coco_val2017", "yolov2_608.json"), truth)
+    result = boxscore.evaluate(truth, found)
+    start = time.perf_counter()
+    path = written(result, tmp_path)
+    assert time.perf_counter() - start < 90  # about 8 s on an idle core
+    assert path.stat().st_size < LARGEST
+    page.resize(1280)
+    page.open(path)
+    assert page.text(".lead-number .value") == "0.194"
+    use_everything(page)
+    assert_quiet(page)
+
+
+@pytest.mark.slow
+@pytest.mark.real
+def test_yolov2_on_voc(page: Page, tmp_path: Path) -> None:
+    truth = boxscore.load_ground_truth(real("voc2007", "VOC2007"), image_set="test")
+    found = boxscore.load_detections(real("voc2007", "results", "yolov2"), truth)
+    path = written(boxscore.evaluate(truth, found, protocol="voc2007"), tmp_path)
+    assert path.stat().st_size < LARGEST
+    page.resize(1280)
+    page.open(path)
+    assert page.text(".lead-number .value") == "0.722"
+    use_everything(page)
+    assert_quiet(page)
+
+
+def test_hostile_names_are_text(page: Page, tmp_path: Path) -> None:
+    path = written(hostile_evaluation(), tmp_path, title="</title><script>document.title='broken'</script>")
+    page.resize(1280)
+    page.open(path)
+    use_everything(page)
+    assert "broken" not in page.run("return document.title").replace("document.title='broken'", "")
+    assert page.run("return document.scripts.length") == 2
+    assert page.run("return document.querySelectorAll('img, iframe, b.x, [onerror]').length") == 0
+    assert "\u202e" not in page.run("return document.body.innerText")
+    assert_quiet(page)
+
+
+def test_nothing_at_all(page: Page, tmp_path: Path) -> None:
+    page.resize(1280)
+    page.open(written(empty_evaluation(), tmp_path))
+    assert "No class was evaluated" in page.text("#classes")
+    assert_quiet(page)
+
+
+@pytest.mark.parametrize("detections", [True, False])
+def test_one_class(page: Page, tmp_path: Path, detections: bool) -> None:
+    result = evaluation(classes=["only"], images=5)
+    if not detections:
+        none = boxscore.Detections.from_arrays([], [], [], [])
+        result = boxscore.evaluate(result.ground_truth, none)
+    page.resize(1280)
+    page.open(written(result, tmp_path))
+    if detections:
+        use_everything(page)
+    assert_quiet(page)
+
+
+@pytest.mark.slow
+def test_many_classes_and_images(page: Page, tmp_path: Path) -> None:
+    result = evaluation(classes=1203, images=20_000, boxes=4)
+    path = written(result, tmp_path)
+    assert path.stat().st_size < LARGEST
+    page.resize(1280)
+    start = time.perf_counter()
+    page.open(path)
+    use_everything(page)
+    assert time.perf_counter() - start < 120
+    assert_quiet(page)
+
+
+def test_comparison(page: Page, tmp_path: Path) -> None:
+    first, second = evaluation(), evaluation(noise=2.0)
+    hostile = "</script><script>document.title='broken'</script>"
+    write_comparison(
+        {hostile: first, "other": second}, tmp_path, options=ReportOptions(resamples=50, date="")
+    )
+    page.resize(1280)
+    page.open(tmp_path / "report.html")
+    page.click("#class-table tbody tr button")
+    assert len(page.every("#pair-pr-chart .curve")) == 4
+    page.click("#won-cards button")
+    assert page.run("return document.getElementById('image-dialog').open")
+    page.click("#dialog-close")
+    assert "broken" not in page.run("return document.title").replace("document.title='broken'", "")
+    assert_quiet(page)
+    assert page.axe() == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing_serious(page: Page, tmp_path: Path, width: int, dark: bool) -> None:
+    path = written(shapes(), tmp_path)
+    page.resize(width, dark=dark)
+    page.open(path)
+    page.run("document.querySelector('#class-table tbody button').click()")  # a chip
+    page.click("#top-confusions button")
+    found = page.axe()
+    page.click("#worst-cards .card button")
+    found += page.axe()
+    assert [(item["id"], [node["target"] for node in item["nodes"]]) for item in found] == []
+
+
+def test_the_page_is_useful_without_its_script(page: Page, tmp_path: Path) -> None:
+    path = written(shapes(), tmp_path)
+    page.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        page.driver.get(path.resolve().as_uri())
+        text = page.find("body").text
+        assert "0.340" in text
+        assert "hexagon" in text
+        assert "need JavaScript" in text
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_it_prints(page: Page, tmp_path: Path) -> None:
+    page.resize(1280, dark=True)
+    page.open(written(shapes(), tmp_path))
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert not page.find(".bar-nav").is_displayed()
+        printed = page.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
+        assert len(printed) > 20_000
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

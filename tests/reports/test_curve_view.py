@@ -1,0 +1,48 @@
+"""Thinning keeps the shape: every dropped point lies within the tolerance of what stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from boxscore.reports.curve_view import MOST_CURVES, TOLERANCE, curve_view, thin
+from support.evaluations import evaluation, shapes
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.sampled_from([0.0, 0.001, 0.01, 0.1]))
+def test_a_thinned_curve_stays_within_its_tolerance(seed: int, count: int, tolerance: float) -> None:
+    random = np.random.default_rng(seed)
+    x = np.sort(random.uniform(0, 1, count))
+    y = np.minimum.accumulate(random.uniform(0, 1, count).round(2))
+    kept = thin(x, y, tolerance=tolerance)
+    assert kept[0] == 0
+    assert kept[-1] == count - 1
+    assert (np.diff(kept) > 0).all()
+    drawn = np.interp(x, x[kept], y[kept])
+    assert np.abs(drawn - y).max() <= tolerance + 1e-12 or len(np.unique(x)) < count
+
+
+def test_the_page_draws_the_curve_that_the_evaluation_has() -> None:
+    result = shapes()
+    view = curve_view(result)
+    frame = result.curves()
+    for k, lines in view["classes"].items():
+        mine = frame[frame["class"] == result.labels[int(k)]]
+        for iou, (x, y, _) in zip(view["thresholds"], lines, strict=True):
+            truth = mine[np.isclose(mine["iou"], iou)]
+            positive = truth["precision"] > 0
+            if positive.any():
+                whole = truth[positive]
+                end = np.array(y) > 0
+                drawn = np.interp(whole["recall"], np.array(x)[end] / 1000, np.array(y)[end] / 10_000)
+                assert np.abs(drawn - whole["precision"]).max() < TOLERANCE + 0.0006
+
+
+@pytest.mark.slow
+def test_many_curves_are_capped() -> None:
+    view = curve_view(evaluation(classes=1203, images=2000))
+    lines = sum(len(curves) for curves in view["classes"].values())
+    assert lines <= MOST_CURVES
+    assert view["left_out"] + len(view["thresholds"]) == 10

@@ -1,0 +1,177 @@
+"""The commands report, draw, check, and --report of compare and evaluate."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from boxscore.cli import main
+from boxscore.cli.draw import plain_file_name
+from support.evaluations import PROJECT
+
+SHAPES = PROJECT / "datasets" / "shapes_coco"
+INPUTS = ["--gt", str(SHAPES / "instances.json"), "--dt", str(SHAPES / "detections.json")]
+
+
+def result_file(folder: Path, capsys: pytest.CaptureFixture[str], **metrics: float | None) -> Path:
+    capsys.readouterr()
+    assert main(["evaluate", *INPUTS, "--output", "json"]) == 0
+    stored = json.loads(capsys.readouterr().out)
+    stored["metrics"].update(metrics)
+    path = folder / "baseline.json"
+    path.write_text(json.dumps(stored))
+    return path
+
+
+def test_report_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["report", *INPUTS, "-o", str(tmp_path / "out"), "--resamples", "0", "--title", "My run"]) == 0
+    )
+    assert "My run" in (tmp_path / "out" / "report.html").read_text()
+    assert "report written to" in capsys.readouterr().err
+
+
+def test_evaluate_and_compare_write_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", *INPUTS, "--report", str(tmp_path / "one"), "--resamples", "0"]) == 0
+    assert (tmp_path / "one" / "report.html").is_file()
+    other = json.loads((SHAPES / "detections.json").read_text())[::2]
+    (tmp_path / "half.json").write_text(json.dumps(other))
+    both = [*INPUTS, str(tmp_path / "half.json"), "--resamples", "20", "--report", str(tmp_path / "two")]
+    assert main(["compare", *both]) == 0
+    page = (tmp_path / "two" / "report.html").read_text()
+    assert "half compared with detections" in page
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--image-folder", "nowhere"], "--image-folder must be a folder"),
+        (["--gallery", "-1"], "gallery must be a whole number"),
+        (["--resamples", "-5"], "resamples must be a whole number"),
+    ],
+)
+def test_bad_options_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str], message: str
+) -> None:
+    assert main(["report", *INPUTS, "-o", str(tmp_path / "out"), *option]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("package", "option"),
+    [("matplotlib", ["--plots", "png"]), ("pyarrow.parquet", ["--tables", "parquet"]), ("jinja2", [])],
+)
+def test_a_missing_package_is_named_and_nothing_is_written(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    package: str,
+    option: list[str],
+) -> None:
+    from boxscore.reports import html
+
+    html._environment.cache_clear()
+    for name in [name for name in sys.modules if f"{name}.".startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    folder = tmp_path / "out"
+    assert main(["report", *INPUTS, "-o", str(folder), "--resamples", "0", *option]) == 2
+    html._environment.cache_clear()
+    assert "pip install" in capsys.readouterr().err
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("form", ["png", "svg"])
+def test_draw_writes_the_worst_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+    pytest.importorskip("matplotlib")
+    folder = str(SHAPES / "images")
+    arguments = [*INPUTS, "--image-folder", folder, "--to", str(tmp_path), "--worst", "2", "--form", form]
+    assert main(["draw", *arguments]) == 0
+    printed = capsys.readouterr().out.split()
+    assert len(printed) == 2
+    assert all(Path(name).is_file() and name.endswith(form) for name in printed)
+
+
+def test_draw_takes_chosen_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    assert main(["draw", *INPUTS, "--images", "101", "109", "--to", str(tmp_path)]) == 0
+    assert len(capsys.readouterr().out.split()) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "a/b.jpg", "C:\\x\\y.png", "..", "<script>", "\u202e.png", "x" * 300, ""]
+)
+def test_drawn_files_have_harmless_names(name: str) -> None:
+    plain = plain_file_name(name)
+    assert 0 < len(plain) <= 80
+    assert not set(plain) & set("/\\<>:\u202e")
+    assert not plain.startswith(".")
+
+
+def test_check_passes_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *INPUTS, "--min", "AP=0.3", "AP50=0.5", "--max", "AP=0.9"]) == 0
+    assert "all checks passed" in capsys.readouterr().out
+    assert main(["check", *INPUTS, "--min", "AP=0.9", "--output", "markdown"]) == 1
+    assert "| AP | 0.3400" in capsys.readouterr().out.replace("0.3399", "0.3400")
+
+
+def test_check_against_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same = result_file(tmp_path, capsys)
+    assert main(["check", "--result", str(same), "--no-regression", str(same)]) == 0
+    better = result_file(tmp_path, capsys, AP=0.341)
+    assert main(["check", *INPUTS, "--no-regression", str(better)]) == 1
+    assert main(["check", *INPUTS, "--no-regression", str(better), "--tolerance", "0.01"]) == 0
+    assert main(["check", *INPUTS, "--no-regression", str(better), "--metrics", "AP50"]) == 0
+    capsys.readouterr()
+    assert main(["check", *INPUTS, "--no-regression", str(better), "--output", "json"]) == 1
+    stored = json.loads(capsys.readouterr().out)
+    assert stored["passed"] is False
+    assert [check["metric"] for check in stored["checks"] if not check["passed"]] == ["AP"]
+
+
+def test_an_undefined_number_reaches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = result_file(tmp_path, capsys, AP=None)
+    assert main(["check", "--result", str(path), "--min", "AP=0"]) == 1
+    assert "FAILED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--min", "AP"], "must have the form METRIC=NUMBER"),
+        (["--min", "AP=x"], "must end in a number"),
+        (["--min", "AP=nan"], "must be a number"),
+        (["--min", "APP=0.1"], "did you mean 'AP'?"),
+        ([], "must be given something to check"),
+        (["--min", "AP=0", "--tolerance", "-1"], "--tolerance must be"),
+        (["--no-regression", "nowhere.json"], "cannot be read"),
+    ],
+)
+def test_check_refuses_what_it_cannot_check(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["check", *INPUTS, *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"metrics": 3}', '{"metrics": {"AP": "x"}, "signature": "s"}']
+)
+def test_a_result_must_be_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    assert main(["check", "--result", str(path), "--min", "AP=0"]) == 2
+    assert "bad.json: a result must" in capsys.readouterr().err
+
+
+def test_a_baseline_of_another_protocol_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = result_file(tmp_path, capsys)
+    assert main(["check", *INPUTS, "--protocol", "voc2012", "--no-regression", str(path)]) == 2
+    assert "scores under two protocols do not compare" in capsys.readouterr().err
