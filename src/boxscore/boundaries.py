@@ -66,8 +66,8 @@ def mask_boundary(mask: ArrayLike, *, dilation_ratio: float = 0.02) -> NDArray[n
 
     Examples
     --------
-    >>> mask_boundary(np.ones((5, 5), dtype=bool)).sum()
-    np.int64(16)
+    >>> int(mask_boundary(np.ones((5, 5), dtype=bool)).sum())
+    16
     """
     array = np.asarray(mask, dtype=bool)
     if array.ndim != 2:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -182,8 +183,8 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
     numbers: list[NDArray[np.float64]] = []
     rows: list[NDArray[np.int32]] = []
     starts: list[int] = []
-    for file in files:
-        label = _results_class(file, known)
+    classes = _results_classes(files, known)
+    for file, label in zip(files, classes, strict=True):
         names, values = _results_lines(file)
         if label not in known:
             left_out[label] = left_out.get(label, 0) + len(names)
@@ -192,7 +193,7 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
         images += names
         numbers.append(values)
         rows.append(np.full(len(names), known[label], dtype=np.int32))
-    read = [file for file in files if _results_class(file, known) in known]
+    read = [file for file, label in zip(files, classes, strict=True) if label in known]
 
     def place(row: int) -> str:
         return _results_place(read, starts, row)
@@ -411,10 +412,22 @@ def _stem_parts(file: Path) -> tuple[str, str]:
     return (found[1], found[2]) if found else (file.stem, file.stem)
 
 
-def _results_class(file: Path, known: Iterable[str]) -> str:
-    """Name the class of a results file: the longest known class that its name ends in."""
-    matching = [label for label in known if file.stem.endswith(f"_{label}")]
-    return max(matching, key=len) if matching else _stem_parts(file)[1]
+def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
+    """Name the class of each results file: what stands after the part that names competition and set.
+
+    Sets and classes may both have underscores. That part is taken to be the one with which most files of the
+    folder end in a known class, so that ``..._tabby_cat`` beside ``..._cat`` is not a cat.
+    """
+    labels = sorted(known)
+    votes = Counter(
+        file.stem.removesuffix(label) for file in files for label in labels if file.stem.endswith(f"_{label}")
+    )
+    classes = []
+    for file in files:
+        starts = [start for start in votes if file.stem.startswith(start)]
+        start = max(starts, key=lambda start: (votes[start], -len(start)), default="")
+        classes.append(file.stem.removeprefix(start) if start else _stem_parts(file)[1])
+    return classes
 
 
 def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:

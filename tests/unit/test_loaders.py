@@ -1,0 +1,333 @@
+"""Reading files: slices, processes, the names of images and classes, formats."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore import BoxscoreWarning, FileFormatError, InputError, load_detections, load_ground_truth
+from boxscore.datasets import _json, detect_format
+
+IMAGES = [{"id": number, "file_name": f"photos/{number:012d}.jpg"} for number in range(1, 11)]
+CATEGORIES = [{"id": 3, "name": "cat"}, {"id": 5, "name": "potted plant"}]
+
+
+def records(count: int, **extra: Any) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(count)
+    return [
+        {
+            "image_id": int(rng.integers(1, 11)),
+            "category_id": int(rng.choice([3, 5])),
+            "bbox": rng.random(4).round(int(rng.integers(1, 17))).tolist(),
+            "score": float(rng.random()),
+            **extra,
+        }
+        for _ in range(count)
+    ]
+
+
+def write_truth(folder: Path, annotations: list[dict[str, Any]] | None = None) -> Path:
+    path = folder / "gt.json"
+    path.write_text(
+        json.dumps({"images": IMAGES, "categories": CATEGORIES, "annotations": annotations or []})
+    )
+    return path
+
+
+@pytest.fixture
+def truth(tmp_path: Path) -> boxscore.GroundTruth:
+    return load_ground_truth(write_truth(tmp_path))
+
+
+def assert_rows(table: boxscore.Detections, rows: list[dict[str, Any]]) -> None:
+    assert table.images.ids[table.image].tolist() == [row["image_id"] for row in rows]
+    assert table.categories.ids[table.category].tolist() == [row["category_id"] for row in rows]
+    assert np.hstack([table.boxes[:, :2], table.sizes]).tolist() == [row["bbox"] for row in rows]
+    assert table.scores.tolist() == [row["score"] for row in rows]
+
+
+# ---------------------------------------------------------------- slices and processes
+
+LAYOUTS = {
+    "compact": lambda rows: json.dumps(rows, separators=(",", ":")),
+    "usual": json.dumps,
+    "indented": lambda rows: json.dumps(rows, indent=4),
+    "blank lines": lambda rows: "[" + "\n\n  ,\r\n\t ".join(map(json.dumps, rows)) + "\n]\n",
+    "byte order mark": lambda rows: "\ufeff \n" + json.dumps(rows),
+}
+EXTRAS = {
+    "plain": {},
+    "records inside": {"parts": [{"a": 1}, {"b": [{"c": 2}, {"d": 3}]}]},
+    "brackets in text": {"note": '}, {"image_id": 1}, {', "tail": "]}"},
+}
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_slices_of_any_size(
+    size: int,
+    layout: str,
+    extra: str,
+    truth: boxscore.GroundTruth,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = records(40, **EXTRAS[extra])
+    path = tmp_path / "dt.json"
+    path.write_text(LAYOUTS[layout](rows), encoding="utf-8")
+    monkeypatch.setattr(_json, "SLICE_BYTES", size)
+    assert_rows(load_detections(path, truth), rows)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_processes(
+    workers: int,
+    layout: str,
+    extra: str,
+    truth: boxscore.GroundTruth,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = records(200, **EXTRAS[extra])
+    path = tmp_path / "dt.json"
+    path.write_text(LAYOUTS[layout](rows), encoding="utf-8")
+    monkeypatch.setattr(_json, "PART_BYTES", 500)
+    monkeypatch.setattr(_json, "SLICE_BYTES", 700)
+    assert_rows(load_detections(path, truth, workers=workers), rows)
+    annotations = [{**row, "id": number} for number, row in enumerate(rows, start=1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)  # no areas
+        table = load_ground_truth(write_truth(tmp_path, annotations), workers=workers)
+    assert table.ids.tolist() == list(range(1, 201))
+    assert np.hstack([table.boxes[:, :2], table.sizes]).tolist() == [row["bbox"] for row in rows]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("bad", [0, 57, 199])
+def test_a_bad_record_is_named_wherever_it_stands(
+    bad: int, workers: int, truth: boxscore.GroundTruth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_json, "PART_BYTES", 500)
+    monkeypatch.setattr(_json, "SLICE_BYTES", 700)
+    path = tmp_path / "dt.json"
+    for change, text in (
+        ({"score": "high"}, "score must be a number. Got a string in detection {0} of {1}."),
+        (
+            {"image_id": 99},
+            "image_id must be in the ground truth. Got 99 in detection {0} of {1}; 1 such image in all",
+        ),
+        ({"bbox": [0, 0, -1, 1]}, "boxes must have width >= 0. Got width -1.0 in detection {0} of {1};"),
+    ):
+        rows: list[dict[str, Any]] = records(200)
+        rows[bad] = {**rows[bad], **change}
+        path.write_text(json.dumps(rows))
+        with pytest.raises(InputError) as caught:
+            load_detections(path, truth, workers=workers)
+        assert str(caught.value).startswith(text.format(bad, path))
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_annotations_without_ids_are_numbered_over_all_slices(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{**row, "area": 1.0, "iscrowd": 0} for row in records(count)]
+    path = write_truth(tmp_path, rows)
+    monkeypatch.setattr(_json, "SLICE_BYTES", 64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = load_ground_truth(path)
+    assert table.ids.tolist() == list(range(1, count + 1))
+    assert table.boxes[:, 0].tolist() == [row["bbox"][0] for row in rows]
+    rows[-1]["id"] = 1
+    table = load_ground_truth(write_truth(tmp_path, rows))
+    assert table.ids.tolist() == list(range(1, count + 1))
+
+
+def test_of_repeated_ids_the_last_annotation_stands_in_for_all(tmp_path: Path) -> None:
+    rows = [{**row, "area": 1.0, "id": number // 2} for number, row in enumerate(records(6))]
+    with pytest.warns(BoxscoreWarning, match="3 annotation ids occur more than once"):
+        table = load_ground_truth(write_truth(tmp_path, rows))
+    assert table.boxes[:, 0].tolist() == [rows[place]["bbox"][0] for place in (1, 1, 3, 3, 5, 5)]
+
+
+# ---------------------------------------------------------------- what results call images and classes
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        7,
+        "7",
+        "000000000007",
+        "000000000007.jpg",
+        "photos/000000000007.jpg",
+        "other/000000000007.png",
+        "x\\000000000007.jpg",
+    ],
+)
+def test_an_image_by_any_name(name: Any, truth: boxscore.GroundTruth, tmp_path: Path) -> None:
+    path = tmp_path / "dt.json"
+    path.write_text(json.dumps([{**records(1)[0], "image_id": name}]))
+    table = load_detections(path, truth)
+    assert table.images.ids[table.image].tolist() == [7]
+
+
+@pytest.mark.parametrize("name", ["8x", "", "7.0", "-7"])
+def test_no_image_by_half_a_name(name: str, truth: boxscore.GroundTruth, tmp_path: Path) -> None:
+    path = tmp_path / "dt.json"
+    path.write_text(json.dumps([{**records(1)[0], "image_id": name}]))
+    with pytest.raises(InputError, match="image_id must be in the ground truth"):
+        load_detections(path, truth)
+
+
+def test_classes_by_name(truth: boxscore.GroundTruth, tmp_path: Path) -> None:
+    path = tmp_path / "dt.json"
+    path.write_text(json.dumps([{**row, "category_id": "potted plant"} for row in records(3)]))
+    assert load_detections(path, truth).category.tolist() == [1, 1, 1]
+
+
+def test_results_with_images_and_classes_of_their_own(truth: boxscore.GroundTruth, tmp_path: Path) -> None:
+    """Such files number both on their own: file names and class names are what counts."""
+    row = records(1)[0]
+    content = {
+        "images": [{"id": 7, "file_name": "000000000002.jpg"}, {"id": 1, "file_name": "000000000009.jpg"}],
+        "categories": [
+            {"id": 3, "name": "potted plant"},
+            {"id": 0, "name": "cat"},
+            {"id": 9, "name": "yeti"},
+        ],
+        "annotations": [
+            {**row, "image_id": 7, "category_id": 3},
+            {**row, "image_id": 1, "category_id": 0},
+            {**row, "image_id": 1, "category_id": 9},
+        ],
+    }
+    path = tmp_path / "dt.json"
+    path.write_text(json.dumps(content))
+    with pytest.warns(BoxscoreWarning, match=r"1 detection left out, of 1 class .*: yeti\."):
+        table = load_detections(path, truth)
+    assert table.images.ids[table.image].tolist() == [2, 9]
+    assert table.categories.names[table.category].tolist() == ["potted plant", "cat"]
+    assert table.left_out == {"yeti": 1}
+
+
+# ---------------------------------------------------------------- the kit's files
+
+
+def write_voc(
+    folder: Path, labels: list[str], files: dict[str, str], *, sets: tuple[str, ...] = ("test",)
+) -> Path:
+    (folder / "Annotations").mkdir(parents=True)
+    (folder / "ImageSets" / "Main").mkdir(parents=True)
+    for name in sets:
+        (folder / "ImageSets" / "Main" / f"{name}.txt").write_text("img\n")
+    objects = "".join(
+        f"<object><name>{label}</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9.5</xmax><ymax>9</ymax>"
+        f"</bndbox><part><bndbox><xmin>2</xmin></bndbox></part></object>"
+        for label in labels
+    )
+    (folder / "Annotations" / "img.xml").write_text(f"<annotation>{objects}</annotation>")
+    (folder / "results").mkdir()
+    for name, text in files.items():
+        (folder / "results" / name).write_text(text)
+    return folder
+
+
+LINE = "img 0.5 1 1 9 9\n"
+
+
+@pytest.mark.parametrize(
+    ("labels", "files", "expected", "left_out"),
+    [
+        (["cat"], ["test_cat"], ["cat"], {}),
+        (["potted_plant"], ["test_potted_plant"], ["potted_plant"], {}),
+        (["plant", "potted_plant"], ["test_plant", "test_potted_plant"], ["plant", "potted_plant"], {}),
+        (["plant", "potted_plant"], ["test_potted_plant"], ["potted_plant"], {}),
+        (["cat"], ["test_cat", "test_tabby_cat"], ["cat"], {"tabby_cat": 1}),
+        (["cat", "dog"], ["my_val_cat", "my_val_dog", "my_val_tabby_cat"], ["cat", "dog"], {"tabby_cat": 1}),
+        (["cat"], ["test_cat", "test_dog"], ["cat"], {"dog": 1}),
+        (["sea_lion", "sea_horse"], ["a_b_sea_horse", "a_b_sea_lion"], ["sea_horse", "sea_lion"], {}),
+        (["traffic light"], ["test_traffic light"], ["traffic light"], {}),
+    ],
+)
+def test_the_class_of_a_results_file(
+    labels: list[str], files: list[str], expected: list[str], left_out: dict[str, int], tmp_path: Path
+) -> None:
+    names = {f"comp4_det_{name}.txt": LINE for name in files}
+    folder = write_voc(tmp_path / "voc", labels, names)
+    truth = load_ground_truth(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        found = load_detections(folder / "results", truth)
+    assert found.categories.names[found.category].tolist() == expected
+    assert found.left_out == left_out
+
+
+def test_results_of_two_sets_are_warned_of(tmp_path: Path) -> None:
+    folder = write_voc(
+        tmp_path / "voc", ["cat"], {"comp4_det_test_cat.txt": LINE, "comp4_det_val_cat.txt": LINE}
+    )
+    with pytest.warns(BoxscoreWarning, match=r"several competitions or sets .*comp4_det_test, comp4_det_val"):
+        found = load_detections(folder / "results", load_ground_truth(folder))
+    assert len(found) == 2
+
+
+def test_missing_tags_decimal_coordinates_and_parts(tmp_path: Path) -> None:
+    truth = load_ground_truth(write_voc(tmp_path / "voc", ["cat"], {}))
+    assert truth.boxes.tolist() == [[1, 1, 9.5, 9]]
+    assert (truth.difficult.tolist(), truth.columns["truncated"].tolist()) == ([False], [False])
+    assert np.isnan(truth.images.sizes).all()
+
+
+def test_a_class_set_lists_images_without_the_class_too(tmp_path: Path) -> None:
+    folder = write_voc(tmp_path / "voc", ["cat"], {})
+    for name in ("a", "b"):
+        (folder / "Annotations" / f"{name}.xml").write_text("<annotation/>")
+    path = folder / "ImageSets" / "Main" / "cat_test.txt"
+    path.write_text("a -1\nimg  1\nb  0\nimg  1\n")
+    assert load_ground_truth(folder, image_set="cat_test").images.ids.tolist() == ["b", "img"]
+    assert load_ground_truth(folder, image_set=path).images.ids.tolist() == ["b", "img"]
+    with pytest.raises(InputError, match="image_set must be given where there are several"):
+        load_ground_truth(folder)
+    assert load_ground_truth(folder / "Annotations").images.ids.tolist() == ["a", "b", "img"]
+
+
+def test_the_line_of_a_bad_value_counts_blank_lines(tmp_path: Path) -> None:
+    text = "\n" + LINE + "\n\n" + "img inf 1 1 9 9\n"
+    folder = write_voc(tmp_path / "voc", ["cat"], {"comp4_det_test_cat.txt": text})
+    with pytest.raises(InputError, match=r"comp4_det_test_cat\.txt, line 5; a diverged model\?$"):
+        load_detections(folder / "results", load_ground_truth(folder))
+
+
+# ---------------------------------------------------------------- formats
+
+
+def test_detect_format(tmp_path: Path) -> None:
+    folder = write_voc(tmp_path / "voc", ["cat"], {"comp4_det_test_cat.txt": LINE})
+    assert detect_format(write_truth(tmp_path))[0] == "coco"
+    assert detect_format(folder) == ("voc", "a folder of XML annotations")
+    assert detect_format(folder / "Annotations") == ("voc", "a folder of XML annotations")
+    assert detect_format(folder / "results") == ("voc", "a folder of comp*_det_*.txt files")
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_paths_are_text_or_paths(kind: Any, tmp_path: Path) -> None:
+    path = write_truth(tmp_path)
+    (tmp_path / "dt.json").write_text("[]")
+    assert len(load_detections(kind(tmp_path / "dt.json"), load_ground_truth(kind(path)))) == 0
+
+
+def test_unknown_formats(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^format must be one of .* Got 'yolo'"):
+        load_ground_truth(write_truth(tmp_path), format="yolo")  # type: ignore[arg-type]
+    with pytest.raises(FileFormatError, match=r"must be in the voc format\. Got a JSON file \(coco\)\.$"):
+        load_ground_truth(write_truth(tmp_path), format="voc")
