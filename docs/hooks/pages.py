@@ -36,6 +36,7 @@ ORDER = {
         "reports",
         "know-why",
         "validate",
+        "nms-commands",
         "run-configurations",
         "training-loop",
         "switch-from-pycocotools",

@@ -134,19 +134,8 @@ def test_no_detections(method: str) -> None:
             "did you mean 'soft-linear'?",
         ),
         (
-            {"method": "matrix-linear", "iou_threshold": 0.5},
-            "iou_threshold must be left out with method 'matrix-linear'. Got 0.5; the methods that read it: "
-            "hard, soft-linear, diou, fast, cluster, greedy-nmm, nmm.",
-        ),
-        (
-            {"iou_threshold": 0.5, "sigma": 1.0},
-            "sigma must be left out with method 'hard'. Got 1.0; the methods that read it: soft-gaussian, "
-            "matrix-gaussian.",
-        ),
-        (
             {"method": "diou", "iou_threshold": 0.5, "overlap": "ios"},
-            "overlap must be left out with method 'diou'. Got 'ios'; the methods that read it: hard, "
-            "greedy-nmm, nmm.",
+            "overlap must be 'iou' with method 'diou'. Got 'ios'; read by hard, greedy-nmm, nmm.",
         ),
         ({"iou_threshold": 1.5}, "iou_threshold must be a number in [0, 1]. Got 1.5."),
         ({"iou_threshold": 0.5, "max_per_image": 0}, "max_per_image must be a whole number >= 1. Got 0."),
@@ -165,6 +154,20 @@ def test_bad_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(boxscore.InputError) as error:
         nms_detections(detections(), **options)
     assert str(error.value) == message
+
+
+def test_options_without_effect_are_noticed(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
+    with pytest.warns(
+        boxscore.BoxscoreWarning, match="^iou_threshold 0.5 has no effect with method 'matrix-linear'"
+    ):
+        nms_detections(detections(), method="matrix-linear", iou_threshold=0.5)
+    output = raw.parent / "kept.json"
+    given = ["nms", "--dt", raw, "--output", output, "--iou-threshold", 0.5, "--sigma", 2]
+    assert call(capsys, *given) == (
+        "boxscore: warning: sigma 2.0 has no effect with method 'hard'; it is read by soft-gaussian, "
+        f"matrix-gaussian.\n4 of 5 detections kept in {output}\n"
+    )
+    call(capsys, *given, "--strict", status=2)
 
 
 def test_rows_cannot_say_new_scores() -> None:
@@ -415,7 +418,7 @@ def test_fuse(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
     )
     output = raw.parent / "fused.json"
     errors = call(capsys, "fuse", raw, other, "--weights", 2, 1, "--output", output)
-    assert errors == f"5 boxes from 7 of 2 models in {output}\n"
+    assert errors == f"5 boxes from 7 detections of 2 models in {output}\n"
     fused = json.loads(output.read_text())
     assert all(list(record) == ["image_id", "category_id", "bbox", "score"] for record in fused)
     assert [record["score"] for record in fused] == sorted((r["score"] for r in fused), reverse=True)

@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     write_atomically(arguments.output, text)
     total = sum(map(len, tables))
     print(
-        f"{len(fused.scores):,} boxes from {total:,} of {len(files)} models in {arguments.output}",
+        f"{len(fused.scores):,} boxes from {total:,} detections of {len(files)} models in {arguments.output}",
         file=sys.stderr,
     )
     return 0

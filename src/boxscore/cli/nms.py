@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, suppress, write; return the exit status."""
     from boxscore.datasets.results import load_results, save_results
 
-    options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap", "sigma")}
+    options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
     check_method(arguments.method, **options)  # before a large file is read
     if arguments.workers is not None:
         _validate.whole_number(arguments.workers, 1, name="--workers")
@@ -78,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     left = nms_detections(
         table,
         method=arguments.method,
+        sigma=arguments.sigma,
         score_threshold=arguments.score_threshold,
         **options,
         **group_options(arguments, table),

@@ -24,6 +24,7 @@ one, a table stays a value that computes nothing by itself, and the options are 
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
@@ -31,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
-from boxscore.errors import InputError
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.nms.fast import cluster_nms, fast_nms
 from boxscore.nms.hard import batched_nms, diou_nms
 from boxscore.nms.matrix import matrix_nms
@@ -175,8 +176,13 @@ def nms_detections(
     Raises
     ------
     InputError
-        When a method is unknown, an option is missing, out of range or not one that the method reads, a class
-        is unknown or in two groups, or scores are negative where they are to be lowered.
+        When a method is unknown, an option is missing or out of range, a class is unknown or in two groups,
+        or scores are negative where they are to be lowered.
+
+    Warns
+    -----
+    BoxscoreWarning
+        When a threshold or sigma is given that the method does not read.
 
     Examples
     --------
@@ -186,7 +192,14 @@ def nms_detections(
     >>> nms_detections(found, iou_threshold=0.5).indices.tolist()
     [1, 2]
     """
-    chosen = check_method(method, iou_threshold=iou_threshold, overlap=overlap, sigma=sigma)
+    chosen = check_method(method, iou_threshold=iou_threshold, overlap=overlap)
+    for name, value in (("iou_threshold", iou_threshold), ("sigma", sigma)):
+        if value is not None and name not in chosen.reads:
+            warnings.warn(
+                f"{name} {value} has no effect with method {method!r}; it is {_readers(name)}.",
+                BoxscoreWarning,
+                stacklevel=2,
+            )
     caps = [
         None if cap is None else _validate.whole_number(cap, 1, name=name)
         for cap, name in ((max_per_group, "max_per_group"), (max_per_image, "max_per_image"))
@@ -214,37 +227,29 @@ def nms_detections(
     return Suppression(indices, scores, boxes, chosen.changes)
 
 
-def check_method(
-    method: str, *, iou_threshold: float | None, overlap: str = "iou", sigma: float | None = None
-) -> Method:
-    """Look a method up and refuse options that it would not read.
+def check_method(method: str, *, iou_threshold: float | None, overlap: str = "iou") -> Method:
+    """Look a method up and check that it can do what is asked.
 
     Raises
     ------
     InputError
-        When the method is unknown, needs a threshold, or does not read what is given.
+        When the method is unknown, needs a threshold, or measures no such overlap.
     """
     chosen = METHODS[_validate.one_of(method, list(METHODS), name="method")]
     _validate.one_of(overlap, ("iou", "ios"), name="overlap")
     if "iou_threshold" in chosen.reads and iou_threshold is None:
         raise InputError(_validate.message("iou_threshold", f"be given with method {method!r}", got="None"))
-    given = {
-        "iou_threshold": iou_threshold,
-        "sigma": sigma,
-        "overlap": None if overlap == "iou" else overlap,
-    }
-    for name, value in given.items():
-        if value is not None and name not in chosen.reads:
-            readers = ", ".join(key for key, other in METHODS.items() if name in other.reads)
-            raise InputError(
-                _validate.message(
-                    name,
-                    f"be left out with method {method!r}",
-                    got=repr(value),
-                    cause=f"the methods that read it: {readers}",
-                )
+    if overlap != "iou" and "overlap" not in chosen.reads:
+        raise InputError(
+            _validate.message(
+                "overlap", f"be 'iou' with method {method!r}", got=repr(overlap), cause=_readers("overlap")
             )
+        )
     return chosen
+
+
+def _readers(option: str) -> str:
+    return f"read by {', '.join(name for name, method in METHODS.items() if option in method.reads)}"
 
 
 def _groups(

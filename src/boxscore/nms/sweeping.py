@@ -221,7 +221,7 @@ def _jobs(
         ious: Sequence[float | None] = iou_thresholds if "iou_threshold" in reads else [None]
         widths: Sequence[float | None] = sigmas if sigmas is not None and "sigma" in reads else [None]
         for iou, sigma in itertools.product(ious, widths):
-            check_method(method, iou_threshold=iou, sigma=sigma)
+            check_method(method, iou_threshold=iou)
             if METHODS[method].changes == "boxes":
                 jobs += [_Job(method, iou, sigma, (floor,)) for floor in floors]
             else:
