@@ -76,9 +76,9 @@ def test_plans_equal_the_loop(part):
 @pytest.mark.parametrize("part", range(20))
 def test_plans_equal_the_loop_in_20000_cases(part):
     for seed in range(1000 * part, 1000 * part + 1000):
-        for overlap in ("iou", "ios", "diou"):
-            for plan in ("auto", "lockstep", "sweep", "grid"):
-                check_hard(seed, plan, overlap)
+        for plan in ("auto", "lockstep", "sweep", "grid"):
+            check_hard(seed, plan, "iou")
+        check_hard(seed, "grid", ("ios", "diou")[seed % 2])
 
 
 @pytest.mark.slow
@@ -86,8 +86,7 @@ def test_plans_equal_the_loop_in_20000_cases(part):
 @pytest.mark.parametrize("part", range(20))
 def test_stages_equal_the_loop_in_20000_cases(part):
     for seed in range(1000 * part, 1000 * part + 1000):
-        for overlap in ("iou", "ios", "diou"):
-            check_hard(seed, "grid", overlap)
+        check_hard(seed, "grid", ("iou", "ios", "diou")[seed % 3])
 
 
 @pytest.mark.parametrize("overlap", ["ios", "diou"])
