@@ -184,3 +184,55 @@ def test_area_ranges_are_closed_at_both_ends(tmp_path: Path) -> None:
             metrics = boxscore.evaluate(*case.load(tmp_path)).metrics
         assert {key for key in ("APs", "APm", "APl") if not math.isnan(metrics[key])} == defined
         check(case, tmp_path)
+
+
+WIDTHS = [
+    *((count, 4) for count in (1, 2, 9, 16, 17, 21, 22, 32, 33, 63, 64)),
+    *((10, n) for n in (1, 3, 9, 17)),
+]
+
+
+@pytest.mark.parametrize(("count", "ranges"), WIDTHS)
+def test_many_thresholds_and_area_ranges(count: int, ranges: int) -> None:
+    """Both are bits of integers inside: every width of them."""
+    rng = np.random.default_rng(count * 100 + ranges)
+    thresholds = np.linspace(0.05, 1.0, count).tolist()
+    area_ranges = {"all": [0.0, 1e10]}
+    area_ranges |= {f"from {low}": [float(low), float(low + 40)] for low in range(0, 20 * (ranges - 1), 20)}
+    boxes = rng.integers(0, 12, (120, 4)).astype(float)
+    boxes[:, 2:] += 6
+    images, labels = rng.integers(1, 3, 120).tolist(), rng.integers(1, 3, 120).tolist()
+    rows = [
+        {"id": n, "image_id": i, "category_id": k, "bbox": b, "area": b[2] * b[3], "iscrowd": int(n % 7 == 0)}
+        for n, (i, k, b) in enumerate(zip(images, labels, boxes.tolist(), strict=True), start=1)
+    ]
+    truth = {
+        "images": [{"id": 1}, {"id": 2}],
+        "categories": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}],
+        "annotations": rows[:40],
+    }
+    results = [
+        {"image_id": row["image_id"], "category_id": row["category_id"], "bbox": row["bbox"], "score": score}
+        for row, score in zip(rows[40:], (rng.integers(0, 9, 80) / 9).tolist(), strict=True)
+    ]
+    reference = run_pycocotools(
+        truth, results, thresholds=thresholds, area_ranges=list(area_ranges.values()), caps=(1, 5, 100)
+    )
+    table = boxscore.GroundTruth.from_arrays(
+        images[:40],
+        labels[:40],
+        boxes[:40],
+        box_format="xywh",
+        crowd=[row["iscrowd"] for row in rows[:40]],
+        images=[1, 2],
+        categories={1: "a", 2: "b"},
+    )
+    found = boxscore.Detections.from_arrays(
+        images[40:], labels[40:], boxes[40:], [row["score"] for row in results], box_format="xywh"
+    )
+    protocol = {
+        "extends": "coco",
+        "matching": {"iou_thresholds": thresholds, "max_detections": [1, 5, 100]},
+        "ignore": {"area_ranges": area_ranges},
+    }
+    assert_equal_to_pycocotools(boxscore.evaluate(table, found, protocol=protocol), reference)
