@@ -102,13 +102,15 @@ def test_the_disk_fills_up_at_each_file(
 
 
 STOP_AT_FSYNC = """
-import os, sys, time
+import os, signal, sys, time
 from boxscore.cli import main
 
 def wait(handle):
     print("writing", flush=True)
     time.sleep(60)
 
+# Started in the background, a shell leaves SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.fsync = wait
 sys.exit(main(sys.argv[1:]))
 """
