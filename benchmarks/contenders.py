@@ -19,9 +19,8 @@ Conventions
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 __all__ = ["CONTENDERS", "NUMBERS", "CommandLine", "Contender"]
@@ -45,6 +44,7 @@ class Contender:
     package = ""  # the distribution whose version is reported
     peer = True  # False for boxscore itself
     parses_late = False  # reading only fetches bytes: no rival in reading
+    reads_together = False  # both files are read in the stage that reads detections
 
     def __init__(self, ground_truth: str, detections: str, caps: Sequence[int], threads: int) -> None:
         self.ground_truth_path = ground_truth
@@ -197,7 +197,6 @@ class Boxscore(Contender):
     name = "boxscore"
     package = "boxscore"
     peer = False
-    options: Mapping[str, int] = MappingProxyType({})  # of the loaders
 
     def import_package(self) -> None:
         import boxscore
@@ -205,12 +204,10 @@ class Boxscore(Contender):
         self.package_module = boxscore
 
     def read_ground_truth(self) -> None:
-        self.ground_truth = self.package_module.load_ground_truth(self.ground_truth_path, **self.options)
+        self.ground_truth = self.package_module.load_ground_truth(self.ground_truth_path)
 
     def read_detections(self) -> None:
-        self.detections = self.package_module.load_detections(
-            self.detections_path, self.ground_truth, **self.options
-        )
+        self.detections = self.package_module.load_detections(self.detections_path, self.ground_truth)
 
     def evaluate(self) -> None:
         self.evaluation = self.package_module.evaluate(
@@ -230,13 +227,24 @@ class Boxscore(Contender):
 
 
 class BoxscoreWorkers(Boxscore):
-    """The Python API, reading with as many forked workers as there are threads."""
+    """The Python API, reading both files at once with as many forked workers as there are threads."""
 
     name = "boxscore workers"
+    reads_together = True
 
     def import_package(self) -> None:
         super().import_package()
-        self.options = {"workers": self.threads}
+        from boxscore.datasets import load_both
+
+        self.load_both = load_both
+
+    def read_ground_truth(self) -> None:
+        """Do nothing: it is read with the detections."""
+
+    def read_detections(self) -> None:
+        self.ground_truth, self.detections = self.load_both(
+            self.ground_truth_path, self.detections_path, workers=self.threads
+        )
 
 
 class CommandLine:
@@ -246,6 +254,7 @@ class CommandLine:
     package = "boxscore"
     peer = False
     parses_late = False
+    reads_together = False
 
     @staticmethod
     def arguments(ground_truth: str, detections: str, caps: Sequence[int]) -> list[str]:

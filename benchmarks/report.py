@@ -41,6 +41,7 @@ def _stage(*names: str) -> Callable[[Row], Sequence[float]]:
 
 READ_GROUND_TRUTH: Column = ("read ground truth", _stage("read_ground_truth"))
 READ_DETECTIONS: Column = ("read detections", _stage("read_detections"))
+READ: Column = ("read both", _stage("read_ground_truth", "read_detections"))
 BOTH: Column = ("evaluate + accumulate", _stage("evaluate", "accumulate"))
 FILES: Column = (
     "files to numbers",
@@ -52,13 +53,14 @@ TIMES: tuple[Column, ...] = (
     IMPORT,
     READ_GROUND_TRUTH,
     READ_DETECTIONS,
+    READ,
     ("evaluate", _stage("evaluate")),
     ("accumulate + summarise", _stage("accumulate")),
     BOTH,
     FILES,
     WHOLE,
 )
-RATIOS: tuple[Column, ...] = (IMPORT, READ_GROUND_TRUTH, READ_DETECTIONS, BOTH, FILES, WHOLE)
+RATIOS: tuple[Column, ...] = (IMPORT, READ_GROUND_TRUTH, READ_DETECTIONS, READ, BOTH, FILES, WHOLE)
 LINEAR = ("coco_36k", "coco_200k", "coco_500k", "objects365_2m")
 
 
@@ -85,7 +87,7 @@ def section(result: Row) -> str:
         [
             [
                 row["name"],
-                *(_time(read(row)) for _, read in TIMES),
+                *("" if column in unfair(row) else _time(column[1](row)) for column in TIMES),
                 f"{row['memory'] / 1e6:,.0f}",
                 str(len(row["rounds"])),
                 "reference" if row["name"] == result["reference"] else _bits(row),
@@ -136,8 +138,11 @@ def _ratios(rows: list[Row]) -> list[str]:
 
 
 def unfair(row: Row) -> tuple[Column, ...]:
-    """Columns in which a contender shows no work because it does it later, in ``evaluate``."""
-    return (READ_DETECTIONS, BOTH) if CONTENDERS[row["name"]].parses_late else ()
+    """Columns in which a contender cannot be compared, because it does that work in another stage."""
+    contender = CONTENDERS[row["name"]]
+    if contender.reads_together:
+        return (READ_GROUND_TRUTH, READ_DETECTIONS)
+    return (READ_DETECTIONS, READ, BOTH) if contender.parses_late else ()
 
 
 def _ratio(seconds: Sequence[float], best: float | None) -> str:

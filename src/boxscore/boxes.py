@@ -83,19 +83,26 @@ def box_convert(boxes: ArrayLike, in_fmt: BoxFormat, out_fmt: BoxFormat) -> Floa
     return np.hstack([centre, sizes])
 
 
-def corners_and_sizes(boxes: FloatArray, box_format: BoxFormat) -> tuple[FloatArray, FloatArray]:
+def corners_and_sizes(
+    boxes: FloatArray, box_format: BoxFormat, *, overwrite: bool = False
+) -> tuple[FloatArray, FloatArray]:
     """Split boxes [N, 4] into corners ``x1, y1, x2, y2`` [N, 4] and sizes ``w, h`` [N, 2].
 
-    Both are new arrays. Both are kept because neither gives back the other to the last bit: pycocotools
-    computes ``x2 = x + w`` and areas from ``w`` and ``h``, the VOC kit computes sizes from ``x2``.
+    Both are new arrays, or with ``overwrite`` the corners take the boxes' place. Both are kept because
+    neither gives back the other to the last bit: pycocotools computes ``x2 = x + w`` and areas from ``w``
+    and ``h``, the VOC kit computes sizes from ``x2``.
     """
-    first, second = boxes[:, :2], boxes[:, 2:]  # [N,2] each
-    if box_format == "xyxy":
-        return boxes.copy(), second - first
-    corners = np.empty_like(boxes)
-    corners[:, :2] = first if box_format == "xywh" else first - second / 2
-    np.add(corners[:, :2], second, out=corners[:, 2:])
-    return corners, second.copy()
+    corners = boxes if overwrite else boxes.copy()
+    sizes = np.empty((len(boxes), 2))
+    for low, high in ((0, 2), (1, 3)):  # by columns: NumPy's inner loop is then N long, not 2
+        if box_format == "xyxy":
+            np.subtract(corners[:, high], corners[:, low], out=sizes[:, low])
+            continue
+        sizes[:, low] = corners[:, high]
+        if box_format == "cxcywh":
+            corners[:, low] -= sizes[:, low] / 2
+        corners[:, high] = corners[:, low] + sizes[:, low]
+    return corners, sizes
 
 
 def box_area(boxes: ArrayLike, *, box_format: BoxFormat = "xyxy", pixel_offset: float = 0) -> FloatArray:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
+from boxscore._heap import keep_freed_memory
 from boxscore.average_precision import TruePositives, positives
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.matching import Matches, match, merge
@@ -107,6 +108,7 @@ def match_tables(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, *, workers: int = 1
 ) -> Matches:
     """Run the stages from tables to matches; the tables have the same vocabularies."""
+    keep_freed_memory()
     detections = with_needed_columns(ground_truth, detections, protocol)
     if not protocol.matching.per_class:
         ground_truth, detections = pool_classes(ground_truth), pool_classes(detections)
@@ -144,9 +146,8 @@ def _warn_of_id_zero(result: Evaluation) -> None:
     ids = result.ground_truth.ids
     if ids.dtype == object or result.protocol.matching.candidate != "best_available":
         return
-    zero = np.flatnonzero(ids == 0)
     found = result.matched
-    hits = np.isin(found.truth_row[found.pair_truth], zero) & (found.counted_pairs[:, 0] > 0)
+    hits = (ids[found.truth_row[found.pair_truth]] == 0) & (found.counted_pairs[:, 0] > 0)
     if hits.any():
         warnings.warn(
             f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other; pycocotools "

@@ -174,9 +174,12 @@ def detection_areas(detections: Detections, protocol: Protocol) -> Column:
 
 
 def _columns(table: BoxTable, rows: NDArray[np.intp], pixel_offset: float) -> _Columns:
-    x1, y1, x2, y2 = np.ascontiguousarray(np.take(table.boxes, rows, axis=0).T)  # [N] each
-    width, height = np.ascontiguousarray(np.take(table.sizes, rows, axis=0).T)
+    # From the flat arrays, a column at a time: rows of four, transposed, cost three times as much.
+    corners, sizes = table.boxes.ravel(), table.sizes.ravel()
+    x1, y1 = np.take(corners, 4 * rows), np.take(corners, 4 * rows + 1)
+    width, height = np.take(sizes, 2 * rows), np.take(sizes, 2 * rows + 1)
     if pixel_offset:
+        x2, y2 = np.take(corners, 4 * rows + 2), np.take(corners, 4 * rows + 3)
         return _Columns(x1, y1, x2, y2, (width + pixel_offset) * (height + pixel_offset))
     return _Columns(x1, y1, x1 + width, y1 + height, width * height)
 
@@ -334,5 +337,5 @@ def _chunks(counts: NDArray[np.intp], size: int) -> list[tuple[int, int]]:
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     cuts = np.searchsorted(ends, np.arange(size, total + size, size))
-    bounds = np.unique(np.concatenate([[0], np.minimum(cuts + 1, len(counts))])).tolist()
-    return list(itertools.pairwise(bounds))
+    bounds = np.concatenate([[0], np.minimum(cuts + 1, len(counts))])
+    return list(itertools.pairwise(bounds[run_starts(bounds)].tolist()))

@@ -88,7 +88,7 @@ def warn_left_out(left_out: Mapping[str, int], source: str) -> None:
             f"{source}: {total} detection{'s' * (total > 1)} left out, of {len(left_out)} "
             f"class{'es' * (len(left_out) > 1)} that the ground truth does not have: {names}.",
             BoxscoreWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -397,6 +397,7 @@ class Detections(BoxTable):
             Whose vocabularies the row numbers point into.
         image, category : ndarray of int32, [D]
         boxes : ndarray of float64, [D, 4]
+            The table keeps it, overwritten with corners.
         scores : ndarray of float64, [D]
         box_format : {"xyxy", "xywh", "cxcywh"}
         masks, keypoints : optional
@@ -419,7 +420,7 @@ class Detections(BoxTable):
         """
         _validate.finite(scores, name="score", place=place, limit=LARGEST, cause=DIVERGED)
         given = np.zeros((len(image), 4)) if boxes is None else boxes
-        corners, sizes = _checked_boxes(given, box_format, place, cause=DIVERGED)
+        corners, sizes = _checked_boxes(given, box_format, place, cause=DIVERGED, overwrite=True)
         base: dict[str, Any] = {
             "images": ground_truth.images,
             "categories": ground_truth.categories,
@@ -591,11 +592,11 @@ def _as_categories(categories: Categories | Mapping[Id, str] | Iterable[Id]) -> 
 
 
 def _checked_boxes(
-    boxes: FloatArray, box_format: BoxFormat, place: Place, *, cause: str = ""
+    boxes: FloatArray, box_format: BoxFormat, place: Place, *, cause: str = "", overwrite: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Corners [N, 4] and sizes [N, 2] of boxes that keep the rules; ``cause`` of one that is not finite."""
     _validate.finite(boxes, name="bbox", place=place, cause=cause)
-    corners, sizes = corners_and_sizes(boxes, box_format)
+    corners, sizes = corners_and_sizes(boxes, box_format, overwrite=overwrite)
     cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
     _validate.sizes_not_negative(sizes, place=place, cause=cause)
     return corners, sizes

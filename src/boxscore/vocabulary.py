@@ -10,6 +10,7 @@ Conventions
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -40,7 +41,12 @@ def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
     InputError
         When an id is neither an integer nor a string.
     """
-    array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
+    if not isinstance(values, np.ndarray):
+        values = list(values)
+        if all(type(item) is int for item in values):
+            with contextlib.suppress(OverflowError):
+                return np.array(values, dtype=np.int64)
+    array = np.array(values, dtype=object) if isinstance(values, list) else values
     if array.ndim != 1:
         raise InputError(_validate.message(name, "have shape [N]", got=f"shape {list(array.shape)}"))
     if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
@@ -86,6 +92,10 @@ class Vocabulary:
     @staticmethod
     def order(ids: NDArray[Any]) -> NDArray[np.int64]:
         """Return the positions that sort the ids, each id once: the last of its repetitions."""
+        if ids.dtype != object:
+            order = np.argsort(ids, kind="stable")
+            in_order = ids[order]
+            return order[np.append(in_order[1:] != in_order[:-1], True)] if len(ids) else order
         last = {identifier: position for position, identifier in enumerate(ids.tolist())}
         return np.array([last[identifier] for identifier in sorted(last, key=_sort_key)], dtype=np.int64)
 

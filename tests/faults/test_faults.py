@@ -172,13 +172,13 @@ def test_a_file_that_vanishes_while_it_is_read(
 
     path = tmp_path / "dt.json"
     path.write_bytes(Path(DT).read_bytes())
-    load = coco.load_detections
+    start = coco.ResultsReading.__init__
 
-    def late(*arguments: Any, **options: Any) -> Any:
+    def late(*arguments: Any, **options: Any) -> None:
         path.unlink()
-        return load(*arguments, **options)
+        start(*arguments, **options)
 
-    monkeypatch.setattr(coco, "load_detections", late)
+    monkeypatch.setattr(coco.ResultsReading, "__init__", late)
     status = main([command, "--gt", GT, "--dt", str(path)])
     output, errors = capsys.readouterr()
     assert status == (2 if command == "evaluate" else 1)

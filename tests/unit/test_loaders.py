@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import boxscore
 from boxscore import BoxscoreWarning, FileFormatError, InputError, load_detections, load_ground_truth
-from boxscore.datasets import _json, detect_format
+from boxscore._forks import Forked
+from boxscore.datasets import _json, detect_format, load_both
+from boxscore.datasets._packed import packed_columns
 
 IMAGES = [{"id": number, "file_name": f"photos/{number:012d}.jpg"} for number in range(1, 11)]
 CATEGORIES = [{"id": 3, "name": "cat"}, {"id": 5, "name": "potted plant"}]
@@ -109,6 +115,125 @@ def test_processes(
         table = load_ground_truth(write_truth(tmp_path, annotations), workers=workers)
     assert table.ids.tolist() == list(range(1, 201))
     assert np.hstack([table.boxes[:, :2], table.sizes]).tolist() == [row["bbox"] for row in rows]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+@pytest.mark.parametrize("share", [0.01, 2.0, 1e4])
+def test_both_files_at_once(
+    workers: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the work is shared out, the tables are those of two separate calls."""
+    rows = records(300)
+    found = tmp_path / "dt.json"
+    found.write_text(json.dumps(rows))
+    annotations = [{**row, "id": number, "area": 4.0} for number, row in enumerate(records(100), start=1)]
+    path = write_truth(tmp_path, annotations)
+    monkeypatch.setattr(_json, "PART_BYTES", 500)
+    monkeypatch.setattr(_json, "SLICE_BYTES", 700)
+    monkeypatch.setattr(boxscore.datasets, "TRUTH_WORK", share)
+    truth, detections = load_both(path, found, workers=workers)
+    alone = load_ground_truth(path)
+    assert truth.ids.tolist() == alone.ids.tolist()
+    assert truth.boxes.tolist() == alone.boxes.tolist()
+    assert_rows(detections, rows)
+
+
+def test_no_process_is_left_when_the_ground_truth_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_json, "PART_BYTES", 500)
+    (tmp_path / "dt.json").write_text(json.dumps(records(300)))
+    (tmp_path / "gt.json").write_text("{}")
+    with pytest.raises(FileFormatError, match="ground truth must have images"):
+        load_both(tmp_path / "gt.json", tmp_path / "dt.json", workers=3)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_processes_that_fail_or_cannot_be_had(fork: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not fork:
+        monkeypatch.delattr(os, "fork")
+    parent = os.getpid()
+
+    def only_in_the_parent() -> int:
+        if os.getpid() != parent:
+            raise OSError
+        return 7
+
+    def array() -> np.ndarray[Any, Any]:
+        return np.arange(5)
+
+    forked = Forked[Any]([only_in_the_parent, array, lambda: "text"])
+    results = forked.results()
+    assert (results[0], results[1].tolist(), results[2]) == (7, [0, 1, 2, 3, 4], "text")
+    forked.close()
+
+
+NUMBERS = st.floats(-1e6, 1e6) | st.integers(-(10**6), 10**6)
+
+
+@given(
+    st.lists(st.tuples(NUMBERS, st.lists(NUMBERS, min_size=4, max_size=4)), min_size=1, max_size=70),
+    st.integers(1, 9),
+)
+def test_packed_columns_are_the_numbers_of_the_records(
+    rows: list[tuple[float, list[float]]], cut: int
+) -> None:
+    """Lengths on both sides of MessagePack's 16, and more rows than the first slice lets expect."""
+
+    class Row(msgspec.Struct, gc=False):
+        value: float
+        box: tuple[float, float, float, float]
+
+    text = [
+        json.dumps([{"value": value, "box": box} for value, box in part]) for part in (rows[:cut], rows[cut:])
+    ]
+    slices = [msgspec.json.decode(part, type=list[Row]) for part in text]
+    columns = packed_columns(slices, Row, expected_slices=0.1)
+    assert columns["value"].tolist() == [value for value, _ in rows]
+    assert columns["box"].tolist() == [box for _, box in rows]
+
+
+def test_packed_columns_of_very_many_records() -> None:
+    """MessagePack counts an array of more than 65,535 in four bytes."""
+
+    class Row(msgspec.Struct, gc=False):
+        value: float
+
+    rows = [Row(float(number)) for number in range(70_000)]
+    columns = packed_columns([rows, rows[:20], rows], Row, expected_slices=2)
+    assert (columns["value"] == np.r_[0:70_000, 0:20, 0:70_000]).all()
+
+
+@pytest.mark.parametrize("spelling", ["7.0", "7e0", "70E-1", "7"])
+@pytest.mark.parametrize("other", ["7", '"seven"'])
+def test_a_whole_number_is_an_id_however_it_is_written(spelling: str, other: str, tmp_path: Path) -> None:
+    """As in pycocotools, whose dictionaries hold 7.0 and 7 for one key; beside ids of text as well."""
+    ids = [7, json.loads(other)] if other != "7" else [7]
+    path = tmp_path / "gt.json"
+    path.write_text(
+        json.dumps({"images": [{"id": i} for i in ids], "categories": [{"id": 1}], "annotations": []})
+    )
+    truth = load_ground_truth(path)
+    found = tmp_path / "dt.json"
+    record = '{"image_id": %s, "category_id": 1.0, "bbox": [0, 0, 1, 1], "score": 1}'
+    found.write_text(f"[{record % spelling}, {record % other}]")
+    table = load_detections(found, truth)
+    assert table.images.ids[table.image].tolist() == [7, json.loads(other)]
+
+
+@pytest.mark.parametrize("large", [2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**64 + 1])
+def test_large_ids_stay_exact(large: int, tmp_path: Path) -> None:
+    """Two neighbours that a float cannot tell apart."""
+    path = write_truth(tmp_path)
+    content = json.loads(path.read_text())
+    content["images"] = [{"id": large}, {"id": large + 1}]
+    path.write_text(json.dumps(content))
+    rows = [{**row, "image_id": large + number % 2} for number, row in enumerate(records(9))]
+    found = tmp_path / "dt.json"
+    found.write_text(json.dumps(rows))
+    assert_rows(load_detections(found, load_ground_truth(path)), rows)
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from boxscore import _validate
-from boxscore.datasets import detect_format, load_detections, load_ground_truth
+from boxscore.datasets import detect_format, load_both
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.protocol import Protocol
@@ -118,15 +118,13 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         found, reason = detect_format(path)
         if arguments.format == "auto" and sys.stderr.isatty():
             print(f"{name}: {path} is {reason}; reading it as {found}", file=sys.stderr)
-    ground_truth = load_ground_truth(
+    ground_truth, detections = load_both(
         arguments.ground_truth,
+        arguments.detections,
         format=arguments.format,
         image_set=arguments.image_set,
         similarity=protocol.similarity,
         workers=readers,
-    )
-    detections = load_detections(
-        arguments.detections, ground_truth, similarity=protocol.similarity, workers=readers
     )
     return Inputs(
         ground_truth,

@@ -8,6 +8,8 @@ or results files, or a JSON file. What was detected is a value that the command 
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -18,7 +20,7 @@ from boxscore.protocol import Similarity
 from boxscore.selection import align, warn_left_out
 from boxscore.tables import Detections, GroundTruth
 
-__all__ = ["detect_format", "load_detections", "load_ground_truth", "save_columns"]
+__all__ = ["detect_format", "load_both", "load_detections", "load_ground_truth", "save_columns"]
 
 Format = Literal["auto", "coco", "voc", "columns"]
 
@@ -195,25 +197,95 @@ def load_detections(
         When detections were left out, or boxes look as if they were of another form.
     """
     path = Path(path)
+    found = _format_of(path, format)
+    with _reading(path, found, similarity, workers) as finish:
+        detections = finish(ground_truth)
+    _warn(detections, path, found)
+    return detections
+
+
+def load_both(
+    ground_truth_path: str | Path,
+    detections_path: str | Path,
+    *,
+    format: Format = "auto",
+    image_set: str | Path | None = None,
+    similarity: Similarity = "box",
+    workers: int = 1,
+) -> tuple[GroundTruth, Detections]:
+    """Read ground truth and detections; with workers, a large COCO results file beside the ground truth.
+
+    Parameters
+    ----------
+    ground_truth_path, detections_path : str or Path
+    format, image_set
+        Of the ground truth, as for :func:`load_ground_truth`.
+    similarity, workers
+        As for :func:`load_ground_truth`.
+
+    Returns
+    -------
+    ground_truth : GroundTruth
+    detections : Detections
+
+    Raises
+    ------
+    FileFormatError, InputError
+        As from :func:`load_ground_truth` and :func:`load_detections`.
+    """
+    path = Path(detections_path)
+    truth_work = TRUTH_WORK * _size_of(Path(ground_truth_path))
+    beside = truth_work / max(truth_work + _size_of(path), 1)
+    found = _format_of(path, "auto")
+    with _reading(path, found, similarity, workers, beside=beside) as finish:
+        ground_truth = load_ground_truth(
+            ground_truth_path,
+            format=format,
+            image_set=image_set,
+            similarity=similarity,
+            workers=max(1, round(workers * beside)),
+        )
+        detections = finish(ground_truth)
+    _warn(detections, path, found)
+    return ground_truth, detections
+
+
+TRUTH_WORK = 2.0
+"""How much longer a byte of ground truth takes to read than one of results."""
+
+
+def _size_of(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+@contextlib.contextmanager
+def _reading(
+    path: Path, format: str, similarity: Similarity, workers: int, *, beside: float = 0
+) -> Iterator[Callable[[GroundTruth], Detections]]:
+    """Begin to read detections; what it gives is called when the ground truth is known, and finishes."""
     _validate.one_of(similarity, get_args(Similarity), name="similarity")
     _validate.whole_number(workers, 1, name="workers")
-    found = _format_of(path, format)
-    if found == "columns":
+    if format == "columns":
         from boxscore.datasets import columns
 
-        return align(columns.load_detections(path), ground_truth)
-    if found == "voc":
+        yield lambda ground_truth: align(columns.load_detections(path), ground_truth)
+    elif format == "voc":
         from boxscore.datasets import voc
 
-        detections = voc.load_detections(path, ground_truth)
+        yield lambda ground_truth: voc.load_detections(path, ground_truth)
     else:
         from boxscore.datasets import coco
 
-        detections = coco.load_detections(path, ground_truth, similarity=similarity, workers=workers)
+        with coco.ResultsReading(path, similarity=similarity, workers=workers, beside=beside) as reading:
+            yield reading.detections
+
+
+def _warn(detections: Detections, path: Path, format: str) -> None:
+    if format == "columns":
+        return  # they were warned of before they were saved, or when they were aligned
     warn_left_out(detections.left_out, detections.source)
     if detections.boxes_given:
-        _box_order.warn_of_box_order(detections, given_sizes=not path.is_dir())
-    return detections
+        _box_order.warn_of_box_order(detections, given_sizes=format == "coco", stacklevel=4)
 
 
 def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:

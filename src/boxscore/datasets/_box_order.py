@@ -43,7 +43,7 @@ class BoxOrder(NamedTuple):
     """Share of the boxes that reach outside their image."""
 
 
-def warn_of_box_order(table: BoxTable, *, given_sizes: bool) -> None:
+def warn_of_box_order(table: BoxTable, *, given_sizes: bool, stacklevel: int = 3) -> None:
     """Warn when a table's boxes look like another form of box.
 
     Parameters
@@ -52,10 +52,12 @@ def warn_of_box_order(table: BoxTable, *, given_sizes: bool) -> None:
         Nothing is said where the images' sizes are unknown.
     given_sizes : bool
         Whether the file gave ``x, y, width, height`` (true) or two corners.
+    stacklevel : int, default 3
+        Of the warning.
     """
     found = box_order(table, given_sizes=given_sizes)
     if found is not None:
-        warnings.warn(f"{table.source}: {found.message}", BoxscoreWarning, stacklevel=3)
+        warnings.warn(f"{table.source}: {found.message}", BoxscoreWarning, stacklevel=stacklevel)
 
 
 def box_order(table: BoxTable, *, given_sizes: bool) -> BoxOrder | None:

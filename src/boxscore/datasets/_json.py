@@ -12,9 +12,10 @@ Conventions
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -84,8 +85,8 @@ def _progress(path: Path) -> Iterator[Callable[[int], object]]:
         yield bar.update
 
 
-def parts_of(size: int, read: Callable[[int, int], bytes], count: int) -> list[tuple[int, int]]:
-    """Cut the text of a JSON array between records into about equal ranges of bytes.
+def parts_of(size: int, read: Callable[[int, int], bytes], shares: Sequence[float]) -> list[tuple[int, int]]:
+    """Cut the text of a JSON array between records into ranges of bytes.
 
     Parameters
     ----------
@@ -93,19 +94,17 @@ def parts_of(size: int, read: Callable[[int, int], bytes], count: int) -> list[t
         Of the text, in bytes.
     read : callable
         Returns the bytes [start, end) of the text.
-    count : int
-        Ranges wanted.
+    shares : sequence of float
+        About how much of the text each range shall have; they sum to 1.
 
     Returns
     -------
     list of (start, end)
-        Fewer than ``count`` where the text is small or no boundary is found. Every range but the first
-        starts at a record; every one but the last ends before the comma behind one.
+        The whole as one where no boundary is found. Every range but the first starts
+        at a record; every one but the last ends before the comma behind one.
     """
-    count = max(1, min(count, size // PART_BYTES))
     starts, ends = [0], []
-    for part in range(1, count):
-        middle = size * part // count
+    for middle in [int(size * share) for share in itertools.accumulate(shares[:-1])]:
         found = _last_boundary(read(middle, middle + SLICE_BYTES))
         if found is None:
             return [(0, size)]
@@ -236,7 +235,10 @@ def explain(
     what = field or (f"{article} {record}" if index else whole[0])
     kinds = re.match(r"Expected `([^`]+)`, got `(\w+)`", rule)
     if kinds:
-        wanted = " or ".join(_KINDS.get(kind.strip(), kind.strip()) for kind in kinds[1].split("|"))
+        named = [kind.strip() for kind in kinds[1].split("|")]
+        if {"int", "float", "str"} <= {*named}:  # an id: 7.0 passes for 7
+            named.remove("float")
+        wanted = " or ".join(_KINDS.get(kind, kind) for kind in named)
         wanted = wanted if index or field else whole[1]
         return FileFormatError(message(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where))
     length = re.match(r"Expected `array` of length (\d+)(?:, got (\d+))?", rule)

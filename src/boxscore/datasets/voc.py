@@ -203,7 +203,7 @@ def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
         ground_truth,
         resolve_images(as_ids(images, name="image"), ground_truth, place=place),
         np.concatenate([np.empty(0, dtype=np.int32), *rows]),
-        table[:, 1:],
+        np.ascontiguousarray(table[:, 1:]),
         np.ascontiguousarray(table[:, 0]),
         box_format="xyxy",
         left_out={label: count for label, count in left_out.items() if count},
