@@ -11,6 +11,7 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
+from support.instances import keypoint_case, mask_case
 
 SAMPLES = Path(__file__).parents[2] / "datasets"
 COCO = SAMPLES / "shapes_coco"
@@ -124,3 +125,87 @@ def test_hostile_archives_are_refused(tmp_path: Path) -> None:
         boxscore.load_detections(tmp_path / "gt.npz", truth)
     with pytest.raises(boxscore.InputError, match="be named"):
         boxscore.save_columns(truth, tmp_path / "gt.bin")
+
+
+# ---------------------------------------------------------------- masks and keypoints
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("iou_type", ["segm", "boundary", "keypoints"])
+def test_masks_and_keypoints_score_the_same(
+    seed: int, iou_type: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = keypoint_case(seed) if iou_type == "keypoints" else mask_case(seed)
+    names = [tmp_path / name for name in ("gt.json", "dt.json", "gt.npz", "dt.npz")]
+    for path, value in zip(names, content, strict=False):
+        path.write_text(json.dumps(value))
+    truth, found, truth_columns, found_columns = map(str, names)
+    kind = ["--iou-type", iou_type]
+    assert main(["convert", "--gt", truth, *kind, "--output", truth_columns]) == 0
+    assert main(["convert", "--gt", truth_columns, "--dt", found, *kind, "--output", found_columns]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", "--gt", truth, "--dt", found, *kind, "--output", "json"]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert main(["evaluate", "--gt", truth_columns, "--dt", found_columns, *kind, "--output", "json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["metrics"] == expected["metrics"]
+    assert again["per_class"] == expected["per_class"]
+
+
+def test_masks_are_left_unread_where_boxes_are_compared(tmp_path: Path) -> None:
+    table = boxscore.GroundTruth.from_arrays([1], [1], [[0, 0, 3, 3]], masks=[np.eye(5)])
+    boxscore.save_columns(table, tmp_path / "gt.npz")
+    assert boxscore.load_ground_truth(tmp_path / "gt.npz").masks is None
+    again = boxscore.load_ground_truth(tmp_path / "gt.npz", similarity="boundary").masks
+    assert again is not None
+    assert again.arrays()[0].tolist() == np.eye(5).astype(bool).tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"mask_lengths": None}, "column mask_lengths must be int64"),
+        ({"mask_sizes": np.zeros((2, 2), dtype="i4")}, "column mask_sizes must be int64"),
+        ({"mask_sizes": np.full((2, 2), -5)}, r"column mask_sizes must be \[2, 2\] and not negative"),
+        ({"mask_rows": np.array([1, 0])}, "column mask_rows must be ascending rows below 3"),
+        ({"mask_rows": np.array([0, 3])}, "column mask_rows must be ascending rows below 3"),
+        ({"mask_lengths": np.array([9, 99])}, "column mask_lengths must add up to"),
+        ({"mask_lengths": np.array([-1, 9])}, "column mask_lengths must add up to"),
+        ({"mask_counts": np.frombuffer(b"o" * 9, dtype="u1")}, "a mask must be whole"),
+        ({"mask_counts": np.frombuffer(b"5" * 9, dtype="u1")}, "a mask must fit its size"),
+    ],
+)
+def test_damaged_masks_are_refused(changes: dict[str, np.ndarray], rule: str, tmp_path: Path) -> None:
+    square = {"size": [4, 6], "counts": [5, 2, 2, 2, 13]}
+    table = boxscore.GroundTruth.from_arrays(
+        [1, 1, 2], [1, 1, 1], [[0, 0, 3, 3]] * 3, masks=[square, None, square]
+    )
+    path = tmp_path / "gt.npz"
+    boxscore.save_columns(table, path)
+    with np.load(path) as content:
+        arrays = {name: content[name] for name in content.files}
+    assert arrays["mask_rows"].tolist() == [0, 2]
+    assert len(arrays["mask_counts"]) == 10
+    if "mask_counts" in changes:
+        arrays["mask_lengths"] = np.array([4, 5])
+    arrays = {name: values for name, values in {**arrays, **changes}.items() if values is not None}
+    np.savez(path, **arrays)
+    with pytest.raises(boxscore.InputError, match=rule):
+        boxscore.load_ground_truth(path, similarity="mask").masks[np.array([0, 2])].area  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "points", [np.zeros((2, 4, 3)), np.zeros((3, 4, 2)), np.zeros((3, 4)), np.full((3, 4, 3), np.nan)]
+)
+def test_damaged_keypoints_are_refused(points: np.ndarray, tmp_path: Path) -> None:
+    table = boxscore.Detections.from_arrays(
+        [1, 1, 2], [1, 1, 1], None, [0.5] * 3, keypoints=np.ones((3, 4, 3))
+    )
+    path = tmp_path / "dt.npz"
+    boxscore.save_columns(table, path)
+    with np.load(path) as content:
+        arrays = {name: content[name] for name in content.files}
+    np.savez(path, **{**arrays, "keypoints": points})
+    truth = boxscore.GroundTruth.from_arrays([1, 2], [1, 1], [[0, 0, 3, 3]] * 2)
+    with pytest.raises(boxscore.FileFormatError, match="column keypoints must be"):
+        boxscore.load_detections(path, truth, similarity="keypoints")

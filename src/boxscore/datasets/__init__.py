@@ -143,7 +143,7 @@ def load_ground_truth(
     if found == "columns":
         from boxscore.datasets import columns
 
-        return columns.load_ground_truth(path)
+        return columns.load_ground_truth(path, similarity=similarity)
     if found == "voc":
         from boxscore.datasets import voc
 
@@ -268,7 +268,7 @@ def _reading(
     if format == "columns":
         from boxscore.datasets import columns
 
-        yield lambda ground_truth: align(columns.load_detections(path), ground_truth)
+        yield lambda ground_truth: align(columns.load_detections(path, similarity=similarity), ground_truth)
     elif format == "voc":
         from boxscore.datasets import voc
 

@@ -6,7 +6,8 @@ Conventions
   It needs nothing but NumPy, here and in any other program; Parquet would need pyarrow.
 - Every bit of a table comes back: corners and sizes are both kept.
 - Nothing is unpickled, nothing is unpacked: an archive with pickled or compressed members is refused.
-- Masks and keypoints are not kept yet; a table that has them is refused.
+- Masks are kept as run-length codes, rasterised once and for all; they and keypoints are read only where
+  they are compared.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from numpy.typing import NDArray
 from boxscore import _validate
 from boxscore._files import write_atomically
 from boxscore._validate import message
+from boxscore.datasets._instance_columns import instance_arrays, masks_of, points_of
 from boxscore.errors import FileFormatError, InputError
+from boxscore.protocol import Similarity
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Categories, Images, as_ids
 
@@ -50,17 +53,11 @@ def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:
     Raises
     ------
     InputError
-        When the name does not end in ``.npz``, the file cannot be written, or the table has masks or
-        keypoints.
+        When the name does not end in ``.npz``, the file cannot be written, or a mask is none.
     """
     path = Path(path)
     if path.suffix != ".npz":
         raise InputError(message("a file of columns", "be named *.npz", got=str(path)))
-    for name in ("masks", "keypoints"):
-        if getattr(table, name, None) is not None:
-            raise InputError(
-                message("a table to save as columns", f"have no {name}", got=f"a table with {name}")
-            )
     header: dict[str, Any] = {
         "boxscore": FORMAT_VERSION,
         "kind": type(table).__name__,
@@ -71,6 +68,7 @@ def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:
     }
     arrays = {name: getattr(table, name) for name in _COLUMNS[type(table)]}
     arrays["image_sizes"] = table.images.sizes
+    arrays |= instance_arrays(table)
     if isinstance(table, GroundTruth):
         if table.ids.dtype == object:
             header["ids"] = table.ids.tolist()
@@ -81,21 +79,22 @@ def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:
                 arrays[f"column:{name}"] = values
     else:
         header["left_out"] = dict(table.left_out)
+        header["boxes_given"] = table.boxes_given
     arrays["header"] = np.frombuffer(json.dumps(header).encode("utf-8"), dtype=np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     write_atomically(path, buffer.getvalue())
 
 
-def load_ground_truth(path: Path) -> GroundTruth:
-    """Load a ground truth saved by :func:`save_columns`.
+def load_ground_truth(path: Path, *, similarity: Similarity = "box") -> GroundTruth:
+    """Load a ground truth saved by :func:`save_columns`; masks and keypoints where ``similarity`` needs them.
 
     Raises
     ------
     FileFormatError
         When the file is not one, or its columns break a rule.
     """
-    header, arrays = _read(path, GroundTruth)
+    header, arrays = _read(path, GroundTruth, similarity)
     images, categories = _vocabularies(header, arrays, path)
     ids = arrays.get("ids")
     columns = {
@@ -105,26 +104,31 @@ def load_ground_truth(path: Path) -> GroundTruth:
         images=images,
         categories=categories,
         **_own_columns(arrays, GroundTruth),
+        **_instances(arrays, images, path),
         ids=as_ids(header["ids"], name="ids") if ids is None else ids,
         columns=columns,
         source=str(path),
     )
 
 
-def load_detections(path: Path) -> Detections:
+def load_detections(path: Path, *, similarity: Similarity = "box") -> Detections:
     """Load detections saved by :func:`save_columns`, with their own vocabularies.
+
+    Masks and keypoints are read where ``similarity`` needs them.
 
     Raises
     ------
     FileFormatError
         When the file is not one, or its columns break a rule.
     """
-    header, arrays = _read(path, Detections)
+    header, arrays = _read(path, Detections, similarity)
     images, categories = _vocabularies(header, arrays, path)
     return Detections(
         images=images,
         categories=categories,
         **_own_columns(arrays, Detections),
+        **_instances(arrays, images, path),
+        boxes_given=bool(header.get("boxes_given", True)),
         left_out=header.get("left_out", {}),
         source=str(path),
     )
@@ -134,14 +138,28 @@ def _own_columns(arrays: Mapping[str, NDArray[Any]], kind: type) -> dict[str, An
     return {name: arrays[name] for name in _COLUMNS[kind]}
 
 
-def _read(path: Path, kind: type) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _instances(arrays: dict[str, NDArray[Any]], images: Images, path: Path) -> dict[str, Any]:
+    """Columns ``masks``, ``keypoints`` and ``keypoint_count``, as far as they were read."""
+    image = arrays["image"]
+    masks = masks_of(arrays, images.sizes[image], place=lambda row: f"row {row} of {path}", source=str(path))
+    return {**points_of(arrays, len(image), source=str(path)), **({} if masks is None else {"masks": masks})}
+
+
+def _wanted(name: str, similarity: Similarity) -> bool:
+    """Whether a member is read: parts of masks and keypoints only for what compares them."""
+    if name.startswith("mask_"):
+        return similarity in ("mask", "boundary")
+    return similarity == "keypoints" or not name.startswith("keypoint")
+
+
+def _read(path: Path, kind: type, similarity: Similarity) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read header and columns, and check that they are what a table of this kind is made of."""
     try:
         with zipfile.ZipFile(path) as archive:
             if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
                 raise FileFormatError(message("a file of columns", "not be compressed", got=str(path)))
         with np.load(path, allow_pickle=False) as content:
-            arrays = {name: content[name] for name in content.files}
+            arrays = {name: content[name] for name in content.files if _wanted(name, similarity)}
         header = json.loads(arrays.pop("header").tobytes())
     except FileFormatError:
         raise
