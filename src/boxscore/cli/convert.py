@@ -58,5 +58,6 @@ def run(arguments: argparse.Namespace) -> int:
         table = load_detections(arguments.detections, ground_truth, similarity=similarity)  # type: ignore[assignment]
         save_columns(table, arguments.output)
     size = arguments.output.stat().st_size
-    print(f"{len(table):,} rows written to {arguments.output} ({size / 1e6:.1f} MB)", file=sys.stderr)
+    text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+    print(f"{len(table):,} rows written to {arguments.output} ({text})", file=sys.stderr)
     return 0
