@@ -22,16 +22,18 @@ import itertools
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
+from boxscore._collector import paused_collector
 from boxscore._validate import message
 from boxscore.datasets._places import resolve_images
-from boxscore.datasets._xml import Element, read_xml
+from boxscore.datasets._xml import XmlFile, read_xml
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Images, as_ids
@@ -65,6 +67,7 @@ def is_results_file(path: Path) -> bool:
     return path.suffix == ".txt" and re.match(r"comp\d_det_", path.name) is not None
 
 
+@paused_collector()
 def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> GroundTruth:
     """Read a VOC folder.
 
@@ -97,7 +100,7 @@ def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> Gro
     classes: list[str] = []
     boxes: list[list[float]] = []
     flags: list[tuple[bool, bool, bool]] = []
-    places: list[tuple[str, int]] = []
+    places: list[tuple[Path, int]] = []
     file_names: list[str | None] = []
     sizes: list[tuple[float, float]] = []
     for name in tqdm(names, desc=f"reading {path.name}", unit="file", delay=1, disable=None, leave=False):
@@ -112,7 +115,8 @@ def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> Gro
                     cause="is this the right image set?",
                 )
             )
-        root = read_xml(file)
+        read = read_xml(file)
+        root = read.root
         if root.tag != "annotation":
             raise FileFormatError(
                 message(
@@ -123,35 +127,39 @@ def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> Gro
                     cause="was it written by another program?",
                 )
             )
-        file_names.append(root.text_of("filename"))
-        sizes.append(_image_size(root, file))
-        for element in root.find_all("object"):
+        file_names.append(_text_of(root, "filename"))
+        sizes.append(_image_size(read))
+        for number, element in enumerate(root.findall("object")):
             image_ids.append(name)
-            classes.append(_class_name(element, file))
-            boxes.append(_box(element, file))
+            classes.append(_class_name(element, read))
+            boxes.append(_box(element, read))
             flags.append(
                 (
-                    _flag(element, "difficult", file),
-                    _flag(element, "truncated", file),
-                    _flag(element, "occluded", file),
+                    _flag(element, "difficult", read),
+                    _flag(element, "truncated", read),
+                    _flag(element, "occluded", read),
                 )
             )
-            places.append((str(file), element.line))
+            places.append((file, number))
     marks = np.array(flags, dtype=bool).reshape(-1, 3)
-    known = sorted(set(classes))
-    number = {label: index for index, label in enumerate(known, start=1)}
+    numbers = {label: index for index, label in enumerate(sorted(set(classes)), start=1)}
     return GroundTruth.from_arrays(
         image_ids,
-        np.array([number[label] for label in classes], dtype=np.int64),
+        np.array([numbers[label] for label in classes], dtype=np.int64),
         np.array(boxes, dtype=np.float64).reshape(-1, 4),
         box_format="xyxy",
         difficult=marks[:, 0],
         images=Images.build(names, file_names=file_names, sizes=np.array(sizes).reshape(-1, 2)),
-        categories={index: label for label, index in number.items()},
+        categories={index: label for label, index in numbers.items()},
         columns={"truncated": marks[:, 1], "occluded": marks[:, 2]},
         source=str(path),
-        place=lambda row: f"{places[row][0]}, line {places[row][1]}",
+        place=lambda row: _place_of_object(*places[row]),
     )
+
+
+def _place_of_object(path: Path, number: int) -> str:
+    file = read_xml(path)
+    return file.place(file.root.findall("object")[number])
 
 
 def load_detections(path: Path, ground_truth: GroundTruth) -> Detections:
@@ -359,51 +367,51 @@ def _text(path: Path) -> str:
         ) from None
 
 
-def _image_size(root: Element, file: Path) -> tuple[float, float]:
-    size = root.find("size")
+def _text_of(element: Element, tag: str) -> str | None:
+    """Return the text of the first child with a tag, None without one or when it is blank."""
+    return (element.findtext(tag) or "").strip() or None
+
+
+def _image_size(file: XmlFile) -> tuple[float, float]:
+    size = file.root.find("size")
     if size is None:
         return (np.nan, np.nan)
     return (_number(size, "width", file, default=np.nan), _number(size, "height", file, default=np.nan))
 
 
-def _class_name(element: Element, file: Path) -> str:
-    name = element.text_of("name")
+def _class_name(element: Element, file: XmlFile) -> str:
+    name = _text_of(element, "name")
     if name is None:
-        raise FileFormatError(
-            message("an object", "have a name", got="none", place=f"{file}, line {element.line}")
-        )
+        raise FileFormatError(message("an object", "have a name", got="none", place=file.place(element)))
     return name
 
 
-def _box(element: Element, file: Path) -> list[float]:
+def _box(element: Element, file: XmlFile) -> list[float]:
     box = element.find("bndbox")
     if box is None:
-        raise FileFormatError(
-            message("an object", "have a bndbox", got="none", place=f"{file}, line {element.line}")
-        )
+        raise FileFormatError(message("an object", "have a bndbox", got="none", place=file.place(element)))
     return [_number(box, side, file) for side in SIDES]
 
 
-def _number(parent: Element, tag: str, file: Path, *, default: float | None = None) -> float:
-    text = parent.text_of(tag)
-    place = f"{file}, line {parent.line}"
+def _number(parent: Element, tag: str, file: XmlFile, *, default: float | None = None) -> float:
+    text = _text_of(parent, tag)
     if text is None:
         if default is not None:
             return default
-        raise FileFormatError(message(f"a {parent.tag}", f"have {tag}", got="none", place=place))
+        raise FileFormatError(message(f"a {parent.tag}", f"have {tag}", got="none", place=file.place(parent)))
     try:
         return float(text)
     except ValueError:
-        raise FileFormatError(message(tag, "be a number", got=repr(text), place=place)) from None
+        raise FileFormatError(message(tag, "be a number", got=repr(text), place=file.place(parent))) from None
 
 
-def _flag(element: Element, tag: str, file: Path) -> bool:
-    text = element.text_of(tag)
+def _flag(element: Element, tag: str, file: XmlFile) -> bool:
+    text = _text_of(element, tag)
     if text is None or text == "0":
         return False
     if text == "1":
         return True
-    raise FileFormatError(message(tag, "be 0 or 1", got=repr(text), place=f"{file}, line {element.line}"))
+    raise FileFormatError(message(tag, "be 0 or 1", got=repr(text), place=file.place(element)))
 
 
 def _stem_parts(file: Path) -> tuple[str, str]:
@@ -430,6 +438,7 @@ def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
     return classes
 
 
+@paused_collector()
 def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
     """Image of each line, and its score and box [N, 5]."""
     lines = [(number, line.split()) for number, line in enumerate(_text(file).splitlines(), start=1)]
@@ -444,9 +453,8 @@ def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
                     place=f"{file}, line {number}",
                 )
             )
-    convert: Callable[[list[str]], list[float]] = lambda fields: [float(field) for field in fields[1:]]  # noqa: E731
     try:
-        values = [convert(fields) for _, fields in lines]
+        values = [float(field) for _, fields in lines for field in fields[1:]]
     except ValueError:
         number, fields = next((n, f) for n, f in lines if not all(map(_is_number, f[1:])))
         bad = next(field for field in fields[1:] if not _is_number(field))
