@@ -10,7 +10,15 @@ from pathlib import Path
 
 from boxscore.errors import InputError
 
-__all__ = ["write_atomically", "write_folder"]
+__all__ = ["is_file", "write_atomically", "write_folder"]
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there; none is under a name that is too long to be one."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

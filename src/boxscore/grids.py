@@ -23,6 +23,9 @@ from boxscore.errors import ProtocolError
 
 __all__ = ["colon", "grid", "grid_text", "number_text"]
 
+MOST_VALUES = 100_000
+"""Far more than any curve is read at; a step that is a slip of the pen must not fill the memory."""
+
 GridRule = Literal["linspace", "float32", "hundredths", "arange", "colon"]
 
 
@@ -40,9 +43,11 @@ def grid(spec: Any, *, name: str) -> tuple[float, ...]:
         rule = _validate.one_of(str(spec.get("rule", "linspace")), get_args(GridRule), name=f"{name}.rule")
         if rule in _COUNTED:
             count = _validate.whole_number(spec.get("count"), 1, name=f"{name}.count")
+            _check_count(count, name)
             values = _COUNTED[rule](start, stop, count)
         else:
             step = _validate.number_between(spec.get("step"), 0, 1, name=f"{name}.step", open_low=True)
+            _check_count((stop - start) / step, name)
             values = np.arange(start, stop, step).tolist() if rule == "arange" else colon(start, step, stop)
     else:
         raise ProtocolError(
@@ -53,6 +58,11 @@ def grid(spec: Any, *, name: str) -> tuple[float, ...]:
     if any(later <= earlier for earlier, later in itertools.pairwise(values)):
         raise ProtocolError(_validate.message(name, "be ascending, each value once", got=values))
     return tuple(values)
+
+
+def _check_count(count: float, name: str) -> None:
+    if count > MOST_VALUES:
+        raise ProtocolError(_validate.message(name, f"have at most {MOST_VALUES} values", got=f"{count:g}"))
 
 
 def _single_precision(start: float, stop: float, count: int) -> list[float]:

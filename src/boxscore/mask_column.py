@@ -31,6 +31,7 @@ from boxscore import _validate
 from boxscore._collector import paused_collector
 from boxscore._validate import Place
 from boxscore.errors import InputError
+from boxscore.run_lengths import DAMAGED, run_totals
 
 __all__ = ["Code", "MaskLike", "Masks", "decoded"]
 
@@ -222,19 +223,6 @@ class Masks:
             rows, batch = todo[low : low + BATCH], codes[low : low + BATCH]
             area, box = coco_mask.area(batch), coco_mask.toBbox(batch)
             box[:, 2:] += box[:, :2]
-            height, width = store.size[rows].T
-            bad = np.flatnonzero((area > height * width) | (box[:, 2] > width) | (box[:, 3] > height))
-            if len(bad):
-                row = int(rows[bad[0]])
-                raise InputError(
-                    _validate.message(
-                        "a mask",
-                        "fit its size",
-                        got=f"size {store.size[row].tolist()} and {int(area[bad[0]])} pixels",
-                        place=store.place(row),
-                        cause="are its counts damaged?",
-                    )
-                )
             store.area[rows], store.box[rows] = area, box
         store.measured[todo] = True
 
@@ -362,7 +350,7 @@ def _converted(store: _Store, row: int) -> Code:
 
 
 def _check_ends(store: _Store, rows: list[int]) -> None:
-    """Refuse compressed codes that end inside a number: the C code would read past their end."""
+    """Refuse compressed codes that are not whole: the C code would read past their end, or never stop."""
     counts = [store.given[row]["counts"] for row in rows]
     ends = [text[-1:] if type(text) is str else text[-1:].decode("latin-1") for text in counts]
     for row, end in zip(rows, ends, strict=True) if any(map(_UNFINISHED.__contains__, ends)) else ():
@@ -371,3 +359,17 @@ def _check_ends(store: _Store, rows: list[int]) -> None:
             raise InputError(
                 _validate.message("a mask", "be whole", got=got, place=store.place(row), cause="cut short?")
             )
+    totals = run_totals([text.encode("utf-8") if type(text) is str else text for text in counts])
+    bad = np.flatnonzero(totals != store.size[rows].prod(axis=1))
+    if len(bad):
+        row, total = rows[bad[0]], int(totals[bad[0]])
+        got = "counts that are none" if total == DAMAGED else f"counts that add up to {total}"
+        raise InputError(
+            _validate.message(
+                "a mask",
+                "have counts that add up to height times width",
+                got=f"{got} for size {store.size[row].tolist()}",
+                place=store.place(row),
+                cause="are its counts damaged?",
+            )
+        )

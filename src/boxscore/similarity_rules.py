@@ -42,15 +42,21 @@ class KeypointRules:
     skeleton: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("sigmas", "names", "skeleton"):
+            if not isinstance(getattr(self, name), (list, tuple)):
+                got = repr(getattr(self, name))
+                raise ProtocolError(_validate.message(f"keypoints.{name}", "be a list", got=got))
         for value in self.sigmas:
             _validate.number_between(value, 0, 1000, name="keypoints.sigmas", open_low=True)
         if self.names:
             _validate.same_length(len(self.sigmas), of="keypoints.sigmas", names=self.names)
-        limbs = tuple(tuple(limb) for limb in self.skeleton)
         known = range(1, len(self.sigmas) + 1)
-        if any(len(limb) != 2 or not set(limb) <= set(known) for limb in limbs):
-            rule = f"be pairs of keypoints, 1 to {len(self.sigmas)}"
-            raise ProtocolError(_validate.message("keypoints.skeleton", rule, got=limbs))
+        for limb in self.skeleton:
+            is_pair = isinstance(limb, (list, tuple)) and len(limb) == 2
+            if not is_pair or not all(isinstance(end, int) and end in known for end in limb):
+                rule = f"be pairs of keypoints, 1 to {len(self.sigmas)}"
+                raise ProtocolError(_validate.message("keypoints.skeleton", rule, got=repr(limb)))
+        limbs = tuple(tuple(limb) for limb in self.skeleton)
         object.__setattr__(self, "skeleton", limbs)
 
     @property

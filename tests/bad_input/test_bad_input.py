@@ -73,7 +73,9 @@ def test_case(
         assert errors == f"boxscore: error: {case['message']}\n"
         assert output == ""
     else:
-        assert errors == "".join(f"boxscore: warning: {line}\n" for line in case["warnings"])
+        lines = [f"boxscore: warning: {line}\n" for line in case["warnings"]]
+        lines += [f"boxscore: {case['digest']}; boxscore validate says more\n"] if "digest" in case else []
+        assert errors == "".join(lines)
         assert "boxscore|" in output  # the signature
 
 

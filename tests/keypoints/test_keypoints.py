@@ -141,7 +141,7 @@ def test_a_perfect_detection() -> None:
         ),
         (
             {"keypoints": {"skeleton": [[1, 18]]}},
-            r"keypoints\.skeleton must be pairs of keypoints, 1 to 17\. Got \(\(1, 18\),\)",
+            r"keypoints\.skeleton must be pairs of keypoints, 1 to 17\. Got .1, 18.",
         ),
         (
             {"keypoints": {"sigma": [0.1]}},

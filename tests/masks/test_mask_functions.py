@@ -153,7 +153,10 @@ def test_a_ring_is_worth_its_mask_iou() -> None:
             [{"size": [4, 4], "counts": "04l"}],
             r"a mask must be whole\. Got counts that end in '04l'.*cut short",
         ),
-        ([{"size": [2, 2], "counts": "0X1"}], r"a mask must fit its size\. Got size \[2, 2\] and 40 pixels"),
+        (
+            [{"size": [2, 2], "counts": "0X1"}],
+            r"a mask must have counts that add up to height times width\. Got counts that add up to 40 for size \[2, 2\]",
+        ),
         ([np.full((4, 4), 0.5)], r"a mask array must hold 0 and 1.*probabilities"),
         ([[[1, 1, 5, 1, np.nan, 5]]], r"a polygon must be finite\. Got nan in mask 0\."),
         (

@@ -195,7 +195,7 @@ def test_records_that_break_a_rule_are_named(tmp_path: Path) -> None:
         evaluate(
             tmp_path, truth, [{**found[0], "bbox": [1, 1, 2, 2]}, {**found[0], "bbox": None}], "coco-segm"
         )
-    turned = {"size": [3, 4], "counts": "04"}
+    turned = {"size": [3, 4], "counts": "0<"}
     category, image = (truth["annotations"][0][key] for key in ("category_id", "image_id"))
     changed = {"segmentation": turned, "category_id": category, "image_id": image, "score": 1}
     with pytest.raises(boxscore.InputError, match=r"a mask must have the size .* in detection 0 of"):

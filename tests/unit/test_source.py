@@ -32,7 +32,7 @@ PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in n
 
 LAYERS = [
     ["_collector", "_forks", "_heap", "_version", "errors", "sorting"],
-    ["_files", "_validate"],
+    ["_files", "_validate", "run_lengths"],
     ["boxes", "grids", "keypoints", "mask_column", "similarity_rules", "vocabulary"],
     ["batches", "instance_columns", "masks", "nms", "protocol"],
     ["boundaries", "interpolation", "protocols", "signature", "tables"],

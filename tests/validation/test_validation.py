@@ -16,6 +16,7 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.validation import Finding, findings_table, validate, validate_files
+from support.instances import mask_case
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 Record = dict[str, Any]
@@ -393,6 +394,14 @@ def test_masks(tmp_path: Path) -> None:
     codes = [finding.code for finding in check(tmp_path, truth, protocol="coco-segm")]
     assert codes == ["area-disagrees-with-mask"]
     assert check(tmp_path, truth) == []
+
+
+def test_masks_of_images_of_several_sizes(tmp_path: Path) -> None:
+    """Ids shifted by one would put a mask into an image of another size, which no evaluation takes."""
+    truth, results = mask_case(1)
+    assert len({(image["width"], image["height"]) for image in truth["images"]}) > 1
+    codes = [finding.code for finding in check(tmp_path, truth, results, protocol="coco-segm")]
+    assert "images-off-by-one" not in codes
 
 
 def test_voc() -> None:

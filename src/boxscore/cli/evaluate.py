@@ -24,6 +24,7 @@ from boxscore.cli._inputs import (
 )
 from boxscore.cli._report import add_report_arguments, remembered_warnings, save_report
 from boxscore.errors import VerificationError
+from boxscore.evaluation import Evaluation
 from boxscore.reports import evaluation_text
 
 __all__ = ["add_arguments", "run"]
@@ -37,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", type=Path, metavar="DIR", help="write a report folder")
     parser.add_argument(
         "--verify", action="store_true", help="run pycocotools on the same input and compare every cell"
+    )
+    parser.add_argument(
+        "--no-digest",
+        dest="digest",
+        action="store_false",
+        help="do not check the input in passing; nothing is then said of it on stderr",
     )
     add_report_arguments(parser)
 
@@ -60,12 +67,23 @@ def run(arguments: argparse.Namespace) -> int:
     print(write[arguments.output]())
     if arguments.report:
         print(f"report written to {arguments.report}", file=sys.stderr)
+    if arguments.digest:
+        _print_digest(evaluation)
     if arguments.verify:
         verification = verify(evaluation)
         if not verification.equal:
             raise VerificationError(str(verification))
         print(verification, file=sys.stdout if arguments.output == "text" else sys.stderr)
     return 0
+
+
+def _print_digest(evaluation: Evaluation) -> None:
+    """Say on stderr what the quick checks of the input find; mostly that is nothing."""
+    from boxscore.validation.digest import digest, quick_findings
+
+    findings = quick_findings(evaluation)
+    if findings:
+        print(f"boxscore: {digest(findings)}", file=sys.stderr)
 
 
 def _for_stdout(text: str) -> str:

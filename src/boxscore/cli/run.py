@@ -23,7 +23,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "detections": ("path",),
     "evaluation": ("protocol", "iou_type", "detection_area", "classes", "images", "workers"),
     "output": (
-        *("form", "per_class", "report", "verify"),
+        *("form", "per_class", "report", "verify", "digest"),
         *("title", "image_folder", "tables", "plots", "gallery", "resamples"),
     ),
 }
@@ -109,6 +109,7 @@ def _read_config(path: Path) -> argparse.Namespace:
         per_class=value("output", "per_class", bool, False),
         report=Path(os.path.normpath(path.parent / report)) if report else None,
         verify=value("output", "verify", bool, False),
+        digest=value("output", "digest", bool, True),
         title=value("output", "title", str, ""),
         image_folder=Path(os.path.normpath(path.parent / image_folder)) if image_folder else None,
         tables=tables and _validate.one_of(tables, ("parquet", "json", "csv"), name="output.tables"),

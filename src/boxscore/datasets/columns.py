@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,6 +39,10 @@ _COMMON = {"image": "i4", "category": "i4", "boxes": "f8", "sizes": "f8"}
 _COLUMNS: Mapping[type, dict[str, str]] = {
     GroundTruth: {**_COMMON, "area": "f8", "crowd": "b1", "difficult": "b1", "ignore": "b1"},
     Detections: {**_COMMON, "scores": "f8"},
+}
+_HEADER: Mapping[str, type] = {
+    **dict.fromkeys(("image_ids", "file_names", "category_ids", "category_names", "ids"), list),
+    "left_out": dict,
 }
 
 
@@ -158,14 +163,17 @@ def _read(path: Path, kind: type, similarity: Similarity) -> tuple[dict[str, Any
         with zipfile.ZipFile(path) as archive:
             if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
                 raise FileFormatError(message("a file of columns", "not be compressed", got=str(path)))
-        with np.load(path, allow_pickle=False) as content:
+        with warnings.catch_warnings(), np.load(path, allow_pickle=False) as content:
+            warnings.simplefilter("error")  # of headers in other programs' form
             arrays = {name: content[name] for name in content.files if _wanted(name, similarity)}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("a member that is no array")
         header = json.loads(arrays.pop("header").tobytes())
     except FileFormatError:
         raise
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}.") from None
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError):
+    except Exception:  # whatever zipfile, NumPy and its reader of headers have to say of other bytes
         raise FileFormatError(
             message("a file of columns", "be written by boxscore convert", got=str(path))
         ) from None
@@ -181,6 +189,11 @@ def _read(path: Path, kind: type, similarity: Similarity) -> tuple[dict[str, Any
     if header.get("kind") != kind.__name__:
         wanted = "ground truth" if kind is GroundTruth else "detections"
         raise FileFormatError(message(str(path), f"hold {wanted}", got=f"a {header.get('kind')} table"))
+    for name, form in _HEADER.items():
+        if not isinstance(header.get(name, form()), form):
+            rule = f"have a {'list' if form is list else 'table'} of {name.replace('_', ' ')}"
+            got = f"a {type(header[name]).__name__}"
+            raise FileFormatError(message("the header", rule, got=got, place=str(path)))
     _check_columns(path, kind, header, arrays)
     return header, arrays
 

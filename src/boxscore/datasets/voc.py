@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from boxscore import _validate
 from boxscore._collector import paused_collector
+from boxscore._files import is_file
 from boxscore._validate import message
 from boxscore.datasets._places import resolve_images
 from boxscore.datasets._xml import XmlFile, read_xml
@@ -105,7 +106,7 @@ def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> Gro
     sizes: list[tuple[float, float]] = []
     for name in tqdm(names, desc=f"reading {path.name}", unit="file", delay=1, disable=None, leave=False):
         file = annotations / f"{name}.xml"
-        if not file.is_file():
+        if not is_file(file):
             raise FileFormatError(
                 message(
                     "every image of the set",
@@ -324,7 +325,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
         file = Path(image_set)
         if file.suffix != ".txt":
             file = folder / f"{_validate.plain_name(str(image_set), name='image_set')}.txt"
-    if not file.is_file():
+    if not is_file(file):
         known = sorted(entry.stem for entry in folder.glob("*.txt"))
         cause = _validate.did_you_mean(file.stem, known) if file.parent == folder else ""
         raise FileFormatError(

@@ -158,7 +158,9 @@ def _parse_text(text: str, source: str) -> dict[str, Any]:
         import tomli as tomllib
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ProtocolError(f"{source}: must be TOML. It is nested too deep.") from None
+    except ValueError as error:  # TOMLDecodeError, or a whole number of thousands of digits
         raise ProtocolError(f"{source}: must be TOML. {error}.") from None
 
 

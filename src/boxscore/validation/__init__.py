@@ -28,11 +28,6 @@ from boxscore.protocols import load_protocol
 from boxscore.selection import align
 from boxscore.tables import Detections, GroundTruth
 from boxscore.validation._findings import Context, Finding
-from boxscore.validation.files import (
-    detection_file_findings,
-    ground_truth_file_findings,
-    kept_rows,
-)
 from boxscore.validation.geometric import geometric_findings
 from boxscore.validation.mismatch import mismatch_findings
 from boxscore.validation.semantic import semantic_findings
@@ -132,6 +127,8 @@ def validate_files(
     InputError
         When a file is missing, or an option is wrong.
     """
+    from boxscore.validation.files import detection_file_findings, ground_truth_file_findings, kept_rows
+
     rules = load_protocol(protocol)
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
     for path in paths:

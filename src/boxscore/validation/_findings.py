@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -87,24 +88,44 @@ class Context:
     protocol : Protocol
     file_rows : ndarray, optional
         Number in its file of each detection, where some were left out.
+    given : Evaluation, optional
+        The score as the data stands, where it is known already.
+    brief : bool
+        Whether a finding goes without examples and effect: a count and a message alone.
     """
 
     ground_truth: GroundTruth
     detections: Detections | None
     protocol: Protocol
     file_rows: NDArray[Any] | None = None
+    given: Evaluation | None = None
+    brief: bool = False
 
     @functools.cached_property
     def evaluation(self) -> Evaluation | None:
         """The score as the data stands; None without detections."""
-        if self.detections is None:
-            return None
+        if self.given is not None or self.detections is None:
+            return self.given
         return quietly(self.ground_truth, self.detections, self.protocol)
 
     @property
     def metric(self) -> str:
-        """The headline number's key."""
-        return self.protocol.rows[0].key
+        """The headline number's key; empty where the protocol sums nothing up."""
+        return self.protocol.rows[0].key if self.protocol.rows else ""
+
+    @property
+    def value(self) -> float:
+        """The headline number as the data stands; NaN where there is none."""
+        return self._headline(self.evaluation)
+
+    def repaired_value(self, repaired: Repair) -> float:
+        """Return the headline number of repaired tables; NaN where there is none."""
+        if self.detections is None or not self.metric:
+            return math.nan
+        return self._headline(quietly(*repaired(self, self.detections)))
+
+    def _headline(self, evaluation: Evaluation | None) -> float:
+        return evaluation.metrics[self.metric] if evaluation is not None and self.metric else math.nan
 
     def is_file(self, table: BoxTable) -> bool:
         """Whether a table came from one file, which for COCO holds ``x, y, width, height``."""
@@ -143,18 +164,19 @@ class Context:
         repaired: Repair | None = None,
     ) -> Finding:
         """Make a finding; ``rows`` of ``table`` become its examples, ``repaired`` its effect."""
+        if self.brief:
+            return Finding(code, kind, severity, int(count), message)
         if table is not None:
             examples = [self.place(table, int(row)) for row in rows[:MOST_EXAMPLES]]
         found = Finding(code, kind, severity, int(count), message, tuple(examples[:MOST_EXAMPLES]))
-        if repaired is None or self.detections is None or self.evaluation is None:
+        if repaired is None or self.detections is None or not self.metric:
             return found
-        other = quietly(*repaired(self, self.detections))
         return dataclasses.replace(
             found,
             repair=repair,
             metric=self.metric,
-            value=self.evaluation.metrics[self.metric],
-            repaired=other.metrics[self.metric],
+            value=self.value,
+            repaired=self.repaired_value(repaired),
         )
 
 

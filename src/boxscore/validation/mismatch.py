@@ -16,9 +16,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.diagnostics._cross_class import cross_class_pairs
+from boxscore.errors import InputError
 from boxscore.tables import Detections
-from boxscore.validation._findings import Context, Finding, Repair, Tables, counted, quietly
+from boxscore.validation._findings import Context, Finding, Repair, Tables, counted
 
 __all__ = ["mismatch_findings"]
 
@@ -41,11 +41,10 @@ def mismatch_findings(context: Context) -> Iterator[Finding]:
 
 
 def _rises(context: Context, repaired: Repair) -> bool:
-    assert context.detections is not None
-    assert context.evaluation is not None
-    before = context.evaluation.metrics[context.metric]
-    after = quietly(*repaired(context, context.detections)).metrics[context.metric]
-    return after > before + MUCH
+    try:
+        return context.repaired_value(repaired) > context.value + MUCH
+    except InputError:  # a mask that is not of its new image's size
+        return False
 
 
 def _classes(context: Context) -> Iterator[Finding]:
@@ -87,6 +86,8 @@ def _classes(context: Context) -> Iterator[Finding]:
 
 def _placed(context: Context, K: int) -> NDArray[np.int64]:
     """How many detections of each class lie on each class, [K, K]."""
+    from boxscore.diagnostics._cross_class import cross_class_pairs
+
     assert context.evaluation is not None
     truth, found = context.ground_truth, context.evaluation.detections
     pairs = cross_class_pairs(context.evaluation, lowest=0.5)
@@ -118,9 +119,7 @@ def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int
 
 def _images(context: Context) -> Iterator[Finding]:
     images = context.ground_truth.images
-    evaluation = context.evaluation
-    assert evaluation is not None
-    if images.ids.dtype == object or not evaluation.metrics[context.metric] < 0.5:
+    if images.ids.dtype == object or not context.value < 0.5:
         return
     for step in (1, -1):
         shifted = images.rows(images.ids + step)

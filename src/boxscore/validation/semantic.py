@@ -12,7 +12,7 @@ from boxscore.boxes import box_iou
 from boxscore.tables import BoxTable, Detections
 from boxscore.validation._findings import Context, Finding, Repair, counted
 
-__all__ = ["semantic_findings"]
+__all__ = ["quick_semantic_findings", "semantic_findings"]
 
 NEAR = 0.9
 """Overlap from which two annotations of one image and class are taken for one object."""
@@ -36,6 +36,15 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
         yield from _repeated(context, context.detections)
         yield from _scores(context, context.detections)
         yield from _beyond_cap(context, context.detections)
+        yield from _below_cap(context, context.detections)
+
+
+def quick_semantic_findings(context: Context) -> Iterator[Finding]:
+    """Check what takes next to no time, and no loader warns of."""
+    yield from _flags(context)
+    yield from _areas(context)
+    if context.detections is not None and len(context.detections):
+        yield from _scores(context, context.detections)
         yield from _below_cap(context, context.detections)
 
 

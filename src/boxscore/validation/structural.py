@@ -15,7 +15,7 @@ import numpy as np
 from boxscore.selection import select
 from boxscore.validation._findings import Context, Finding, counted, image_rows
 
-__all__ = ["structural_findings"]
+__all__ = ["quick_structural_findings", "structural_findings"]
 
 SILENT = 0.10
 """Share of annotated images without a detection from which results look like those of another split."""
@@ -30,6 +30,13 @@ def structural_findings(context: Context) -> Iterator[Finding]:
         yield from _left_out(context)
         yield from _silent_images(context)
         yield from _silent_classes(context)
+
+
+def quick_structural_findings(context: Context) -> Iterator[Finding]:
+    """Check what takes next to no time, and no loader warns of."""
+    yield from _classes(context)
+    yield from _silent_images(context)
+    yield from _silent_classes(context)
 
 
 def _annotation_ids(context: Context) -> Iterator[Finding]:
@@ -158,15 +165,17 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
     truth, found = context.ground_truth, context.detections
     assert found is not None
     K = len(truth.categories)
-    silent = (np.bincount(truth.category, minlength=K) > 0) & (np.bincount(found.category, minlength=K) == 0)
+    annotated = np.bincount(truth.category, minlength=K) > 0
+    silent = annotated & (np.bincount(found.category, minlength=K) == 0)
     if not silent.any():
         return
+    share = silent.sum() / annotated.sum()
     loud = truth.categories.ids[~silent].tolist()
     labels = truth.categories.labels
     yield context.finding(
         "class-without-detections",
         "structural",
-        "warning",
+        "error" if share > 0.5 else "warning",
         int(silent.sum()),
         f"{counted(int(silent.sum()), 'class')} with annotations have no detection: AP 0 each",
         examples=[f"class {labels[row]}" for row in np.flatnonzero(silent).tolist()],
