@@ -99,9 +99,12 @@ class BoxTable:
 
     def _rows(self, keep: NDArray[Any]) -> dict[str, Any]:
         """Every per-row column at these rows."""
+        rows = np.flatnonzero(keep) if np.asarray(keep).dtype == bool else keep
         columns = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {
-            name: value[keep] for name, value in columns.items() if isinstance(value, (np.ndarray, Masks))
+            name: value[rows] if isinstance(value, Masks) else np.take(value, rows, axis=0)
+            for name, value in columns.items()
+            if isinstance(value, (np.ndarray, Masks))
         }
 
     def _common_columns(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ LAYERS = [
     ["boundaries", "interpolation", "protocols", "signature", "tables"],
     ["ranking", "selection", "similarity_inputs"],
     ["datasets", "matching", "overlaps"],
-    ["average_precision"],
+    ["average_precision", "rematching"],
     ["evaluation", "weighted"],
     ["compat", "diagnostics", "evaluator", "verification"],
     ["reports"],
@@ -115,11 +115,6 @@ def test_lazy_imports_are_known() -> None:
         ("boxscore.protocol", "signature"),  # a method that prints what it is
         ("boxscore.reports.folder", "plots"),  # drawn into the folder when asked for, by --plots
         ("boxscore.nms.detections", "tables"),  # a type only
-        # It composes suppression with evaluation, as the command line does.
-        *(
-            ("boxscore.nms.sweeping", part)
-            for part in ("evaluation", "matching", "protocols", "selection", "tables")
-        ),
     }
 
 

@@ -28,14 +28,12 @@ from boxscore.nms.matrix import matrix_nms
 from boxscore.nms.merging import Merged, greedy_nmm, nmm
 from boxscore.nms.rotated import rotated_box_iou, rotated_nms
 from boxscore.nms.soft import soft_nms
-from boxscore.nms.sweeping import best_settings, sweep
 
 __all__ = [
     "Fused",
     "Merged",
     "Suppression",
     "batched_nms",
-    "best_settings",
     "cluster_nms",
     "diou_nms",
     "fast_nms",
@@ -48,6 +46,5 @@ __all__ = [
     "rotated_box_iou",
     "rotated_nms",
     "soft_nms",
-    "sweep",
     "weighted_boxes_fusion",
 ]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +27,9 @@ from boxscore.boxes import corners_and_sizes
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.nms._measures import BoxMeasure, Measure, Overlap
 from boxscore.nms._order import descending_order, group_order
+
+if TYPE_CHECKING:
+    from boxscore.nms._pairs import HeldPairs
 
 __all__ = ["Block", "Ranked", "box_measure", "check_boxes", "check_groups", "check_scores", "prepare", "rank"]
 
@@ -49,6 +53,7 @@ class Block:
     rows: IndexArray  # [n], rows of the input
     scores: FloatArray  # [n]
     starts: IndexArray  # [g+1], where each group starts, counted from the block's first box
+    held: HeldPairs | None = None
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -64,16 +69,21 @@ class Ranked:
     """Checked boxes and their order.
 
     ``measure_of`` gives the measure of some rows of the input; it is called once a block, so that the
-    columns of a whole data set never stand in memory together.
+    columns of a whole data set never stand in memory together; but for ``held``, blocks that several settings
+    share.
     """
 
     scores: FloatArray  # [N], in input order
     order: IndexArray  # [n], rows of the input
     starts: IndexArray  # [G+1], positions
     measure_of: Callable[[IndexArray], Measure]
+    held: tuple[Block, ...] | None = None
 
     def blocks(self, size: int = BLOCK) -> Iterator[Block]:
         """Cut into blocks of whole groups with about ``size`` boxes."""
+        if self.held is not None:
+            yield from self.held
+            return
         if len(self.starts) == 2:
             yield Block(0, self.measure_of(self.order), self.order, self.scores.take(self.order), self.starts)
             return

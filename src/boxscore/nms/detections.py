@@ -24,6 +24,7 @@ one, a table stays a value that computes nothing by itself, and the options are 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
@@ -33,17 +34,30 @@ from numpy.typing import NDArray
 
 from boxscore import _validate
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.nms.fast import cluster_nms, fast_nms
-from boxscore.nms.hard import batched_nms, diou_nms
-from boxscore.nms.matrix import matrix_nms
-from boxscore.nms.merging import greedy_nmm, nmm
-from boxscore.nms.soft import soft_nms
+from boxscore.nms._measures import Overlap
+from boxscore.nms._pairs import share_pairs
+from boxscore.nms._ranked import Ranked, prepare
+from boxscore.nms.fast import select_in_rounds
+from boxscore.nms.hard import select
+from boxscore.nms.matrix import decay_all
+from boxscore.nms.merging import merge
+from boxscore.nms.soft import soften
 from boxscore.vocabulary import Categories, Id
 
 if TYPE_CHECKING:
     from boxscore.tables import Detections
 
-__all__ = ["METHODS", "Method", "NmsOptions", "Suppression", "check_method", "nms_detections"]
+__all__ = [
+    "METHODS",
+    "GroupOptions",
+    "Method",
+    "NmsOptions",
+    "Setting",
+    "Suppression",
+    "Suppressor",
+    "check_method",
+    "nms_detections",
+]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -53,39 +67,46 @@ class Method(NamedTuple):
     """What one name of :data:`METHODS` does."""
 
     call: Callable[..., Any]
-    """The function of the family, with what its name fixes."""
+    """What the function of the family does with ranked boxes, with what its name fixes."""
     changes: Literal["nothing", "scores", "boxes"]
     """What becomes of the detections that are kept."""
     reads: frozenset[str]
     """The options it reads, of ``iou_threshold``, ``sigma`` and ``overlap``."""
-
-
-def _soft(kind: str) -> Callable[..., Any]:
-    return lambda *columns, **options: soft_nms(*columns, method=kind, **options)  # type: ignore[arg-type]
-
-
-def _matrix(kind: str) -> Callable[..., Any]:
-    return lambda *columns, **options: matrix_nms(*columns, method=kind, **options)  # type: ignore[arg-type]
+    score_threshold: float | None = None
+    """Its own, where none is given."""
+    overlap: Overlap = "iou"
+    """What it measures, where there is no choice."""
 
 
 _IOU, _SIGMA, _OVERLAP = frozenset({"iou_threshold"}), frozenset({"sigma"}), frozenset({"overlap"})
+_of = functools.partial
 
 METHODS: dict[str, Method] = {
-    "hard": Method(batched_nms, "nothing", _IOU | _OVERLAP),
-    "soft-linear": Method(_soft("linear"), "scores", _IOU),
-    "soft-gaussian": Method(_soft("gaussian"), "scores", _SIGMA),
-    "diou": Method(diou_nms, "nothing", _IOU),
-    "matrix-linear": Method(_matrix("linear"), "scores", frozenset()),
-    "matrix-gaussian": Method(_matrix("gaussian"), "scores", _SIGMA),
-    "fast": Method(fast_nms, "nothing", _IOU),
-    "cluster": Method(cluster_nms, "nothing", _IOU),
-    "greedy-nmm": Method(greedy_nmm, "boxes", _IOU | _OVERLAP),
-    "nmm": Method(nmm, "boxes", _IOU | _OVERLAP),
+    "hard": Method(select, "nothing", _IOU | _OVERLAP),
+    "soft-linear": Method(_of(soften, method="linear"), "scores", _IOU, 0.001),
+    "soft-gaussian": Method(_of(soften, method="gaussian"), "scores", _SIGMA, 0.001),
+    "diou": Method(select, "nothing", _IOU, overlap="diou"),
+    "matrix-linear": Method(_of(decay_all, method="linear"), "scores", frozenset(), 0.0),
+    "matrix-gaussian": Method(_of(decay_all, method="gaussian"), "scores", _SIGMA, 0.0),
+    "fast": Method(_of(select_in_rounds, max_rounds=1), "nothing", _IOU),
+    "cluster": Method(select_in_rounds, "nothing", _IOU),
+    "greedy-nmm": Method(_of(merge, transitive=False), "boxes", _IOU | _OVERLAP),
+    "nmm": Method(_of(merge, transitive=True), "boxes", _IOU | _OVERLAP),
 }
 """The methods by name; a name with a dash fixes the method of a function."""
 
 
-class NmsOptions(TypedDict, total=False):
+class GroupOptions(TypedDict, total=False):
+    """Options of :func:`nms_detections` that say who meets whom and how many stay."""
+
+    max_per_group: int | None
+    max_per_image: int | None
+    class_agnostic: bool
+    class_groups: Iterable[Collection[Id]] | None
+    pixel_offset: float
+
+
+class NmsOptions(GroupOptions, total=False):
     """The options of :func:`nms_detections`."""
 
     method: str
@@ -93,11 +114,6 @@ class NmsOptions(TypedDict, total=False):
     overlap: Literal["iou", "ios"]
     sigma: float | None
     score_threshold: float | None
-    max_per_group: int | None
-    max_per_image: int | None
-    class_agnostic: bool
-    class_groups: Iterable[Collection[Id]] | None
-    pixel_offset: float
 
 
 class Suppression(NamedTuple):
@@ -200,31 +216,114 @@ def nms_detections(
                 BoxscoreWarning,
                 stacklevel=2,
             )
-    caps = [
-        None if cap is None else _validate.whole_number(cap, 1, name=name)
-        for cap, name in ((max_per_group, "max_per_group"), (max_per_image, "max_per_image"))
-    ]
-    groups = _groups(detections, class_agnostic=class_agnostic, class_groups=class_groups)
-    options: dict[str, Any] = {"pixel_offset": pixel_offset}
-    given = {"iou_threshold": iou_threshold, "overlap": overlap, "sigma": sigma}
-    options |= {name: value for name, value in given.items() if name in chosen.reads and value is not None}
-    if score_threshold is not None:
-        options["score_threshold"] = score_threshold
-    result: Any = chosen.call(detections.boxes, detections.scores, groups, **options)
-    if chosen.changes == "nothing":
-        indices = result
-        scores, boxes = detections.scores[indices], detections.boxes[indices]
-    elif chosen.changes == "scores":
-        indices, scores = result
-        boxes = detections.boxes[indices]
-    else:
-        indices, boxes, scores, _ = result
-    columns: tuple[NDArray[Any], ...] = (groups, detections.image)
-    for cap, of in zip(caps, columns, strict=True):
-        if cap is not None:
-            few = _first_of_each(of[indices], cap)
-            indices, scores, boxes = indices[few], scores[few], boxes[few]
-    return Suppression(indices, scores, boxes, chosen.changes)
+    suppressor = Suppressor(
+        detections,
+        max_per_group=max_per_group,
+        max_per_image=max_per_image,
+        class_agnostic=class_agnostic,
+        class_groups=class_groups,
+        pixel_offset=pixel_offset,
+    )
+    setting = Setting(method, iou_threshold, sigma, score_threshold, overlap)
+    return suppressor.suppress(setting, suppressor.ranked(setting))
+
+
+class Setting(NamedTuple):
+    """A method and what it reads; see :func:`nms_detections`."""
+
+    method: str
+    iou_threshold: float | None = None
+    sigma: float | None = None
+    score_threshold: float | None = None
+    overlap: Literal["iou", "ios"] = "iou"
+
+
+class Suppressor:
+    """Suppression of one table under several settings: what does not depend on them is computed once.
+
+    Parameters as in :func:`nms_detections`.
+    """
+
+    def __init__(
+        self,
+        detections: Detections,
+        *,
+        max_per_group: int | None = None,
+        max_per_image: int | None = None,
+        class_agnostic: bool = False,
+        class_groups: Iterable[Collection[Id]] | None = None,
+        pixel_offset: float = 0,
+    ) -> None:
+        self._caps = [
+            None if cap is None else _validate.whole_number(cap, 1, name=name)
+            for cap, name in ((max_per_group, "max_per_group"), (max_per_image, "max_per_image"))
+        ]
+        self._detections, self._pixel_offset = detections, pixel_offset
+        self._group = _groups(detections, class_agnostic=class_agnostic, class_groups=class_groups)
+
+    def ranked(self, setting: Setting) -> Ranked:
+        """Check and rank the detections as a setting needs them."""
+        return prepare(
+            self._detections.boxes,
+            self._detections.scores,
+            self._group,
+            pixel_offset=self._pixel_offset,
+            overlap=_measured(setting),
+            score_threshold=_floor(setting),
+        )
+
+    def shared(self, settings: Iterable[Setting]) -> dict[Setting, Ranked]:
+        """Rank the detections for many settings; those that can share ranks and overlapping pairs."""
+        alike: dict[tuple[object, ...], list[Setting]] = {}
+        for setting in settings:
+            reads_iou = "iou_threshold" in METHODS[setting.method].reads
+            alike.setdefault((_measured(setting), _floor(setting), reads_iou), []).append(setting)
+        found: dict[Setting, Ranked] = {}
+        for some in alike.values():
+            ranked = self.ranked(some[0])
+            if len(some) > 1:
+                ranked = share_pairs(ranked, min(setting.iou_threshold or 0.0 for setting in some))
+            found |= dict.fromkeys(some, ranked)
+        return found
+
+    def suppress(self, setting: Setting, ranked: Ranked) -> Suppression:
+        """Suppress ranked detections."""
+        method, detections = METHODS[setting.method], self._detections
+        options: dict[str, Any] = {}
+        for name in ("iou_threshold", "sigma"):
+            if name in method.reads and getattr(setting, name) is not None:
+                options[name] = getattr(setting, name)
+        if method.changes == "scores":
+            options["score_threshold"] = _floor(setting)
+        result: Any = method.call(ranked, **options)
+        if method.changes == "nothing":
+            indices = result
+            scores, boxes = detections.scores[indices], detections.boxes.take(indices, axis=0)
+        elif method.changes == "scores":
+            indices, scores = result
+            boxes = detections.boxes.take(indices, axis=0)
+        else:
+            indices, boxes, scores, _ = result
+        columns: tuple[NDArray[Any], ...] = (self._group, detections.image)
+        for cap, of in zip(self._caps, columns, strict=True):
+            if cap is not None:
+                few = _first_of_each(of[indices], cap)
+                indices, scores, boxes = indices[few], scores[few], boxes[few]
+        return Suppression(indices, scores, boxes, method.changes)
+
+
+def _measured(setting: Setting) -> Overlap:
+    method = METHODS[setting.method]
+    return setting.overlap if "overlap" in method.reads else method.overlap
+
+
+def _floor(setting: Setting) -> float | None:
+    """Score below which detections take no part."""
+    return (
+        METHODS[setting.method].score_threshold
+        if setting.score_threshold is None
+        else setting.score_threshold
+    )
 
 
 def check_method(method: str, *, iou_threshold: float | None, overlap: str = "iou") -> Method:
