@@ -467,7 +467,8 @@ class Detections(BoxTable):
         >>> found.nms(iou_threshold=0.5).tolist()
         [1, 2]
         """
-        from boxscore.nms.detections import METHODS, nms_detections
+        from boxscore.nms.detections import nms_detections
+        from boxscore.nms.methods import METHODS
 
         method = options.get("method", "hard")
         if method in METHODS and METHODS[method].changes != "nothing":

@@ -14,7 +14,7 @@ import boxscore
 from boxscore.cli import main
 from boxscore.datasets.results import load_results
 from boxscore.nms import nms_detections
-from boxscore.nms.detections import METHODS
+from boxscore.nms.methods import METHODS
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 COCO = DATASETS / "shapes_coco" / "detections.json"

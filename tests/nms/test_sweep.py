@@ -19,7 +19,7 @@ from boxscore.cli import main
 from boxscore.cli.sweep import grid
 from boxscore.diagnostics import best_settings, sweep
 from boxscore.evaluation import match_tables
-from boxscore.nms.detections import METHODS
+from boxscore.nms.methods import METHODS
 from boxscore.protocols import load_protocol
 from boxscore.rematching import Rematcher
 from support.real_data import real

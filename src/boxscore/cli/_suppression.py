@@ -7,7 +7,8 @@ from pathlib import Path
 
 from boxscore import _validate
 from boxscore.errors import InputError
-from boxscore.nms.detections import METHODS, GroupOptions
+from boxscore.nms.detections import GroupOptions
+from boxscore.nms.methods import METHODS
 from boxscore.tables import Detections
 from boxscore.vocabulary import Id
 

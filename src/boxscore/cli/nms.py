@@ -8,6 +8,7 @@ Examples
 --------
   boxscore nms --detections raw.json --output kept.json --method hard --iou-threshold 0.5
   boxscore nms --detections raw.json --output kept.json --method soft-gaussian --score-threshold 0.01
+  boxscore nms --detections masks.json --output kept.json --iou-type segm --iou-threshold 0.5
   boxscore nms --detections results_dir --output kept_dir --iou-threshold 0.45 --pixel-offset 1
 """
 
@@ -22,9 +23,13 @@ import numpy as np
 from boxscore import _validate
 from boxscore.cli._inputs import available_processors
 from boxscore.cli._suppression import add_group_arguments, group_options, method_names
-from boxscore.nms.detections import check_method, nms_detections
+from boxscore.nms.detections import nms_detections
+from boxscore.nms.methods import check_method
 
 __all__ = ["add_arguments", "run"]
+
+SIMILARITIES = {"bbox": "box", "segm": "mask"}
+"""What is compared, by pycocotools' names."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overlap", default="iou", metavar="iou|ios", help="over the union or the smaller box (default: iou)"
     )
+    parser.add_argument(
+        "--iou-type",
+        default="bbox",
+        choices=list(SIMILARITIES),
+        help="what overlaps: boxes or masks (default: bbox)",
+    )
     parser.add_argument("--sigma", type=float, metavar="S", help="of the Gaussian methods")
     parser.add_argument(
         "--score-threshold", type=float, metavar="S", help="keep what scores at least this, afterwards"
@@ -68,11 +79,16 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.datasets.results import load_results, save_results
 
     options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
+    options["similarity"] = SIMILARITIES[arguments.iou_type]
     check_method(arguments.method, **options)  # before a large file is read
     if arguments.workers is not None:
         _validate.whole_number(arguments.workers, 1, name="--workers")
     _progress(f"reading {arguments.detections}")
-    results = load_results(arguments.detections, workers=arguments.workers or available_processors())
+    results = load_results(
+        arguments.detections,
+        similarity=options["similarity"],
+        workers=arguments.workers or available_processors(),
+    )
     table = results.table
     _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")
     left = nms_detections(

@@ -27,7 +27,7 @@ from boxscore.cli._suppression import add_group_arguments, group_options, method
 from boxscore.cli._tables import table_columns, table_rows
 from boxscore.diagnostics.sweeping import ALL, best_settings, sweep
 from boxscore.errors import InputError
-from boxscore.nms.detections import METHODS
+from boxscore.nms.methods import METHODS
 from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
 if TYPE_CHECKING:
@@ -127,11 +127,7 @@ def _check_plot(path: Path) -> None:
     """Find out before the work whether the plot can be drawn."""
     _validate.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --plot")
     if not path.parent.is_dir():
-        raise InputError(
-            _validate.message(
-                "--plot", "be in a folder that exists", got=repr(str(path)), cause="a misprint?"
-            )
-        )
+        raise InputError(_validate.message("--plot", "be in a folder that exists", got=repr(str(path))))
     os.environ.setdefault("MPLBACKEND", "Agg")
     from boxscore.plots._style import pyplot
 

@@ -224,15 +224,13 @@ def load_detections(
     )
 
 
-def load_results(path: Path, *, workers: int = 1) -> Detections:
-    """Read the boxes of a COCO results file for their own sake: no ground truth says which ids there are.
+def load_results(path: Path, *, similarity: Similarity = "box", workers: int = 1) -> Detections:
+    """Read a COCO results file for its own sake: no ground truth says which ids there are.
 
     Parameters
     ----------
-    path : Path
+    path, similarity, workers
         As for :func:`load_detections`.
-    workers : int, default 1
-        Processes to fork for a large list of results.
 
     Returns
     -------
@@ -245,17 +243,23 @@ def load_results(path: Path, *, workers: int = 1) -> Detections:
     FileFormatError, InputError
         As from :func:`load_detections`.
     """
-    columns, own = _read_results(path, "none", workers)
+    part = _coco_parts.part_of(similarity)
+    columns, own = _read_results(path, part, workers)
+
+    def place(row: int) -> str:
+        return f"detection {row} of {path}"
+
     return Detections.from_arrays(
         columns.image_ids,
         columns.category_ids,
-        columns.boxes,
+        columns.boxes if part == "none" else _coco_parts.given_boxes(columns.boxes, place=place),
         columns.others["score"],
         box_format="xywh",
         images=own.images if own is not None and len(own.images) else None,
         categories=own.categories if own is not None and len(own.categories) else None,
         source=str(path),
-        place=lambda row: f"detection {row} of {path}",
+        place=place,
+        **_coco_parts.part_columns(columns.others, part, place=place),
     )
 
 

@@ -26,6 +26,7 @@ from boxscore._files import write_atomically, write_folder
 from boxscore._validate import message
 from boxscore.datasets import _box_order, _json, coco, detect_format, voc
 from boxscore.errors import FileFormatError, InputError
+from boxscore.protocol import Similarity
 from boxscore.tables import Detections
 
 __all__ = ["Results", "load_results", "results_records", "save_results"]
@@ -42,13 +43,15 @@ class Results(NamedTuple):
     """Every record or line, in the order of the file."""
 
 
-def load_results(path: str | Path, *, workers: int = 1) -> Results:
+def load_results(path: str | Path, *, similarity: Similarity = "box", workers: int = 1) -> Results:
     """Read results without ground truth.
 
     Parameters
     ----------
     path : str or Path
         A COCO results file, or a folder of the VOC kit's ``comp4_det_<set>_<class>.txt`` files.
+    similarity : {"box", "mask", "boundary", "keypoints"}
+        What will be compared; masks and keypoints are read only for it.
     workers : int, default 1
         Processes that read a large COCO file together.
 
@@ -77,7 +80,7 @@ def load_results(path: str | Path, *, workers: int = 1) -> Results:
     if found == "voc":
         table = voc.load_results(path)
     else:
-        table = coco.load_results(path, workers=workers)
+        table = coco.load_results(path, similarity=similarity, workers=workers)
     _box_order.warn_of_box_order(table, given_sizes=found == "coco")
     return Results(path, "voc" if found == "voc" else "coco", table)
 

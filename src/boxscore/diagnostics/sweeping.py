@@ -38,7 +38,8 @@ from boxscore import _validate
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate, match_tables
 from boxscore.matching import Matches
-from boxscore.nms.detections import METHODS, GroupOptions, Setting, Suppression, Suppressor, check_method
+from boxscore.nms.detections import GroupOptions, Suppression, Suppressor
+from boxscore.nms.methods import METHODS, Setting, check_method
 from boxscore.protocol import Protocol
 from boxscore.protocols import load_protocol
 from boxscore.rematching import Rematcher
@@ -88,7 +89,7 @@ def sweep(
     detections : Detections
         Raw: before any suppression.
     methods : sequence of str, default ("hard",)
-        Names of :data:`boxscore.nms.detections.METHODS`.
+        Names of :data:`boxscore.nms.methods.METHODS`.
     iou_thresholds : sequence of float, default (0.3, 0.4, 0.5, 0.6, 0.7)
         A method that has none is computed once.
     sigmas : sequence of float, optional

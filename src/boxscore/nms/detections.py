@@ -24,9 +24,8 @@ one, a table stays a value that computes nothing by itself, and the options are 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
@@ -34,66 +33,20 @@ from numpy.typing import NDArray
 
 from boxscore import _validate
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.nms._measures import Overlap
+from boxscore.mask_column import Masks
 from boxscore.nms._pairs import share_pairs
-from boxscore.nms._ranked import Ranked, prepare
-from boxscore.nms.fast import select_in_rounds
-from boxscore.nms.hard import select
-from boxscore.nms.matrix import decay_all
-from boxscore.nms.merging import merge
-from boxscore.nms.soft import soften
+from boxscore.nms._ranked import Ranked, prepare, rank
+from boxscore.nms.masks import mask_measure
+from boxscore.nms.methods import METHODS, Setting, check_method, readers_of
 from boxscore.vocabulary import Categories, Id
 
 if TYPE_CHECKING:
     from boxscore.tables import Detections
 
-__all__ = [
-    "METHODS",
-    "GroupOptions",
-    "Method",
-    "NmsOptions",
-    "Setting",
-    "Suppression",
-    "Suppressor",
-    "check_method",
-    "nms_detections",
-]
+__all__ = ["GroupOptions", "NmsOptions", "Suppression", "Suppressor", "nms_detections"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
-
-
-class Method(NamedTuple):
-    """What one name of :data:`METHODS` does."""
-
-    call: Callable[..., Any]
-    """What the function of the family does with ranked boxes, with what its name fixes."""
-    changes: Literal["nothing", "scores", "boxes"]
-    """What becomes of the detections that are kept."""
-    reads: frozenset[str]
-    """The options it reads, of ``iou_threshold``, ``sigma`` and ``overlap``."""
-    score_threshold: float | None = None
-    """Its own, where none is given."""
-    overlap: Overlap = "iou"
-    """What it measures, where there is no choice."""
-
-
-_IOU, _SIGMA, _OVERLAP = frozenset({"iou_threshold"}), frozenset({"sigma"}), frozenset({"overlap"})
-_of = functools.partial
-
-METHODS: dict[str, Method] = {
-    "hard": Method(select, "nothing", _IOU | _OVERLAP),
-    "soft-linear": Method(_of(soften, method="linear"), "scores", _IOU, 0.001),
-    "soft-gaussian": Method(_of(soften, method="gaussian"), "scores", _SIGMA, 0.001),
-    "diou": Method(select, "nothing", _IOU, overlap="diou"),
-    "matrix-linear": Method(_of(decay_all, method="linear"), "scores", frozenset(), 0.0),
-    "matrix-gaussian": Method(_of(decay_all, method="gaussian"), "scores", _SIGMA, 0.0),
-    "fast": Method(_of(select_in_rounds, max_rounds=1), "nothing", _IOU),
-    "cluster": Method(select_in_rounds, "nothing", _IOU),
-    "greedy-nmm": Method(_of(merge, transitive=False), "boxes", _IOU | _OVERLAP),
-    "nmm": Method(_of(merge, transitive=True), "boxes", _IOU | _OVERLAP),
-}
-"""The methods by name; a name with a dash fixes the method of a function."""
 
 
 class GroupOptions(TypedDict, total=False):
@@ -104,6 +57,7 @@ class GroupOptions(TypedDict, total=False):
     class_agnostic: bool
     class_groups: Iterable[Collection[Id]] | None
     pixel_offset: float
+    similarity: Literal["box", "mask"]
 
 
 class NmsOptions(GroupOptions, total=False):
@@ -155,6 +109,7 @@ def nms_detections(
     class_agnostic: bool = False,
     class_groups: Iterable[Collection[Id]] | None = None,
     pixel_offset: float = 0,
+    similarity: Literal["box", "mask"] = "box",
 ) -> Suppression:
     """Suppress over a whole data set.
 
@@ -163,9 +118,9 @@ def nms_detections(
     detections : Detections
         Of any number of images and classes.
     method : str, default "hard"
-        A name of :data:`METHODS`: ``hard``, ``diou``, ``fast`` and ``cluster`` drop; ``soft-linear``,
-        ``soft-gaussian``, ``matrix-linear`` and ``matrix-gaussian`` lower scores; ``greedy-nmm`` and ``nmm``
-        merge boxes.
+        A name of :data:`boxscore.nms.methods.METHODS`: ``hard``, ``diou``, ``fast`` and ``cluster`` drop;
+        ``soft-linear``, ``soft-gaussian``, ``matrix-linear`` and ``matrix-gaussian`` lower scores;
+        ``greedy-nmm`` and ``nmm`` merge boxes.
     iou_threshold : float in [0, 1], optional
         Needed by the methods that have one: all but ``soft-gaussian`` and the two ``matrix`` ones.
     overlap : {"iou", "ios"}, default "iou"
@@ -183,6 +138,9 @@ def nms_detections(
         Classes to suppress together; a class in none of them stays alone.
     pixel_offset : float, default 0
         1 for inclusive pixels (PASCAL VOC).
+    similarity : {"box", "mask"}, default "box"
+        What overlaps: boxes, or the pixels of instance masks. By masks all methods work but ``diou`` and the
+        two that merge boxes.
 
     Returns
     -------
@@ -193,7 +151,7 @@ def nms_detections(
     ------
     InputError
         When a method is unknown, an option is missing or out of range, a class is unknown or in two groups,
-        or scores are negative where they are to be lowered.
+        scores are negative where they are to be lowered, or a detection has no mask where masks are compared.
 
     Warns
     -----
@@ -208,11 +166,11 @@ def nms_detections(
     >>> nms_detections(found, iou_threshold=0.5).indices.tolist()
     [1, 2]
     """
-    chosen = check_method(method, iou_threshold=iou_threshold, overlap=overlap)
+    chosen = check_method(method, iou_threshold=iou_threshold, overlap=overlap, similarity=similarity)
     for name, value in (("iou_threshold", iou_threshold), ("sigma", sigma)):
         if value is not None and name not in chosen.reads:
             warnings.warn(
-                f"{name} {value} has no effect with method {method!r}; it is {_readers(name)}.",
+                f"{name} {value} has no effect with method {method!r}; it is {readers_of(name)}.",
                 BoxscoreWarning,
                 stacklevel=2,
             )
@@ -223,19 +181,10 @@ def nms_detections(
         class_agnostic=class_agnostic,
         class_groups=class_groups,
         pixel_offset=pixel_offset,
+        similarity=similarity,
     )
     setting = Setting(method, iou_threshold, sigma, score_threshold, overlap)
     return suppressor.suppress(setting, suppressor.ranked(setting))
-
-
-class Setting(NamedTuple):
-    """A method and what it reads; see :func:`nms_detections`."""
-
-    method: str
-    iou_threshold: float | None = None
-    sigma: float | None = None
-    score_threshold: float | None = None
-    overlap: Literal["iou", "ios"] = "iou"
 
 
 class Suppressor:
@@ -253,23 +202,34 @@ class Suppressor:
         class_agnostic: bool = False,
         class_groups: Iterable[Collection[Id]] | None = None,
         pixel_offset: float = 0,
+        similarity: Literal["box", "mask"] = "box",
     ) -> None:
         self._caps = [
             None if cap is None else _validate.whole_number(cap, 1, name=name)
             for cap, name in ((max_per_group, "max_per_group"), (max_per_image, "max_per_image"))
         ]
         self._detections, self._pixel_offset = detections, pixel_offset
+        self._by_masks = _validate.one_of(similarity, ("box", "mask"), name="similarity") == "mask"
         self._group = _groups(detections, class_agnostic=class_agnostic, class_groups=class_groups)
 
     def ranked(self, setting: Setting) -> Ranked:
         """Check and rank the detections as a setting needs them."""
+        if self._by_masks:
+            return rank(
+                self._detections.scores,
+                self._group,
+                mask_measure(
+                    _masks_of(self._detections), self._group, overlap=setting.measured, lowest=setting.lowest
+                ),
+                score_threshold=setting.floor,
+            )
         return prepare(
             self._detections.boxes,
             self._detections.scores,
             self._group,
             pixel_offset=self._pixel_offset,
-            overlap=_measured(setting),
-            score_threshold=_floor(setting),
+            overlap=setting.measured,
+            score_threshold=setting.floor,
         )
 
     def shared(self, settings: Iterable[Setting]) -> dict[Setting, Ranked]:
@@ -277,12 +237,13 @@ class Suppressor:
         alike: dict[tuple[object, ...], list[Setting]] = {}
         for setting in settings:
             reads_iou = "iou_threshold" in METHODS[setting.method].reads
-            alike.setdefault((_measured(setting), _floor(setting), reads_iou), []).append(setting)
+            alike.setdefault((setting.measured, setting.floor, reads_iou), []).append(setting)
         found: dict[Setting, Ranked] = {}
         for some in alike.values():
-            ranked = self.ranked(some[0])
+            least = min(some, key=lambda setting: setting.lowest)
+            ranked = self.ranked(least)
             if len(some) > 1:
-                ranked = share_pairs(ranked, min(setting.iou_threshold or 0.0 for setting in some))
+                ranked = share_pairs(ranked, least.lowest)
             found |= dict.fromkeys(some, ranked)
         return found
 
@@ -294,7 +255,7 @@ class Suppressor:
             if name in method.reads and getattr(setting, name) is not None:
                 options[name] = getattr(setting, name)
         if method.changes == "scores":
-            options["score_threshold"] = _floor(setting)
+            options["score_threshold"] = setting.floor
         result: Any = method.call(ranked, **options)
         if method.changes == "nothing":
             indices = result
@@ -312,43 +273,20 @@ class Suppressor:
         return Suppression(indices, scores, boxes, method.changes)
 
 
-def _measured(setting: Setting) -> Overlap:
-    method = METHODS[setting.method]
-    return setting.overlap if "overlap" in method.reads else method.overlap
-
-
-def _floor(setting: Setting) -> float | None:
-    """Score below which detections take no part."""
-    return (
-        METHODS[setting.method].score_threshold
-        if setting.score_threshold is None
-        else setting.score_threshold
-    )
-
-
-def check_method(method: str, *, iou_threshold: float | None, overlap: str = "iou") -> Method:
-    """Look a method up and check that it can do what is asked.
-
-    Raises
-    ------
-    InputError
-        When the method is unknown, needs a threshold, or measures no such overlap.
-    """
-    chosen = METHODS[_validate.one_of(method, list(METHODS), name="method")]
-    _validate.one_of(overlap, ("iou", "ios"), name="overlap")
-    if "iou_threshold" in chosen.reads and iou_threshold is None:
-        raise InputError(_validate.message("iou_threshold", f"be given with method {method!r}", got="None"))
-    if overlap != "iou" and "overlap" not in chosen.reads:
+def _masks_of(detections: Detections) -> Masks:
+    masks = detections.masks
+    if len(detections) and (masks is None or masks.missing.any()):
+        row = 0 if masks is None else int(np.argmax(masks.missing))
         raise InputError(
             _validate.message(
-                "overlap", f"be 'iou' with method {method!r}", got=repr(overlap), cause=_readers("overlap")
+                "a detection",
+                "have a mask where masks are compared",
+                got="none",
+                place=f"row {row} of {detections.source}" if masks is None else masks.place(row),
+                cause="was it loaded with similarity='mask'?" if masks is None else "",
             )
         )
-    return chosen
-
-
-def _readers(option: str) -> str:
-    return f"read by {', '.join(name for name, method in METHODS.items() if option in method.reads)}"
+    return masks or Masks([])
 
 
 def _groups(
