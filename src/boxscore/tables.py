@@ -574,8 +574,8 @@ def _table_columns(
     _validate.same_length(len(array), of=f"{name} boxes", image_ids=image_ids, category_ids=category_ids)
     corners, sizes = _checked_boxes(array, box_format, place, cause=DIVERGED if name == "detections" else "")
     if not isinstance(images, Images):
-        images = Images.build(image_ids if images is None else images)
-    categories = _as_categories(category_ids if categories is None else categories)
+        images = Images.build(_each_once(image_ids) if images is None else images)
+    categories = _as_categories(_each_once(category_ids) if categories is None else categories)
     return {
         "images": images,
         "categories": categories,
@@ -584,6 +584,11 @@ def _table_columns(
         "boxes": corners,
         "sizes": sizes,
     }
+
+
+def _each_once(ids: NDArray[Any]) -> NDArray[Any]:
+    """Ids without repetitions: a vocabulary is made of Python objects, one for each it is given."""
+    return ids if ids.dtype == object else np.unique(ids)
 
 
 def _as_categories(categories: Categories | Mapping[Id, str] | Iterable[Id]) -> Categories:

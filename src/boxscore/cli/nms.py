@@ -1,8 +1,8 @@
 """Turn raw detections into final ones: suppress, lower scores or merge boxes.
 
-Needs no ground truth. Reads a COCO results file or a folder of VOC results, and writes the rows that are left
-in the same form, in the same order, with every key they had. Soft methods write the lowered scores, merging
-methods the merged boxes. The output appears when it is whole.
+Needs no ground truth. Reads a COCO results file, a folder of VOC results or detections saved as columns
+(.npz), and writes the rows that are left in the same form, in the same order, with every key they had. Soft
+methods write the lowered scores, merging methods the merged boxes. The output appears when it is whole.
 
 Examples
 --------
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="PATH",
-        help="COCO results file or folder of comp4_det_<set>_<class>.txt",
+        help="COCO results file, folder of comp4_det_<set>_<class>.txt, or .npz",
     )
     parser.add_argument(
         "--output",
@@ -100,7 +100,14 @@ def run(arguments: argparse.Namespace) -> int:
         **group_options(arguments, table),
     )
     _progress(f"writing {arguments.output}")
-    save_results(results, left.apply(table), np.sort(left.indices), arguments.output)
+    order = np.argsort(left.indices)
+    save_results(
+        results,
+        left.indices[order],
+        arguments.output,
+        scores=left.scores[order] if left.changes == "scores" else None,
+        boxes=left.boxes[order] if left.changes == "boxes" else None,
+    )
     print(f"{len(left.indices):,} of {len(table):,} detections kept in {arguments.output}", file=sys.stderr)
     return 0
 

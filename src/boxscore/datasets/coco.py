@@ -393,11 +393,11 @@ def _columns_of(
     readers = {"image_id": _ids, "category_id": _ids, "bbox": _boxes, **fields}
     decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
     with _json.paused_collector():
-        parts = [
-            [read(records, name) for name, read in readers.items()]
-            for records in _json.decode_records(chunks, decode, whole)
-        ]
-    columns = [_joined(column) for column in zip(*parts, strict=True)]
+        parts: list[list[NDArray[Any]]] = [[] for _ in readers]
+        for records in _json.decode_records(chunks, decode, whole):
+            for part, (name, read) in zip(parts, readers.items(), strict=True):
+                part.append(read(records, name))
+    columns = [_joined(parts.pop(0)) for _ in readers]  # one at a time, so that two copies of one alone exist
     others = dict(zip(list(readers)[3:], columns[3:], strict=True))
     return _Columns(columns[0], columns[1], columns[2], others)
 
