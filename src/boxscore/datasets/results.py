@@ -32,9 +32,12 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.protocol import Similarity
 from boxscore.tables import Detections
 
-__all__ = ["Results", "load_results", "results_records", "save_results"]
+__all__ = ["Results", "load_results", "save_results", "save_table"]
 
 FloatArray = NDArray[np.float64]
+
+RECORDS = 1 << 14
+"""Records made into text together."""
 
 
 class Results(NamedTuple):
@@ -155,9 +158,13 @@ class _Kept:
         return score, box
 
 
-def _save_coco(results: Results, kept: _Kept, path: Path) -> None:
+def _refuse_folder(path: Path) -> None:
     if path.is_dir():
         raise InputError(message("the output of COCO results", "be a file", got=f"the folder {path}"))
+
+
+def _save_coco(results: Results, kept: _Kept, path: Path) -> None:
+    _refuse_folder(path)
     if _json.first_byte(results.path) == b"[":
         chunks = _json.chunks_of(results.path)
         records = _json.decode_records(chunks, _decode_raw, results.path.read_bytes)
@@ -216,11 +223,14 @@ def _record(record: msgspec.Raw, score: float | None, box: list[float] | None) -
     return msgspec.json.encode(keys)
 
 
-def _save_voc(results: Results, kept: _Kept, path: Path) -> None:
+def _refuse_file(path: Path) -> None:
     if path.is_file():
         raise InputError(message("the output of VOC results", "be a folder", got=f"the file {path}"))
-    files = voc.results_files(results.path)
-    others = {file.name for file in path.glob("comp[0-9]_det_*.txt")} - {file.name for file in files}
+
+
+def _refuse_other_results(path: Path, own: set[str]) -> None:
+    """Refuse a folder of VOC results that holds files which are not written anew."""
+    others = {file.name for file in path.glob("comp[0-9]_det_*.txt")} - own
     if others:
         raise InputError(
             message(
@@ -230,6 +240,12 @@ def _save_voc(results: Results, kept: _Kept, path: Path) -> None:
                 place=str(path),
             )
         )
+
+
+def _save_voc(results: Results, kept: _Kept, path: Path) -> None:
+    _refuse_file(path)
+    files = voc.results_files(results.path)
+    _refuse_other_results(path, {file.name for file in files})
     contents: dict[str, str | bytes] = {}
     row = 0
     for file in files:
@@ -265,24 +281,57 @@ def _save_columns(results: Results, kept: _Kept, path: Path) -> None:
     columns.save_columns(table, path)
 
 
-def results_records(
+def save_table(table: Detections, path: str | Path, *, like: Results) -> None:
+    """Write a table of its own as results, in the form of others.
+
+    Parameters
+    ----------
+    table : Detections
+    path : str or Path
+        A file, for columns one named ``*.npz``, or for VOC results a folder, which is made where missing.
+    like : Results
+        Whose form and, for VOC results, file names are taken. A class's file is there when it is empty.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written, or the folder holds other results, which would be read with these.
+    """
+    path = Path(path)
+    if like.format == "columns":
+        columns.save_columns(table, path)
+        return
+    image_ids, category_ids = table.images.ids[table.image], table.categories.ids[table.category]
+    if like.format == "coco":
+        _refuse_folder(path)
+        places = np.concatenate([table.boxes[:, :2], table.sizes], axis=1)
+        write_atomically(path, _records(image_ids, category_ids, places, table.scores))
+        return
+    _refuse_file(path)
+    prefix = voc.stem_parts(voc.results_files(like.path)[0])[0]
+    names = [f"{prefix}_{label}.txt" for label in table.categories.ids.tolist()]
+    _refuse_other_results(path, set(names))
+    lines: list[list[str]] = [[] for _ in names]
+    rows = (image_ids.tolist(), table.category.tolist(), table.scores.tolist(), table.boxes.tolist())
+    for image, category, score, box in zip(*rows, strict=True):
+        lines[category].append(" ".join([image, repr(score), *map(repr, box)]) + "\n")
+    write_folder(path, {name: "".join(texts) for name, texts in zip(names, lines, strict=True)})
+
+
+def _records(
     image_ids: NDArray[np.generic],
     category_ids: NDArray[np.generic],
     boxes: FloatArray,
     scores: FloatArray,
-) -> bytes:
-    """Text of a COCO results file: one record a line, boxes as ``x, y, width, height``.
-
-    Parameters
-    ----------
-    image_ids, category_ids : ndarray, [K]
-    boxes : ndarray of float64, [K, 4]
-        ``x, y, width, height``.
-    scores : ndarray of float64, [K]
-    """
-    columns = (image_ids.tolist(), category_ids.tolist(), boxes.tolist(), scores.tolist())
-    lines = [
-        msgspec.json.encode({"image_id": image, "category_id": category, "bbox": box, "score": score})
-        for image, category, box, score in zip(*columns, strict=True)
-    ]
-    return b"[\n" + b",\n".join(lines) + b"\n]\n" if lines else b"[]\n"
+) -> Iterator[bytes]:
+    """Text of a COCO results file, piece by piece: one record a line, boxes as ``x, y, width, height``."""
+    before = b"[\n"
+    for low in range(0, len(scores), RECORDS):
+        some = (column[low : low + RECORDS].tolist() for column in (image_ids, category_ids, boxes, scores))
+        lines = [
+            msgspec.json.encode({"image_id": image, "category_id": category, "bbox": box, "score": score})
+            for image, category, box, score in zip(*some, strict=True)
+        ]
+        yield before + b",\n".join(lines)
+        before = b",\n"
+    yield b"\n]\n" if len(scores) else b"[]\n"
