@@ -31,7 +31,7 @@ PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in n
 # ---------------------------------------------------------------- import layers
 
 LAYERS = [
-    ["_collector", "_forks", "_version", "errors", "sorting"],
+    ["_allocator", "_collector", "_forks", "_version", "errors", "sorting"],
     ["_files", "_validate"],
     ["boxes", "grids", "keypoints", "mask_column", "similarity_rules", "vocabulary"],
     ["batches", "instance_columns", "masks", "protocol"],

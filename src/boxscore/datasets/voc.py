@@ -44,6 +44,7 @@ __all__ = [
     "load_ground_truth",
     "load_results",
     "results_files",
+    "stem_parts",
 ]
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")

@@ -26,7 +26,7 @@ from boxscore.nms._order import radix_order
 if TYPE_CHECKING:
     from boxscore.nms._ranked import Block, Ranked
 
-__all__ = ["FEW", "HeldPairs", "PairStore", "ValuedPairs", "share_pairs", "sweep_ranges"]
+__all__ = ["FEW", "HeldPairs", "PairStore", "Sweep", "ValuedPairs", "share_pairs"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -68,18 +68,49 @@ def share_pairs(ranked: Ranked, lowest: float) -> Ranked:
     return dataclasses.replace(ranked, held=tuple(blocks))
 
 
-def sweep_ranges(
-    measure: Measure, members: IndexArray, threshold: float
-) -> tuple[IndexArray, IndexArray, IndexArray]:
-    """Ranges of the members along x that start inside a box, or far enough inside for the threshold."""
-    x1 = measure.x1.take(members)
-    order = members.take(np.argsort(x1, kind="stable"))
-    x1, x2 = measure.x1.take(order), measure.x2.take(order)
-    if measure.at_most_iou:
-        x2 -= (x2 - x1 + measure.offset) * (threshold * (1 - 1e-9))
-    if len(x1):  # room for rounding
-        x2 += measure.offset + 1e-14 * max(abs(float(x1[0])), abs(float(x2.max())))
-    return np.arange(1, len(order) + 1), np.searchsorted(x1, x2, side="right"), order
+class Sweep:
+    """Candidate pairs of a few boxes by a sweep along x.
+
+    Boxes are sorted by where they start; those that start inside a box, or far enough inside for the
+    threshold, are a range. Pairs that lie apart in y are left out before anything else is looked at.
+    """
+
+    def __init__(self, measure: Measure, members: IndexArray, threshold: float) -> None:
+        self._order = order = members.take(np.argsort(measure.x1.take(members), kind="stable"))
+        x1, x2 = measure.x1.take(order), measure.x2.take(order)
+        self._y1, self._y2 = measure.y1.take(order), measure.y2.take(order)
+        share = threshold * (1 - 1e-9) if measure.at_most_iou else 0.0
+        edges = (x1[:1], x2, self._y1, self._y2) if len(order) else ()
+        slack = 1e-14 * max((abs(float(end)) for edge in edges for end in (edge.min(), edge.max())), default=0)
+
+        def inside(low: FloatArray, high: FloatArray) -> FloatArray:
+            """How far inside a box another must reach, less some room for rounding."""
+            length = high - low
+            length += measure.offset
+            length *= share
+            length -= measure.offset + slack
+            return length
+
+        x2 -= inside(x1, x2)
+        height = inside(self._y1, self._y2)
+        self._low_y, self._high_y = self._y1 + height, self._y2 - height
+        self._first = np.arange(1, len(order) + 1)
+        self._end = x1.searchsorted(x2, side="right")
+
+    def __len__(self) -> int:
+        """Count the pairs that share some x."""
+        return int((self._end - self._first).sum())
+
+    def pairs(self, group: IndexArray | None) -> Iterator[Pairs]:
+        """Candidates of one group, each unordered pair once, in chunks."""
+        own = None if group is None else group.take(self._order)
+        for one, other in expand(self._first, self._end):
+            near = self._y2.take(other) >= self._low_y.take(one)
+            near &= self._y1.take(other) <= self._high_y.take(one)
+            if own is not None:
+                near &= own.take(one) == own.take(other)
+            some = np.flatnonzero(near)
+            yield self._order.take(one.take(some)), self._order.take(other.take(some))
 
 
 class PairStore:
@@ -141,10 +172,4 @@ class PairStore:
         if len(block) > FEW:
             yield from Grid(block.measure, everyone, self._threshold, group).pairs()
             return
-        low, high, order = sweep_ranges(block.measure, everyone, self._threshold)
-        for left, right in expand(low, high):
-            one, other = order.take(left), order.take(right)
-            if group is not None:
-                same = np.flatnonzero(group.take(one) == group.take(other))
-                one, other = one.take(same), other.take(same)
-            yield one, other
+        yield from Sweep(block.measure, everyone, self._threshold).pairs(group)

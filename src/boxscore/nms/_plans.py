@@ -33,9 +33,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.nms._grid import Grid, expand
+from boxscore.nms._grid import Grid
 from boxscore.nms._measures import Measure, shared_length
-from boxscore.nms._pairs import FEW, sweep_ranges
+from boxscore.nms._pairs import FEW, Sweep
 from boxscore.nms._ranked import Block
 
 __all__ = ["Plan", "greedy"]
@@ -144,32 +144,29 @@ def _swept(
     most: float,
 ) -> bool:
     """Settle by a sweep along x and rounds; False, and nothing done, with over ``most`` candidates a box."""
-    low, high, order = sweep_ranges(block.measure, members, threshold)
-    if int((high - low).sum()) > most * len(members):
+    sweep = Sweep(block.measure, members, threshold)
+    if len(sweep) > most * len(members):
         return False
     group = block.group if len(block.starts) > 2 else None
-    pairs = [
-        _exceeding(block.measure, order.take(left), order.take(right), threshold, group)
-        for left, right in expand(low, high)
-    ]
+    pairs = [_exceeding(block.measure, one, other, threshold) for one, other in sweep.pairs(group)]
     _rounds(_join(pairs), suppressor, owners)
     return True
 
 
-def _exceeding(
-    measure: Measure, one: IndexArray, other: IndexArray, threshold: float, group: IndexArray | None
-) -> Pairs:
-    """Pairs in one group that overlap by more than the threshold, as (better, worse)."""
-    if group is not None:
-        same = np.flatnonzero(group.take(one) == group.take(other))
-        one, other = one.take(same), other.take(same)
-    if measure.at_most_iou and len(one) > WORTH_A_LOOK:
-        tall = shared_length(measure.y1, measure.y2, one, other, measure.offset)
-        height = measure.y2 - measure.y1
-        height += measure.offset
-        height *= threshold * (1 - 1e-6)
-        near = np.flatnonzero(tall > height.take(one))
-        one, other = one.take(near), other.take(near)
+def _tall_enough(measure: Measure, one: IndexArray, other: IndexArray, threshold: float) -> Pairs:
+    """Pairs that share enough height: comparing heights first is cheaper than measuring all."""
+    if not measure.at_most_iou or len(one) <= WORTH_A_LOOK:
+        return one, other
+    tall = shared_length(measure.y1, measure.y2, one, other, measure.offset)
+    height = measure.y2 - measure.y1
+    height += measure.offset
+    height *= threshold * (1 - 1e-6)
+    near = np.flatnonzero(tall > height.take(one))
+    return one.take(near), other.take(near)
+
+
+def _exceeding(measure: Measure, one: IndexArray, other: IndexArray, threshold: float) -> Pairs:
+    """Pairs that overlap by more than the threshold, as (better, worse)."""
     hit = np.flatnonzero(measure.between(one, other) > threshold)
     one, other = one.take(hit), other.take(hit)
     return np.minimum(one, other), np.maximum(one, other)
@@ -258,5 +255,9 @@ def _staged(
 
 
 def _settle(block: Block, grid: Grid, threshold: float, suppressor: IndexArray, owners: bool) -> None:
-    parts = [_exceeding(block.measure, one, other, threshold, None) for one, other in grid.pairs()]
+    measure = block.measure
+    parts = [
+        _exceeding(measure, *_tall_enough(measure, one, other, threshold), threshold)
+        for one, other in grid.pairs()
+    ]
     _rounds(_join(parts), suppressor, owners)
