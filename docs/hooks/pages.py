@@ -60,6 +60,7 @@ ORDER = {
         "speed",
         "architecture",
         "decisions",
+        "decisions-nms",
         "decisions-reports",
         "glossary",
     ],

@@ -3,6 +3,7 @@
 Exact COCO and PASCAL VOC evaluation, box overlaps and non-maximum suppression, in plain NumPy.
 """
 
+from boxscore._allocator import keep_freed_memory
 from boxscore._version import __version__
 from boxscore.boundaries import boundary_iou, mask_boundary
 from boxscore.boxes import (
@@ -36,6 +37,7 @@ from boxscore.nms import (
     diou_nms,
     fast_nms,
     greedy_nmm,
+    mask_nms,
     matrix_nms,
     nmm,
     nms,
@@ -48,6 +50,8 @@ from boxscore.nms import (
 from boxscore.protocol import Protocol
 from boxscore.protocols import load_protocol
 from boxscore.tables import Detections, GroundTruth
+
+keep_freed_memory()
 
 __all__ = [
     "BoxscoreError",
@@ -86,6 +90,7 @@ __all__ = [
     "mask_boundary",
     "mask_iof",
     "mask_iou",
+    "mask_nms",
     "mask_to_box",
     "matrix_nms",
     "nmm",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from boxscore.errors import InputError
@@ -21,8 +21,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def write_atomically(path: Path, content: str | bytes) -> None:
+def write_atomically(path: Path, content: str | bytes | Iterable[bytes]) -> None:
     """Write a file under a temporary name beside its own and rename it when it is whole.
+
+    Parameters
+    ----------
+    path : Path
+    content : str, bytes, or iterable of bytes
+        Pieces are written as they come, so that the whole never stands in memory.
 
     Raises
     ------
@@ -30,11 +36,12 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         When it cannot be written. What stood under the name before stays.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
+    pieces = [data] if isinstance(data, bytes) else data
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o666 & ~_umask())

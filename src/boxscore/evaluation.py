@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore import _validate
-from boxscore._heap import keep_freed_memory
 from boxscore.average_precision import TruePositives, positives
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.matching import Matches, match, merge
@@ -108,7 +107,6 @@ def match_tables(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, *, workers: int = 1
 ) -> Matches:
     """Run the stages from tables to matches; the tables have the same vocabularies."""
-    keep_freed_memory()
     detections = with_needed_columns(ground_truth, detections, protocol)
     if not protocol.matching.per_class:
         ground_truth, detections = pool_classes(ground_truth), pool_classes(detections)

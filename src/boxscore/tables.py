@@ -99,9 +99,12 @@ class BoxTable:
 
     def _rows(self, keep: NDArray[Any]) -> dict[str, Any]:
         """Every per-row column at these rows."""
+        rows = np.flatnonzero(keep) if np.asarray(keep).dtype == bool else keep
         columns = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {
-            name: value[keep] for name, value in columns.items() if isinstance(value, (np.ndarray, Masks))
+            name: value[rows] if isinstance(value, Masks) else np.take(value, rows, axis=0)
+            for name, value in columns.items()
+            if isinstance(value, (np.ndarray, Masks))
         }
 
     def _common_columns(self) -> dict[str, Any]:
@@ -465,7 +468,8 @@ class Detections(BoxTable):
         >>> found.nms(iou_threshold=0.5).tolist()
         [1, 2]
         """
-        from boxscore.nms.detections import METHODS, nms_detections
+        from boxscore.nms.detections import nms_detections
+        from boxscore.nms.methods import METHODS
 
         method = options.get("method", "hard")
         if method in METHODS and METHODS[method].changes != "nothing":
@@ -571,8 +575,8 @@ def _table_columns(
     _validate.same_length(len(array), of=f"{name} boxes", image_ids=image_ids, category_ids=category_ids)
     corners, sizes = _checked_boxes(array, box_format, place, cause=DIVERGED if name == "detections" else "")
     if not isinstance(images, Images):
-        images = Images.build(image_ids if images is None else images)
-    categories = _as_categories(category_ids if categories is None else categories)
+        images = Images.build(_each_once(image_ids) if images is None else images)
+    categories = _as_categories(_each_once(category_ids) if categories is None else categories)
     return {
         "images": images,
         "categories": categories,
@@ -581,6 +585,11 @@ def _table_columns(
         "boxes": corners,
         "sizes": sizes,
     }
+
+
+def _each_once(ids: NDArray[Any]) -> NDArray[Any]:
+    """Ids without repetitions: a vocabulary is made of Python objects, one for each it is given."""
+    return ids if ids.dtype == object else np.unique(ids)
 
 
 def _as_categories(categories: Categories | Mapping[Id, str] | Iterable[Id]) -> Categories:

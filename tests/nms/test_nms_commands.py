@@ -12,9 +12,10 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
+from boxscore.datasets import _json
 from boxscore.datasets.results import load_results
 from boxscore.nms import nms_detections
-from boxscore.nms.detections import METHODS
+from boxscore.nms.methods import METHODS
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 COCO = DATASETS / "shapes_coco" / "detections.json"
@@ -442,6 +443,110 @@ def test_fuse_agrees_with_the_function(capsys: pytest.CaptureFixture[str], tmp_p
     np.testing.assert_allclose(written.boxes, fused.boxes, rtol=1e-12, atol=1e-12)
 
 
+def test_fuse_voc_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    other, output = tmp_path / "other", tmp_path / "fused"
+    call(capsys, "nms", "--dt", VOC, "--output", other, "--method", "nmm", "--iou-threshold", 0.2)
+    (other / "comp4_det_test_horse.txt").write_text("000001 0.5 1 1 10 10\n")
+    call(capsys, "fuse", VOC, other, "--output", output)
+    tables = [load_results(folder).table for folder in (VOC, other)]
+    names = [table.categories.ids[table.category] for table in tables]
+    pictures = [table.images.ids[table.image] for table in tables]
+    groups = [[f"{a} {b}" for a, b in zip(*pair, strict=True)] for pair in zip(pictures, names, strict=True)]
+    fused = boxscore.weighted_boxes_fusion(
+        [table.boxes for table in tables], [table.scores for table in tables], groups
+    )
+    written = load_results(output).table
+    got = {
+        (f"{image} {label}", score, *box)
+        for image, label, score, box in zip(
+            written.images.ids[written.image].tolist(),
+            written.categories.ids[written.category].tolist(),
+            written.scores.tolist(),
+            written.boxes.tolist(),
+            strict=True,
+        )
+    }
+    assert got == {
+        (group, score, *box)
+        for group, score, box in zip(
+            fused.groups.tolist(), fused.scores.tolist(), fused.boxes.tolist(), strict=True
+        )
+    }
+    assert {path.name for path in output.iterdir()} == {path.name for path in other.iterdir()}
+    (output / "comp4_det_test_zebra.txt").write_text("")
+    errors = call(capsys, "fuse", VOC, other, "--output", output, status=2)
+    assert "comp4_det_test_zebra.txt" in errors
+
+
+def test_fuse_columns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    columns, text, output = tmp_path / "raw.npz", tmp_path / "fused.json", tmp_path / "fused.npz"
+    boxscore.save_columns(load_results(COCO).table, columns)
+    call(capsys, "fuse", COCO, COCO, "--iou-threshold", 0.4, "--output", text)
+    call(capsys, "fuse", columns, columns, "--iou-threshold", 0.4, "--output", output)
+    one, other = load_results(text).table, load_results(output).table
+    np.testing.assert_array_equal(one.scores, other.scores)
+    np.testing.assert_allclose(one.boxes, other.boxes, rtol=1e-12, atol=1e-12)
+    assert "be named *.npz" in call(capsys, "fuse", columns, "--output", text, status=2)
+
+
+# ---------------------------------------------------------------- columns
+
+
+@pytest.mark.parametrize("method", ["hard", "soft-gaussian", "nmm"])
+def test_columns(method: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    table = load_results(VOC).table
+    boxscore.save_columns(table, tmp_path / "raw.npz")
+    options: dict[str, Any] = {} if method == "soft-gaussian" else {"iou_threshold": 0.2}
+    given = ["--method", method, *(["--iou-threshold", 0.2] if options else [])]
+    call(capsys, "nms", "--dt", tmp_path / "raw.npz", "--output", tmp_path / "kept.npz", *given)
+    kept, expected = load_results(tmp_path / "kept.npz").table, table.suppressed(method=method, **options)
+    assert len(kept) == len(expected) > 0
+    for name in ("image", "category", "scores", "boxes", "sizes"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(expected, name))
+
+
+def test_large_files_are_written_in_pieces(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices of the file, an object around the records, and lowered scores: the same records."""
+    random = np.random.default_rng(0)
+    corner = random.random((400, 2)).round(2) * 30
+    records = [
+        {
+            "image_id": int(number % 3),
+            "category_id": 1,
+            "bbox": [*corner[number].tolist(), 12.5, 9.25],
+            "score": float(random.random()),
+            "deep": [{"a": number}, {"b": [1, {}]}],
+        }
+        for number in range(400)
+    ]
+    monkeypatch.setattr(_json, "SLICE_BYTES", 700)
+    raw, output = tmp_path / "raw.json", tmp_path / "kept.json"
+    found = boxscore.Detections.from_arrays(
+        *[[record[key] for record in records] for key in ("image_id", "category_id", "bbox", "score")],
+        box_format="xywh",
+    )
+    for method, options in (("hard", {"iou_threshold": 0.3}), ("soft-linear", {"iou_threshold": 0.3})):
+        left = nms_detections(found, method=method, **options)
+        order = np.argsort(left.indices)
+        expected = [
+            {**records[row], "score": score}
+            for row, score in zip(left.indices[order].tolist(), left.scores[order].tolist(), strict=True)
+        ]
+        assert 0 < len(expected) < 400
+        for whole in (records, {"info": 1, "images": [], "annotations": records, "after": [2]}):
+            raw.write_text(json.dumps(whole))
+            call(capsys, "nms", "--dt", raw, "--output", output, "--method", method, "--iou-threshold", 0.3)
+            written = json.loads(output.read_text())
+            assert (written if isinstance(whole, list) else written["annotations"]) == expected
+            if isinstance(whole, dict):
+                assert {**written, "annotations": 0} == {**whole, "annotations": 0}
+
+
+# ---------------------------------------------------------------- fuse, bad input
+
+
 def test_fuse_bad_input(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
     output = raw.parent / "fused.json"
 
@@ -456,5 +561,15 @@ def test_fuse_bad_input(capsys: pytest.CaptureFixture[str], raw: Path) -> None:
         message(raw, "--method", "wfb")
         == "method must be one of 'wbf', 'nmw'. Got 'wfb'; did you mean 'wbf'?"
     )
-    assert message(raw, VOC) == f"what is fused must be COCO results files. Got VOC results in {VOC}."
+    assert message(raw, VOC) == f"what is fused must be of one form, coco as {raw}. Got voc in {VOC}."
+    names = [{"id": 1, "name": name} for name in ("cat", "dog")]
+    files = [raw.with_name(f"{category['name']}.json") for category in names]
+    for file, category in zip(files, names, strict=True):
+        file.write_text(
+            json.dumps({"images": [{"id": 7}], "categories": [category], "annotations": [RAW[0]]})
+        )
+    assert message(*files) == (
+        f"class 1 must have one name in all files, 'cat' as before. Got 'dog' in {files[1]}; "
+        "results of another data set?"
+    )
     assert message(raw, "--method", "nmw", "--confidence", "max").startswith("confidence must be left out")

@@ -17,6 +17,7 @@ from nms_oracles import (
 from boxscore.boxes import box_convert
 from boxscore.nms import _grid as grid_module
 from boxscore.nms import _order as order_module
+from boxscore.nms import _pairs as pairs_module
 from boxscore.nms import _plans as plans
 from boxscore.nms import (
     batched_nms,
@@ -30,8 +31,10 @@ from boxscore.nms import (
     soft_nms,
     weighted_boxes_fusion,
 )
+from boxscore.nms._pairs import share_pairs
 from boxscore.nms._ranked import prepare
 from boxscore.nms.hard import select
+from boxscore.nms.soft import soften
 
 CASES = 1500
 pytestmark = pytest.mark.filterwarnings("ignore:boxes are given as:boxscore.errors.BoxscoreWarning")
@@ -43,6 +46,7 @@ def stages(monkeypatch):
     monkeypatch.setattr(plans, "CROWDED", -1.0)
     monkeypatch.setattr(plans, "FIRST_STAGE", 3)
     monkeypatch.setattr(plans, "FEW", 4)
+    monkeypatch.setattr(pairs_module, "FEW", 4)
     monkeypatch.setattr(grid_module, "QUERIES", 16)
 
 
@@ -110,6 +114,54 @@ def test_radix_order_equals_the_loop():
         check_hard(seed, "grid", "iou")
 
 
+def test_held_pairs_equal_the_loop():
+    held = 0
+    for seed in range(CASES // 5):
+        boxes, scores, groups, threshold, options = random_case(seed)
+        overlap = ("iou", "ios", "diou")[seed % 3]
+        matrix = overlaps(boxes, overlap=overlap, **options)
+        ranked = prepare(boxes, scores, groups, overlap=overlap, **options)
+        for lowest in (0.0, threshold / 2, threshold):
+            shared = share_pairs(ranked, lowest)
+            held += sum(len(block.held.better) for block in shared.blocks())
+            for higher in {threshold, (threshold + 1) / 2}:
+                kept, by = select(shared, higher, return_suppressed_by=True)
+                expected, dropped_by = hard(matrix, scores, groups, higher)
+                assert kept.tolist() == expected
+                assert by.tolist() == dropped_by.tolist()
+    assert held > 100_000
+
+
+@pytest.mark.parametrize("plan", ["few", "grid", "held", "held in a grid"])
+def test_lowered_scores_are_the_same_to_the_last_bit_whatever_the_plan(plan, monkeypatch):
+    different = 0
+    for seed in range(CASES // 5):
+        boxes, scores, groups, threshold, options = random_case(seed)
+        given = prepare(boxes, scores, groups, **options)
+        for method in ("linear", "gaussian"):
+            soft_options = {"method": method, "iou_threshold": threshold, "score_threshold": 0.0}
+            expected = soften(given, **soft_options)
+            with monkeypatch.context() as patch:
+                if "grid" in plan:
+                    patch.setattr(pairs_module, "FEW", 4)
+                    patch.setattr(grid_module, "QUERIES", 16)
+                ranked = share_pairs(given, 0.0) if "held" in plan else given
+                got = soften(ranked, **soft_options)
+            different += not np.array_equal(expected[1], np.sort(scores)[::-1])
+            for one, other in zip(got, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+    assert different > 100
+
+
+def test_pairs_beyond_what_may_be_held_are_found_again(monkeypatch):
+    monkeypatch.setattr(pairs_module, "MOST_HELD", 0)
+    boxes, scores, groups, *_ = random_case(7)
+    shared = share_pairs(prepare(boxes, scores, groups), 0.0)
+    assert all(block.held is None for block in shared.blocks())
+    expected = hard(overlaps(boxes), scores, groups, 0.3)[0]
+    assert select(shared, 0.3).tolist() == expected
+
+
 def test_public_functions_equal_the_loop():
     for seed in range(CASES // 5):
         boxes, scores, groups, threshold, options = random_case(seed)
@@ -156,7 +208,7 @@ def check_scores(result, lowered, floor):
 @pytest.mark.parametrize("hold", [True, False], ids=["rounds", "one by one"])
 def test_soft_equals_the_loop(method, hold, monkeypatch):
     if not hold:
-        monkeypatch.setattr(plans.PairStore, "join", lambda _: None)
+        monkeypatch.setattr(pairs_module.PairStore, "join", lambda _: None)
     for seed in range(CASES // 10):
         boxes, scores, groups, threshold, options = random_case(seed)
         if len(boxes) > 60:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,11 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.cli.sweep import grid
-from boxscore.nms import best_settings, sweep
-from boxscore.nms.detections import METHODS
+from boxscore.diagnostics import best_settings, sweep
+from boxscore.evaluation import match_tables
+from boxscore.nms.methods import METHODS
+from boxscore.protocols import load_protocol
+from boxscore.rematching import Rematcher
 from support.real_data import real
 
 DATASETS = Path(__file__).parents[2] / "datasets"
@@ -132,6 +137,31 @@ def test_classes_pooled(tables: tuple[boxscore.GroundTruth, boxscore.Detections]
     assert table["AP"].iloc[2] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
 
 
+@pytest.mark.parametrize(
+    "protocol",
+    ["coco", "voc2007", "coco-segm", {"extends": "coco", "matching": {"per_class": False}}],
+    ids=["coco", "voc", "masks", "pooled"],
+)
+def test_matched_again_is_matched(
+    protocol: Any, tables: tuple[boxscore.GroundTruth, boxscore.Detections]
+) -> None:
+    chosen = load_protocol(protocol)
+    truth = boxscore.load_ground_truth(COCO[1], similarity=chosen.similarity)
+    found = boxscore.load_detections(COCO[3], truth, similarity=chosen.similarity)
+    rematcher = Rematcher(truth, found, chosen)
+    random = np.random.default_rng(0)
+    for share in (0.0, 0.2, 0.7, 1.0):
+        rows = np.flatnonzero(random.random(len(found)) < share)
+        scores = found.scores[rows] * random.choice([0.5, 0.9, 1.0], len(rows))
+        shuffle = random.permutation(len(rows))
+        again = rematcher.match(rows[shuffle], scores[shuffle])
+        kept = dataclasses.replace(found.take(rows), scores=scores)
+        expected = match_tables(truth, kept, chosen)
+        for field in dataclasses.fields(expected):
+            np.testing.assert_array_equal(getattr(again, field.name), getattr(expected, field.name))
+    assert expected.matched.any()
+
+
 def test_workers_give_the_same(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
     options: dict[str, Any] = {
         "methods": ["hard", "nmm"],
@@ -232,6 +262,47 @@ def test_bad_options(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -
         assert str(error.value) == message
     with pytest.raises(boxscore.InputError, match="detections must be a Detections table"):
         sweep(tables[0], "detections.json")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- plot
+
+
+@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+def test_a_plot_is_written(form: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"sweep.{form}"
+    given = [
+        "sweep",
+        *COCO,
+        "--method",
+        "hard,soft-gaussian",
+        "--score-threshold",
+        "0,.3",
+        "--plot",
+        str(path),
+    ]
+    assert main([*given, "--best"]) == 0
+    assert path.stat().st_size > 1000
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert capsys.readouterr().out.startswith("Best setting of each metric")
+
+
+def test_a_plot_that_cannot_be_is_refused_before_the_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = ["sweep", "--gt", "missing.json", "--dt", "missing.json", "--plot"]
+    for path, message in (
+        (
+            "sweep.pgn",
+            "the ending of --plot must be one of 'png', 'svg', 'pdf'. Got 'pgn'; did you mean 'png'?",
+        ),
+        ("no/sweep.png", "--plot must be in a folder that exists. Got 'no/sweep.png'."),
+    ):
+        assert main([*missing, path]) == 2
+        assert capsys.readouterr().err == f"boxscore: error: {message}\n"
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main([*missing, str(tmp_path / "sweep.png")]) == 2
+    assert "Plots need matplotlib: pip install 'boxscore[plots]'" in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------- real

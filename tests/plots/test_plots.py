@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore import diagnostics
 from support.evaluations import PROJECT, empty_evaluation, evaluation, hostile_evaluation, shapes
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -66,6 +67,34 @@ def test_displays_hold_what_the_evaluation_says() -> None:
 def test_compare_draws_intervals() -> None:
     both = {"a": evaluation(), "$b_^{\N{DOG FACE}": evaluation(noise=2.0)}
     assert len(bytes_of(plots.compare(both, resamples=20))) > 1000
+
+
+def test_a_sweep_holds_what_the_table_says() -> None:
+    result = shapes()
+    table = diagnostics.sweep(
+        result.ground_truth,
+        result.detections,
+        methods=["hard", "soft-gaussian", "diou"],
+        iou_thresholds=[0.6, 0.3],
+        sigmas=[0.2, 0.5],
+        score_thresholds=[0, 0.3],
+    )
+    display = plots.SweepDisplay.from_table(table, metric="AP50", class_name="star")
+    assert [line.name for line in display.lines[:3]] == [
+        "hard, scores >= 0",
+        "hard, scores >= 0.3",
+        "soft-gaussian, sigma 0.2, scores >= 0",
+    ]
+    assert len(display.lines) == 8
+    rows = table[(table["class"] == "star") & (table["method"] == "hard") & (table["score_threshold"] == 0.3)]
+    assert display.lines[1].iou_thresholds.tolist() == [0.3, 0.6]
+    assert display.lines[1].values.tolist() == rows.sort_values("iou_threshold")["AP50"].tolist()
+    assert display.lines[2].iou_thresholds.tolist() == []
+    assert len(bytes_of(display.plot().figure_)) > 1000
+    nothing = diagnostics.sweep(result.ground_truth, result.detections, classes=["hexagon"])
+    assert len(bytes_of(plots.sweep(nothing, class_name="hexagon"))) > 1000
+    with pytest.raises(boxscore.InputError, match="metric must be one of"):
+        plots.sweep(table, metric="AP51")
 
 
 @pytest.mark.parametrize(

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TypedDict
 
 from boxscore import _validate
 from boxscore.errors import InputError
-from boxscore.nms.detections import METHODS
+from boxscore.nms.detections import GroupOptions
+from boxscore.nms.methods import METHODS
 from boxscore.tables import Detections
 from boxscore.vocabulary import Id
 
-__all__ = ["GroupOptions", "add_group_arguments", "group_options", "method_names"]
-
-
-class GroupOptions(TypedDict):
-    """Options of :func:`boxscore.nms.nms_detections` that say who meets whom and how many stay."""
-
-    class_agnostic: bool
-    class_groups: list[list[Id]] | None
-    max_per_group: int | None
-    max_per_image: int | None
-    pixel_offset: float
+__all__ = ["add_group_arguments", "group_options", "method_names"]
 
 
 def method_names() -> str:

@@ -1,7 +1,8 @@
 """Make one results file from those of several models: boxes they agree on become their weighted average.
 
-Reads COCO results files. A fused box has no record of its own among those it was made from, so the output has
-the four keys of a result and no others. Coordinates are pixels and are not clipped.
+Reads COCO results files, folders of VOC results or detections saved as columns (.npz), all of one form, and
+writes that form. A fused box has no record of its own among those it was made from, so records have the four
+keys of a result and no others. Coordinates are pixels and are not clipped.
 
 Examples
 --------
@@ -19,19 +20,25 @@ from typing import Any, get_args
 import numpy as np
 
 from boxscore import _validate
-from boxscore._files import write_atomically
 from boxscore.cli._inputs import available_processors
 from boxscore.errors import InputError
 from boxscore.nms.fusion import Confidence, nmw, weighted_boxes_fusion
-from boxscore.vocabulary import Categories, Images
+from boxscore.tables import Detections
+from boxscore.vocabulary import Categories, Id, Images
 
 __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this subcommand's arguments."""
-    parser.add_argument("detections", nargs="+", type=Path, metavar="FILE", help="COCO results, one a model")
-    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="what to write")
+    parser.add_argument("detections", nargs="+", type=Path, metavar="FILE", help="results, one a model")
+    parser.add_argument(
+        "--output",
+        required=True,
+        type=Path,
+        metavar="PATH",
+        help="what to write: a file, or a folder for VOC",
+    )
     parser.add_argument(
         "--weights", nargs="+", type=float, metavar="W", help="trust in each model (default: equal)"
     )
@@ -63,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fuse, write; return the exit status."""
-    from boxscore.datasets.results import load_results, results_records
+    from boxscore.datasets.results import load_results, save_table
 
     _validate.one_of(arguments.method, ("wbf", "nmw"), name="method")
     files: list[Path] = arguments.detections
@@ -71,8 +78,6 @@ def run(arguments: argparse.Namespace) -> int:
         _validate.same_length(len(files), of="the files", **{"--weights": arguments.weights})
     if arguments.workers is not None:
         _validate.whole_number(arguments.workers, 1, name="--workers")
-    if arguments.output.is_dir():
-        raise InputError(_validate.message("the output", "be a file", got=f"the folder {arguments.output}"))
     options: dict[str, Any] = {}
     if arguments.confidence is not None:
         if arguments.method != "wbf":
@@ -82,16 +87,20 @@ def run(arguments: argparse.Namespace) -> int:
                 )
             )
         options["confidence"] = arguments.confidence
-    tables = []
-    for file in files:
-        results = load_results(file, workers=arguments.workers or available_processors())
-        if results.format != "coco":
+    read = [load_results(file, workers=arguments.workers or available_processors()) for file in files]
+    for results in read[1:]:
+        if results.format != read[0].format:
             raise InputError(
-                _validate.message("what is fused", "be COCO results files", got=f"VOC results in {file}")
+                _validate.message(
+                    "what is fused",
+                    f"be of one form, {read[0].format} as {read[0].path}",
+                    got=results.format,
+                    place=str(results.path),
+                )
             )
-        tables.append(results.table)
-    images = Images.build(_all_ids([table.images.ids for table in tables]))
-    categories = Categories.build(_all_ids([table.categories.ids for table in tables]))
+    tables = [results.table for results in read]
+    images = Images.build(list(dict.fromkeys(id_ for table in tables for id_ in table.images.ids.tolist())))
+    categories = _all_classes(tables)
     groups = [
         images.rows(table.images.ids)[table.image].astype(np.int64) * len(categories)
         + categories.rows(table.categories.ids)[table.category]
@@ -108,9 +117,16 @@ def run(arguments: argparse.Namespace) -> int:
         **options,
     )
     image, category = np.divmod(fused.groups.astype(np.int64), max(len(categories), 1))
-    boxes = np.concatenate([fused.boxes[:, :2], fused.boxes[:, 2:] - fused.boxes[:, :2]], axis=1)
-    text = results_records(images.ids[image], categories.ids[category], boxes, fused.scores)
-    write_atomically(arguments.output, text)
+    table = Detections(
+        images=images,
+        categories=categories,
+        image=image.astype(np.int32),
+        category=category.astype(np.int32),
+        boxes=fused.boxes,
+        sizes=fused.boxes[:, 2:] - fused.boxes[:, :2],
+        scores=fused.scores,
+    )
+    save_table(table, arguments.output, like=read[0])
     total = sum(map(len, tables))
     print(
         f"{len(fused.scores):,} boxes from {total:,} detections of {len(files)} models in {arguments.output}",
@@ -119,6 +135,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _all_ids(parts: list[np.ndarray[Any, Any]]) -> list[Any]:
-    """Ids of all files, each once."""
-    return list(dict.fromkeys(value for part in parts for value in part.tolist()))
+def _all_classes(tables: list[Detections]) -> Categories:
+    """Classes of all files, each once; an id has one name in all of them."""
+    names: dict[Id, str] = {}
+    for table in tables:
+        for identifier, name in zip(
+            table.categories.ids.tolist(), table.categories.names.tolist(), strict=True
+        ):
+            if names.setdefault(identifier, name) != name:
+                raise InputError(
+                    _validate.message(
+                        f"class {identifier}",
+                        f"have one name in all files, {names[identifier]!r} as before",
+                        got=repr(name),
+                        place=table.source,
+                        cause="results of another data set?",
+                    )
+                )
+    return Categories.build(list(names), names=list(names.values()))

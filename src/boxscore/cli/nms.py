@@ -1,13 +1,14 @@
 """Turn raw detections into final ones: suppress, lower scores or merge boxes.
 
-Needs no ground truth. Reads a COCO results file or a folder of VOC results, and writes the rows that are left
-in the same form, in the same order, with every key they had. Soft methods write the lowered scores, merging
-methods the merged boxes. The output appears when it is whole.
+Needs no ground truth. Reads a COCO results file, a folder of VOC results or detections saved as columns
+(.npz), and writes the rows that are left in the same form, in the same order, with every key they had. Soft
+methods write the lowered scores, merging methods the merged boxes. The output appears when it is whole.
 
 Examples
 --------
   boxscore nms --detections raw.json --output kept.json --method hard --iou-threshold 0.5
   boxscore nms --detections raw.json --output kept.json --method soft-gaussian --score-threshold 0.01
+  boxscore nms --detections masks.json --output kept.json --iou-type segm --iou-threshold 0.5
   boxscore nms --detections results_dir --output kept_dir --iou-threshold 0.45 --pixel-offset 1
 """
 
@@ -22,9 +23,13 @@ import numpy as np
 from boxscore import _validate
 from boxscore.cli._inputs import available_processors
 from boxscore.cli._suppression import add_group_arguments, group_options, method_names
-from boxscore.nms.detections import check_method, nms_detections
+from boxscore.nms.detections import nms_detections
+from boxscore.nms.methods import check_method
 
 __all__ = ["add_arguments", "run"]
+
+SIMILARITIES = {"bbox": "box", "segm": "mask"}
+"""What is compared, by pycocotools' names."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="PATH",
-        help="COCO results file or folder of comp4_det_<set>_<class>.txt",
+        help="COCO results file, folder of comp4_det_<set>_<class>.txt, or .npz",
     )
     parser.add_argument(
         "--output",
@@ -53,6 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overlap", default="iou", metavar="iou|ios", help="over the union or the smaller box (default: iou)"
     )
+    parser.add_argument(
+        "--iou-type",
+        default="bbox",
+        choices=list(SIMILARITIES),
+        help="what overlaps: boxes or masks (default: bbox)",
+    )
     parser.add_argument("--sigma", type=float, metavar="S", help="of the Gaussian methods")
     parser.add_argument(
         "--score-threshold", type=float, metavar="S", help="keep what scores at least this, afterwards"
@@ -68,11 +79,16 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.datasets.results import load_results, save_results
 
     options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
+    options["similarity"] = SIMILARITIES[arguments.iou_type]
     check_method(arguments.method, **options)  # before a large file is read
     if arguments.workers is not None:
         _validate.whole_number(arguments.workers, 1, name="--workers")
     _progress(f"reading {arguments.detections}")
-    results = load_results(arguments.detections, workers=arguments.workers or available_processors())
+    results = load_results(
+        arguments.detections,
+        similarity=options["similarity"],
+        workers=arguments.workers or available_processors(),
+    )
     table = results.table
     _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")
     left = nms_detections(
@@ -84,7 +100,14 @@ def run(arguments: argparse.Namespace) -> int:
         **group_options(arguments, table),
     )
     _progress(f"writing {arguments.output}")
-    save_results(results, left.apply(table), np.sort(left.indices), arguments.output)
+    order = np.argsort(left.indices)
+    save_results(
+        results,
+        left.indices[order],
+        arguments.output,
+        scores=left.scores[order] if left.changes == "scores" else None,
+        boxes=left.boxes[order] if left.changes == "boxes" else None,
+    )
     print(f"{len(left.indices):,} of {len(table):,} detections kept in {arguments.output}", file=sys.stderr)
     return 0
 

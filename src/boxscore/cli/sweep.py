@@ -7,22 +7,27 @@ Examples
 --------
   boxscore sweep --gt instances.json --dt raw.json --iou-threshold .3:.9:.05
   boxscore sweep --gt instances.json --dt raw.json --method hard,soft-gaussian --score-threshold 0,.05,.1
+  boxscore sweep --gt instances.json --dt raw.json --iou-threshold .3:.9:.05 --plot sweep.png
   boxscore sweep --gt VOC2007 --image-set test --dt raw_dir --protocol voc2007 --pixel-offset 1 --best
 """
 
 from __future__ import annotations
 
 import argparse
+import io
+import os
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from boxscore import _validate
+from boxscore._files import write_atomically
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, read_inputs
 from boxscore.cli._suppression import add_group_arguments, group_options, method_names
 from boxscore.cli._tables import table_columns, table_rows
+from boxscore.diagnostics.sweeping import ALL, best_settings, sweep
 from boxscore.errors import InputError
-from boxscore.nms.detections import METHODS
-from boxscore.nms.sweeping import ALL, best_settings, sweep
+from boxscore.nms.methods import METHODS
 from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
 if TYPE_CHECKING:
@@ -32,6 +37,8 @@ __all__ = ["add_arguments", "grid", "run"]
 
 MOST = 10_000
 """Numbers a range may have; more is a misprint."""
+
+PLOT_FORMS = ("png", "svg", "pdf")
 
 SHOWN = 3
 """Metrics in text and Markdown where none are chosen: twelve columns are too wide to read."""
@@ -57,10 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--per-class", action="store_true", help="add one row a setting and class")
     parser.add_argument("--best", action="store_true", help="print the best settings alone")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="also draw the first of the metrics against the IoU threshold: a .png, .svg or .pdf",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, sweep, print; return the exit status."""
+    if arguments.plot is not None:
+        _check_plot(arguments.plot)
     methods = [
         _validate.one_of(name.strip(), list(METHODS), name="method") for name in arguments.method.split(",")
     ]
@@ -96,6 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
         chosen = chosen[:SHOWN]
     table = table[[name for name in table.columns if name in chosen or name not in metrics]]
     best = best_settings(table)
+    if arguments.plot is not None:
+        _draw(table, chosen[0], arguments.plot)
     if not arguments.per_class:
         table = table[table["class"] == ALL].drop(columns="class")
     if score_thresholds is None:
@@ -104,6 +121,29 @@ def run(arguments: argparse.Namespace) -> int:
         table, best = table.drop(columns="sigma"), best.drop(columns="sigma")
     _print(table, best, inputs.protocol, arguments)
     return 0
+
+
+def _check_plot(path: Path) -> None:
+    """Find out before the work whether the plot can be drawn."""
+    _validate.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --plot")
+    if not path.parent.is_dir():
+        raise InputError(_validate.message("--plot", "be in a folder that exists", got=repr(str(path))))
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    from boxscore.plots._style import pyplot
+
+    pyplot()
+
+
+def _draw(table: pd.DataFrame, metric: str, path: Path) -> None:
+    """Write the picture."""
+    from boxscore import plots
+    from boxscore.plots._style import pyplot
+
+    figure = plots.sweep(table, metric=metric)
+    output = io.BytesIO()
+    figure.savefig(output, format=path.suffix.removeprefix(".").lower(), dpi=150)
+    pyplot().close(figure)
+    write_atomically(path, output.getvalue())
 
 
 def _print(table: pd.DataFrame, best: pd.DataFrame, protocol: object, arguments: argparse.Namespace) -> None:

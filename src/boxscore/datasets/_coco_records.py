@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from boxscore import _validate
 from boxscore._forks import Forked
-from boxscore._heap import keep_freed_memory
 from boxscore.datasets import _coco_parts, _json
 from boxscore.datasets._packed import packed_columns
 from boxscore.errors import FileFormatError
@@ -147,7 +146,6 @@ class Reading:
     """
 
     def __init__(self, text: Text, path: Path, kind: Kind, *, workers: int, beside: float = 0) -> None:
-        keep_freed_memory()
         self._text, self._path, self._kind = text, path, kind
         workers = max(1, min(workers, text.size // _json.PART_BYTES)) if kind.numeric else 1
         own = max(1 / workers - beside, 0.0) / (1 - beside) if workers > 1 else 1.0

@@ -133,14 +133,16 @@ def load_ground_truth(path: Path, *, similarity: Similarity = "box", workers: in
     return _resolve_repeated_ids(ground_truth)
 
 
-def load_results(path: Path, *, workers: int = 1) -> Detections:
-    """Read the boxes of a COCO results file for their own sake: no ground truth says which ids there are.
+def load_results(path: Path, *, similarity: Similarity = "box", workers: int = 1) -> Detections:
+    """Read a COCO results file for its own sake: no ground truth says which ids there are.
 
     Parameters
     ----------
     path : Path
         A list of records ``image_id, category_id, bbox, score``, or a COCO object whose annotations have a
         ``score``. An empty list is legal.
+    similarity : {"box", "mask", "boundary", "keypoints"}
+        What will be compared; masks and keypoints are read only for it, and may then stand for boxes.
     workers : int, default 1
         Processes to fork for a large list of results.
 
@@ -157,18 +159,25 @@ def load_results(path: Path, *, workers: int = 1) -> Detections:
     InputError
         When a box or score is not finite, or a side is negative.
     """
-    with ResultsReading(path, workers=workers) as reading:
+    part = _coco_parts.part_of(similarity)
+    with ResultsReading(path, similarity=similarity, workers=workers) as reading:
         columns, own = reading.columns()
+
+    def place(row: int) -> str:
+        return f"detection {row} of {path}"
+
+    boxes = columns["bbox"]
     return Detections.from_arrays(
         columns["image_id"],
         columns["category_id"],
-        columns["bbox"],
+        boxes if part == "none" else _coco_parts.given_boxes(boxes, place=place),
         columns["score"],
         box_format="xywh",
         images=own.images if own is not None and len(own.images) else None,
         categories=own.categories if own is not None and len(own.categories) else None,
         source=str(path),
-        place=lambda row: f"detection {row} of {path}",
+        place=place,
+        **_coco_parts.part_columns(columns, part, place=place),
     )
 
 
@@ -179,10 +188,8 @@ class ResultsReading:
     ----------
     path : Path
         As for :func:`load_results`.
-    similarity : {"box", "mask", "boundary", "keypoints"}
-        What will be compared; masks and keypoints are read only for it, and may then stand for boxes.
-    workers : int, default 1
-        Processes to fork for a large list of results.
+    similarity, workers
+        As for :func:`load_results`.
     beside : float, default 0
         As for :class:`~boxscore.datasets._coco_records.Reading`.
     """

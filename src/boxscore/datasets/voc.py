@@ -47,6 +47,7 @@ __all__ = [
     "load_ground_truth",
     "load_results",
     "results_files",
+    "stem_parts",
 ]
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
@@ -241,7 +242,7 @@ def load_results(path: Path) -> Detections:
     """
     files = results_files(path)
     read = [_results_lines(file) for file in files]
-    labels = [_stem_parts(file)[1] for file in files]
+    labels = [stem_parts(file)[1] for file in files]
     counts = [len(names) for names, _ in read]
     starts = (np.cumsum(counts) - counts).tolist()
     table = np.concatenate([values for _, values in read])
@@ -276,8 +277,8 @@ def results_files(path: Path) -> list[Path]:
                 cause="is this the ground truth?" if is_ground_truth(path) else "",
             )
         )
-    if len({_stem_parts(file)[0] for file in files}) > 1:
-        sets = sorted({_stem_parts(file)[0] for file in files})
+    if len({stem_parts(file)[0] for file in files}) > 1:
+        sets = sorted({stem_parts(file)[0] for file in files})
         warnings.warn(
             f"{path}: results of several competitions or sets lie here ({', '.join(sets)}); all are read.",
             BoxscoreWarning,
@@ -415,7 +416,7 @@ def _flag(element: Element, tag: str, file: XmlFile) -> bool:
     raise FileFormatError(message(tag, "be 0 or 1", got=repr(text), place=file.place(element)))
 
 
-def _stem_parts(file: Path) -> tuple[str, str]:
+def stem_parts(file: Path) -> tuple[str, str]:
     """Split ``comp4_det_test_car`` into ``comp4_det_test`` and ``car``."""
     found = re.match(r"(comp\d_det_[^_]+)_(.+)$", file.stem)
     return (found[1], found[2]) if found else (file.stem, file.stem)
@@ -435,7 +436,7 @@ def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
     for file in files:
         starts = [start for start in votes if file.stem.startswith(start)]
         start = max(starts, key=lambda start: (votes[start], -len(start)), default="")
-        classes.append(file.stem.removeprefix(start) if start else _stem_parts(file)[1])
+        classes.append(file.stem.removeprefix(start) if start else stem_parts(file)[1])
     return classes
 
 

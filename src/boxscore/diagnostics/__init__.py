@@ -4,6 +4,7 @@ Conventions
 -----------
 - Every function takes an :class:`~boxscore.evaluation.Evaluation` and reads its one ``Matches`` value, or one
   matching across classes made with the same overlaps. Nothing is matched twice to answer a second question.
+  ``sweep`` alone takes the tables: it tries what comes before evaluation.
 - Undefined is NaN. ``class`` is ``(all)`` for all classes together.
 """
 
@@ -17,11 +18,13 @@ from boxscore.diagnostics.label_suspects import label_suspects
 from boxscore.diagnostics.localisation_recall_precision import localisation_recall_precision
 from boxscore.diagnostics.operating_points import confidence_curve, operating_points
 from boxscore.diagnostics.slices import slice_names, slices
+from boxscore.diagnostics.sweeping import best_settings, sweep
 from boxscore.diagnostics.ties import tie_bounds
 
 __all__ = [
     "Explanation",
     "ablation",
+    "best_settings",
     "bootstrap",
     "calibration",
     "compare",
@@ -37,6 +40,7 @@ __all__ = [
     "reliability",
     "slice_names",
     "slices",
+    "sweep",
     "tie_bounds",
     "tool_names",
     "top_confusions",

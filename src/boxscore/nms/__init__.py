@@ -2,7 +2,7 @@
 
 =============================================  =========================================================
 drop what overlaps                             :func:`nms`, :func:`batched_nms`, :func:`diou_nms`,
-                                               :func:`rotated_nms`
+                                               :func:`rotated_nms`, :func:`mask_nms`
 lower its score                                :func:`soft_nms`, :func:`matrix_nms`
 drop in matrix steps                           :func:`fast_nms`, :func:`cluster_nms`
 merge it                                       :func:`greedy_nmm`, :func:`nmm`
@@ -24,22 +24,22 @@ from boxscore.nms.detections import Suppression, nms_detections
 from boxscore.nms.fast import cluster_nms, fast_nms
 from boxscore.nms.fusion import Fused, nmw, weighted_boxes_fusion
 from boxscore.nms.hard import batched_nms, diou_nms, nms
+from boxscore.nms.masks import mask_nms
 from boxscore.nms.matrix import matrix_nms
 from boxscore.nms.merging import Merged, greedy_nmm, nmm
 from boxscore.nms.rotated import rotated_box_iou, rotated_nms
 from boxscore.nms.soft import soft_nms
-from boxscore.nms.sweeping import best_settings, sweep
 
 __all__ = [
     "Fused",
     "Merged",
     "Suppression",
     "batched_nms",
-    "best_settings",
     "cluster_nms",
     "diou_nms",
     "fast_nms",
     "greedy_nmm",
+    "mask_nms",
     "matrix_nms",
     "nmm",
     "nms",
@@ -48,6 +48,5 @@ __all__ = [
     "rotated_box_iou",
     "rotated_nms",
     "soft_nms",
-    "sweep",
     "weighted_boxes_fusion",
 ]

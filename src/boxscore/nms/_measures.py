@@ -21,12 +21,13 @@ DIoU: Zheng et al., arXiv 1911.08287. IoS, intersection over the smaller area: S
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BoxMeasure", "Measure", "Overlap", "shared_length"]
+__all__ = ["BoxMeasure", "Measure", "MeasureOf", "Overlap", "shared_length"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -55,6 +56,10 @@ class Measure(Protocol):
     def take(self, positions: IndexArray) -> Measure:
         """Keep only some boxes, in this order."""
         ...
+
+
+MeasureOf = Callable[[IndexArray], Measure]
+"""Gives the measure of some rows of the input."""
 
 
 class BoxMeasure:

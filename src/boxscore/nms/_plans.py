@@ -1,4 +1,4 @@
-"""Greedy suppression of a block of ranked boxes, and the pairs that overlap in it.
+"""Greedy suppression of a block of ranked boxes.
 
 Goal
 ----
@@ -16,7 +16,8 @@ Plans
   in the whole grid; then the next, larger part of what is left. Dense input is mostly dropped before it is
   ever paired.
 
-All give the same result to the last index: a test compares them.
+Where the block's pairs are held already (:func:`~boxscore.nms._pairs.share_pairs`), rounds over them are all
+there is to do. All give the same result to the last index: a test compares them.
 
 Conventions
 -----------
@@ -27,27 +28,22 @@ over the pairs. Positions are counted from the start of the block; a better box 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.nms._grid import Grid, expand
+from boxscore.nms._grid import Grid
 from boxscore.nms._measures import Measure, shared_length
+from boxscore.nms._pairs import FEW, Sweep
 from boxscore.nms._ranked import Block
 
-__all__ = ["PairStore", "Plan", "greedy"]
+__all__ = ["Plan", "greedy"]
 
-FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Pairs = tuple[IndexArray, IndexArray]
-ValuedPairs = tuple[IndexArray, IndexArray, FloatArray]
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
-
-FEW = 1500
-"""Up to here a sweep along x beats building a grid, and a group is small enough for lockstep."""
 
 SWEEP_PAIRS = 40
 """A sweep with more candidates a box than this is not worth it."""
@@ -74,6 +70,10 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
     """
     suppressor = np.full(len(block), -1)
     if threshold >= 1:  # an overlap is at most 1, whatever rounding says
+        return suppressor
+    if plan == "auto" and block.held is not None and block.held.threshold <= threshold:
+        better, worse, _ = block.held.above(threshold)
+        _rounds((better, worse), suppressor, owners)
         return suppressor
     counts = np.diff(block.starts)
     chosen = plan
@@ -144,46 +144,29 @@ def _swept(
     most: float,
 ) -> bool:
     """Settle by a sweep along x and rounds; False, and nothing done, with over ``most`` candidates a box."""
-    low, high, order = _sweep_ranges(block.measure, members, threshold)
-    if int((high - low).sum()) > most * len(members):
+    sweep = Sweep(block.measure, members, threshold)
+    if len(sweep) > most * len(members):
         return False
     group = block.group if len(block.starts) > 2 else None
-    pairs = [
-        _exceeding(block.measure, order.take(left), order.take(right), threshold, group)
-        for left, right in expand(low, high)
-    ]
+    pairs = [_exceeding(block.measure, one, other, threshold) for one, other in sweep.pairs(group)]
     _rounds(_join(pairs), suppressor, owners)
     return True
 
 
-def _sweep_ranges(
-    measure: Measure, members: IndexArray, threshold: float
-) -> tuple[IndexArray, IndexArray, IndexArray]:
-    """Ranges of the members along x that start inside a box, or far enough inside for the threshold."""
-    x1 = measure.x1.take(members)
-    order = members.take(np.argsort(x1, kind="stable"))
-    x1, x2 = measure.x1.take(order), measure.x2.take(order)
-    if measure.at_most_iou:
-        x2 -= (x2 - x1 + measure.offset) * (threshold * (1 - 1e-9))
-    if len(x1):  # room for rounding
-        x2 += measure.offset + 1e-14 * max(abs(float(x1[0])), abs(float(x2.max())))
-    return np.arange(1, len(order) + 1), np.searchsorted(x1, x2, side="right"), order
+def _tall_enough(measure: Measure, one: IndexArray, other: IndexArray, threshold: float) -> Pairs:
+    """Pairs that share enough height: comparing heights first is cheaper than measuring all."""
+    if not measure.at_most_iou or len(one) <= WORTH_A_LOOK:
+        return one, other
+    tall = shared_length(measure.y1, measure.y2, one, other, measure.offset)
+    height = measure.y2 - measure.y1
+    height += measure.offset
+    height *= threshold * (1 - 1e-6)
+    near = np.flatnonzero(tall > height.take(one))
+    return one.take(near), other.take(near)
 
 
-def _exceeding(
-    measure: Measure, one: IndexArray, other: IndexArray, threshold: float, group: IndexArray | None
-) -> Pairs:
-    """Pairs in one group that overlap by more than the threshold, as (better, worse)."""
-    if group is not None:
-        same = np.flatnonzero(group.take(one) == group.take(other))
-        one, other = one.take(same), other.take(same)
-    if measure.at_most_iou and len(one) > WORTH_A_LOOK:
-        tall = shared_length(measure.y1, measure.y2, one, other, measure.offset)
-        height = measure.y2 - measure.y1
-        height += measure.offset
-        height *= threshold * (1 - 1e-6)
-        near = np.flatnonzero(tall > height.take(one))
-        one, other = one.take(near), other.take(near)
+def _exceeding(measure: Measure, one: IndexArray, other: IndexArray, threshold: float) -> Pairs:
+    """Pairs that overlap by more than the threshold, as (better, worse)."""
     hit = np.flatnonzero(measure.between(one, other) > threshold)
     one, other = one.take(hit), other.take(hit)
     return np.minimum(one, other), np.maximum(one, other)
@@ -272,64 +255,9 @@ def _staged(
 
 
 def _settle(block: Block, grid: Grid, threshold: float, suppressor: IndexArray, owners: bool) -> None:
-    parts = [_exceeding(block.measure, one, other, threshold, None) for one, other in grid.pairs()]
+    measure = block.measure
+    parts = [
+        _exceeding(measure, *_tall_enough(measure, one, other, threshold), threshold)
+        for one, other in grid.pairs()
+    ]
     _rounds(_join(parts), suppressor, owners)
-
-
-class PairStore:
-    """Every pair of a block that overlaps by more than a threshold: (better, worse, overlap), in chunks.
-
-    May be walked several times. The pairs are kept when they are few enough, and found again otherwise, so
-    memory stays bounded. Within one walk each pair comes once; walks give the same order.
-    """
-
-    def __init__(self, block: Block, threshold: float, *, limit: int = 1 << 22) -> None:
-        self._block, self._threshold, self._limit = block, threshold, limit
-        self._cached: list[ValuedPairs] | None = None
-
-    def __iter__(self) -> Iterator[ValuedPairs]:
-        """Walk over the pairs."""
-        if self._cached is not None:
-            yield from self._cached
-            return
-        cached, total = [], 0
-        for one, other in self._candidates():
-            values = self._block.measure.between(one, other)
-            hit = np.flatnonzero(values > self._threshold)
-            one, other = one.take(hit), other.take(hit)
-            found = np.minimum(one, other), np.maximum(one, other), values.take(hit)
-            total += len(hit)
-            if total <= self._limit:
-                cached.append(found)
-            else:
-                cached.clear()
-            yield found
-        if total <= self._limit:
-            self._cached = cached
-
-    def join(self) -> ValuedPairs | None:
-        """Return all pairs at once, or None when they are too many to hold."""
-        total, parts = 0, []
-        for part in self:
-            total += len(part[0])
-            if total > self._limit:
-                return None
-            parts.append(part)
-        if not parts:
-            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-        better, worse, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        return better, worse, values
-
-    def _candidates(self) -> Iterator[Pairs]:
-        block, everyone = self._block, np.arange(len(self._block))
-        group = block.group if len(block.starts) > 2 else None
-        if len(block) > FEW:
-            yield from Grid(block.measure, everyone, self._threshold, group).pairs()
-            return
-        low, high, order = _sweep_ranges(block.measure, everyone, self._threshold)
-        for left, right in expand(low, high):
-            one, other = order.take(left), order.take(right)
-            if group is not None:
-                same = np.flatnonzero(group.take(one) == group.take(other))
-                one, other = one.take(same), other.take(same)
-            yield one, other

@@ -14,8 +14,9 @@ Conventions
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,8 +25,11 @@ from boxscore import _validate
 from boxscore._validate import BoxFormat
 from boxscore.boxes import corners_and_sizes
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.nms._measures import BoxMeasure, Measure, Overlap
+from boxscore.nms._measures import BoxMeasure, Measure, MeasureOf, Overlap
 from boxscore.nms._order import descending_order, group_order
+
+if TYPE_CHECKING:
+    from boxscore.nms._pairs import HeldPairs
 
 __all__ = ["Block", "Ranked", "box_measure", "check_boxes", "check_groups", "check_scores", "prepare", "rank"]
 
@@ -49,6 +53,7 @@ class Block:
     rows: IndexArray  # [n], rows of the input
     scores: FloatArray  # [n]
     starts: IndexArray  # [g+1], where each group starts, counted from the block's first box
+    held: HeldPairs | None = None
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -64,16 +69,21 @@ class Ranked:
     """Checked boxes and their order.
 
     ``measure_of`` gives the measure of some rows of the input; it is called once a block, so that the
-    columns of a whole data set never stand in memory together.
+    columns of a whole data set never stand in memory together; but for ``held``, blocks that several settings
+    share.
     """
 
     scores: FloatArray  # [N], in input order
     order: IndexArray  # [n], rows of the input
     starts: IndexArray  # [G+1], positions
-    measure_of: Callable[[IndexArray], Measure]
+    measure_of: MeasureOf
+    held: tuple[Block, ...] | None = None
 
     def blocks(self, size: int = BLOCK) -> Iterator[Block]:
         """Cut into blocks of whole groups with about ``size`` boxes."""
+        if self.held is not None:
+            yield from self.held
+            return
         if len(self.starts) == 2:
             yield Block(0, self.measure_of(self.order), self.order, self.scores.take(self.order), self.starts)
             return
@@ -125,7 +135,7 @@ def prepare(
 def rank(
     scores: FloatArray,
     groups: IndexArray | None,
-    measure_of: Callable[[IndexArray], Measure],
+    measure_of: MeasureOf,
     *,
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
@@ -184,7 +194,7 @@ def threshold(value: float) -> float:
 
 def box_measure(
     boxes: FloatArray, *, box_format: BoxFormat, pixel_offset: float, overlap: Overlap
-) -> Callable[[IndexArray], Measure]:
+) -> MeasureOf:
     """Measure of some rows of checked boxes [N, 4]."""
     pixel_offset = _validate.number_between(pixel_offset, 0, 1, name="pixel_offset")
 
@@ -230,10 +240,10 @@ def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
     return array
 
 
-def check_scores(scores: ArrayLike, *, length: int) -> FloatArray:
+def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatArray:
     """Scores [N] as float64, not NaN, one a box."""
     array = _validate.float_array(scores, name="scores")
-    _validate.same_length(length, of="boxes", scores=array)
+    _validate.same_length(length, of=of, scores=array)
     if len(array) and np.isnan(array.min()):
         place = f"row {int(np.argmax(np.isnan(array)))}"
         raise InputError(
@@ -242,14 +252,14 @@ def check_scores(scores: ArrayLike, *, length: int) -> FloatArray:
     return array
 
 
-def check_groups(groups: ArrayLike, *, length: int, name: str = "groups") -> IndexArray:
+def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IndexArray:
     """Check groups [N], one a box: int64 >= 0; names become the numbers of their sorted values."""
     array = np.asarray(groups)
     if array.size == 0 and array.ndim <= 1:
         array = array.astype(np.int64)
     if array.ndim != 1:
         raise InputError(_validate.message(name, "have shape [N]", got=f"shape {list(array.shape)}"))
-    _validate.same_length(length, of="boxes", **{name: array})
+    _validate.same_length(length, of=of, **{name: array})
     if array.dtype.kind in "fcmM":
         raise InputError(
             _validate.message(name, "be whole numbers or names", got=f"numbers of type {array.dtype}")

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
@@ -33,59 +33,34 @@ from numpy.typing import NDArray
 
 from boxscore import _validate
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.nms.fast import cluster_nms, fast_nms
-from boxscore.nms.hard import batched_nms, diou_nms
-from boxscore.nms.matrix import matrix_nms
-from boxscore.nms.merging import greedy_nmm, nmm
-from boxscore.nms.soft import soft_nms
+from boxscore.mask_column import Masks
+from boxscore.nms._pairs import share_pairs
+from boxscore.nms._ranked import Ranked, prepare, rank
+from boxscore.nms.masks import mask_measure
+from boxscore.nms.methods import METHODS, Setting, check_method, readers_of
 from boxscore.vocabulary import Categories, Id
 
 if TYPE_CHECKING:
     from boxscore.tables import Detections
 
-__all__ = ["METHODS", "Method", "NmsOptions", "Suppression", "check_method", "nms_detections"]
+__all__ = ["GroupOptions", "NmsOptions", "Suppression", "Suppressor", "nms_detections"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 
 
-class Method(NamedTuple):
-    """What one name of :data:`METHODS` does."""
+class GroupOptions(TypedDict, total=False):
+    """Options of :func:`nms_detections` that say who meets whom and how many stay."""
 
-    call: Callable[..., Any]
-    """The function of the family, with what its name fixes."""
-    changes: Literal["nothing", "scores", "boxes"]
-    """What becomes of the detections that are kept."""
-    reads: frozenset[str]
-    """The options it reads, of ``iou_threshold``, ``sigma`` and ``overlap``."""
-
-
-def _soft(kind: str) -> Callable[..., Any]:
-    return lambda *columns, **options: soft_nms(*columns, method=kind, **options)  # type: ignore[arg-type]
+    max_per_group: int | None
+    max_per_image: int | None
+    class_agnostic: bool
+    class_groups: Iterable[Collection[Id]] | None
+    pixel_offset: float
+    similarity: Literal["box", "mask"]
 
 
-def _matrix(kind: str) -> Callable[..., Any]:
-    return lambda *columns, **options: matrix_nms(*columns, method=kind, **options)  # type: ignore[arg-type]
-
-
-_IOU, _SIGMA, _OVERLAP = frozenset({"iou_threshold"}), frozenset({"sigma"}), frozenset({"overlap"})
-
-METHODS: dict[str, Method] = {
-    "hard": Method(batched_nms, "nothing", _IOU | _OVERLAP),
-    "soft-linear": Method(_soft("linear"), "scores", _IOU),
-    "soft-gaussian": Method(_soft("gaussian"), "scores", _SIGMA),
-    "diou": Method(diou_nms, "nothing", _IOU),
-    "matrix-linear": Method(_matrix("linear"), "scores", frozenset()),
-    "matrix-gaussian": Method(_matrix("gaussian"), "scores", _SIGMA),
-    "fast": Method(fast_nms, "nothing", _IOU),
-    "cluster": Method(cluster_nms, "nothing", _IOU),
-    "greedy-nmm": Method(greedy_nmm, "boxes", _IOU | _OVERLAP),
-    "nmm": Method(nmm, "boxes", _IOU | _OVERLAP),
-}
-"""The methods by name; a name with a dash fixes the method of a function."""
-
-
-class NmsOptions(TypedDict, total=False):
+class NmsOptions(GroupOptions, total=False):
     """The options of :func:`nms_detections`."""
 
     method: str
@@ -93,11 +68,6 @@ class NmsOptions(TypedDict, total=False):
     overlap: Literal["iou", "ios"]
     sigma: float | None
     score_threshold: float | None
-    max_per_group: int | None
-    max_per_image: int | None
-    class_agnostic: bool
-    class_groups: Iterable[Collection[Id]] | None
-    pixel_offset: float
 
 
 class Suppression(NamedTuple):
@@ -139,6 +109,7 @@ def nms_detections(
     class_agnostic: bool = False,
     class_groups: Iterable[Collection[Id]] | None = None,
     pixel_offset: float = 0,
+    similarity: Literal["box", "mask"] = "box",
 ) -> Suppression:
     """Suppress over a whole data set.
 
@@ -147,9 +118,9 @@ def nms_detections(
     detections : Detections
         Of any number of images and classes.
     method : str, default "hard"
-        A name of :data:`METHODS`: ``hard``, ``diou``, ``fast`` and ``cluster`` drop; ``soft-linear``,
-        ``soft-gaussian``, ``matrix-linear`` and ``matrix-gaussian`` lower scores; ``greedy-nmm`` and ``nmm``
-        merge boxes.
+        A name of :data:`boxscore.nms.methods.METHODS`: ``hard``, ``diou``, ``fast`` and ``cluster`` drop;
+        ``soft-linear``, ``soft-gaussian``, ``matrix-linear`` and ``matrix-gaussian`` lower scores;
+        ``greedy-nmm`` and ``nmm`` merge boxes.
     iou_threshold : float in [0, 1], optional
         Needed by the methods that have one: all but ``soft-gaussian`` and the two ``matrix`` ones.
     overlap : {"iou", "ios"}, default "iou"
@@ -167,6 +138,9 @@ def nms_detections(
         Classes to suppress together; a class in none of them stays alone.
     pixel_offset : float, default 0
         1 for inclusive pixels (PASCAL VOC).
+    similarity : {"box", "mask"}, default "box"
+        What overlaps: boxes, or the pixels of instance masks. By masks all methods work but ``diou`` and the
+        two that merge boxes.
 
     Returns
     -------
@@ -177,7 +151,7 @@ def nms_detections(
     ------
     InputError
         When a method is unknown, an option is missing or out of range, a class is unknown or in two groups,
-        or scores are negative where they are to be lowered.
+        scores are negative where they are to be lowered, or a detection has no mask where masks are compared.
 
     Warns
     -----
@@ -192,64 +166,127 @@ def nms_detections(
     >>> nms_detections(found, iou_threshold=0.5).indices.tolist()
     [1, 2]
     """
-    chosen = check_method(method, iou_threshold=iou_threshold, overlap=overlap)
+    chosen = check_method(method, iou_threshold=iou_threshold, overlap=overlap, similarity=similarity)
     for name, value in (("iou_threshold", iou_threshold), ("sigma", sigma)):
         if value is not None and name not in chosen.reads:
             warnings.warn(
-                f"{name} {value} has no effect with method {method!r}; it is {_readers(name)}.",
+                f"{name} {value} has no effect with method {method!r}; it is {readers_of(name)}.",
                 BoxscoreWarning,
                 stacklevel=2,
             )
-    caps = [
-        None if cap is None else _validate.whole_number(cap, 1, name=name)
-        for cap, name in ((max_per_group, "max_per_group"), (max_per_image, "max_per_image"))
-    ]
-    groups = _groups(detections, class_agnostic=class_agnostic, class_groups=class_groups)
-    options: dict[str, Any] = {"pixel_offset": pixel_offset}
-    given = {"iou_threshold": iou_threshold, "overlap": overlap, "sigma": sigma}
-    options |= {name: value for name, value in given.items() if name in chosen.reads and value is not None}
-    if score_threshold is not None:
-        options["score_threshold"] = score_threshold
-    result: Any = chosen.call(detections.boxes, detections.scores, groups, **options)
-    if chosen.changes == "nothing":
-        indices = result
-        scores, boxes = detections.scores[indices], detections.boxes[indices]
-    elif chosen.changes == "scores":
-        indices, scores = result
-        boxes = detections.boxes[indices]
-    else:
-        indices, boxes, scores, _ = result
-    columns: tuple[NDArray[Any], ...] = (groups, detections.image)
-    for cap, of in zip(caps, columns, strict=True):
-        if cap is not None:
-            few = _first_of_each(of[indices], cap)
-            indices, scores, boxes = indices[few], scores[few], boxes[few]
-    return Suppression(indices, scores, boxes, chosen.changes)
+    suppressor = Suppressor(
+        detections,
+        max_per_group=max_per_group,
+        max_per_image=max_per_image,
+        class_agnostic=class_agnostic,
+        class_groups=class_groups,
+        pixel_offset=pixel_offset,
+        similarity=similarity,
+    )
+    setting = Setting(method, iou_threshold, sigma, score_threshold, overlap)
+    return suppressor.suppress(setting, suppressor.ranked(setting))
 
 
-def check_method(method: str, *, iou_threshold: float | None, overlap: str = "iou") -> Method:
-    """Look a method up and check that it can do what is asked.
+class Suppressor:
+    """Suppression of one table under several settings: what does not depend on them is computed once.
 
-    Raises
-    ------
-    InputError
-        When the method is unknown, needs a threshold, or measures no such overlap.
+    Parameters as in :func:`nms_detections`.
     """
-    chosen = METHODS[_validate.one_of(method, list(METHODS), name="method")]
-    _validate.one_of(overlap, ("iou", "ios"), name="overlap")
-    if "iou_threshold" in chosen.reads and iou_threshold is None:
-        raise InputError(_validate.message("iou_threshold", f"be given with method {method!r}", got="None"))
-    if overlap != "iou" and "overlap" not in chosen.reads:
+
+    def __init__(
+        self,
+        detections: Detections,
+        *,
+        max_per_group: int | None = None,
+        max_per_image: int | None = None,
+        class_agnostic: bool = False,
+        class_groups: Iterable[Collection[Id]] | None = None,
+        pixel_offset: float = 0,
+        similarity: Literal["box", "mask"] = "box",
+    ) -> None:
+        self._caps = [
+            None if cap is None else _validate.whole_number(cap, 1, name=name)
+            for cap, name in ((max_per_group, "max_per_group"), (max_per_image, "max_per_image"))
+        ]
+        self._detections, self._pixel_offset = detections, pixel_offset
+        self._by_masks = _validate.one_of(similarity, ("box", "mask"), name="similarity") == "mask"
+        self._group = _groups(detections, class_agnostic=class_agnostic, class_groups=class_groups)
+
+    def ranked(self, setting: Setting) -> Ranked:
+        """Check and rank the detections as a setting needs them."""
+        if self._by_masks:
+            return rank(
+                self._detections.scores,
+                self._group,
+                mask_measure(
+                    _masks_of(self._detections), self._group, overlap=setting.measured, lowest=setting.lowest
+                ),
+                score_threshold=setting.floor,
+            )
+        return prepare(
+            self._detections.boxes,
+            self._detections.scores,
+            self._group,
+            pixel_offset=self._pixel_offset,
+            overlap=setting.measured,
+            score_threshold=setting.floor,
+        )
+
+    def shared(self, settings: Iterable[Setting]) -> dict[Setting, Ranked]:
+        """Rank the detections for many settings; those that can share ranks and overlapping pairs."""
+        alike: dict[tuple[object, ...], list[Setting]] = {}
+        for setting in settings:
+            reads_iou = "iou_threshold" in METHODS[setting.method].reads
+            alike.setdefault((setting.measured, setting.floor, reads_iou), []).append(setting)
+        found: dict[Setting, Ranked] = {}
+        for some in alike.values():
+            least = min(some, key=lambda setting: setting.lowest)
+            ranked = self.ranked(least)
+            if len(some) > 1:
+                ranked = share_pairs(ranked, least.lowest)
+            found |= dict.fromkeys(some, ranked)
+        return found
+
+    def suppress(self, setting: Setting, ranked: Ranked) -> Suppression:
+        """Suppress ranked detections."""
+        method, detections = METHODS[setting.method], self._detections
+        options: dict[str, Any] = {}
+        for name in ("iou_threshold", "sigma"):
+            if name in method.reads and getattr(setting, name) is not None:
+                options[name] = getattr(setting, name)
+        if method.changes == "scores":
+            options["score_threshold"] = setting.floor
+        result: Any = method.call(ranked, **options)
+        if method.changes == "nothing":
+            indices = result
+            scores, boxes = detections.scores[indices], detections.boxes.take(indices, axis=0)
+        elif method.changes == "scores":
+            indices, scores = result
+            boxes = detections.boxes.take(indices, axis=0)
+        else:
+            indices, boxes, scores, _ = result
+        columns: tuple[NDArray[Any], ...] = (self._group, detections.image)
+        for cap, of in zip(self._caps, columns, strict=True):
+            if cap is not None:
+                few = _first_of_each(of[indices], cap)
+                indices, scores, boxes = indices[few], scores[few], boxes[few]
+        return Suppression(indices, scores, boxes, method.changes)
+
+
+def _masks_of(detections: Detections) -> Masks:
+    masks = detections.masks
+    if len(detections) and (masks is None or masks.missing.any()):
+        row = 0 if masks is None else int(np.argmax(masks.missing))
         raise InputError(
             _validate.message(
-                "overlap", f"be 'iou' with method {method!r}", got=repr(overlap), cause=_readers("overlap")
+                "a detection",
+                "have a mask where masks are compared",
+                got="none",
+                place=f"row {row} of {detections.source}" if masks is None else masks.place(row),
+                cause="was it loaded with similarity='mask'?" if masks is None else "",
             )
         )
-    return chosen
-
-
-def _readers(option: str) -> str:
-    return f"read by {', '.join(name for name, method in METHODS.items() if option in method.reads)}"
+    return masks or Masks([])
 
 
 def _groups(

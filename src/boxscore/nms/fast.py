@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore import _validate
 from boxscore._validate import BoxFormat
-from boxscore.nms._plans import PairStore, greedy
-from boxscore.nms._ranked import Block, prepare
+from boxscore.nms._pairs import PairStore
+from boxscore.nms._plans import greedy
+from boxscore.nms._ranked import Block, Ranked, prepare
 from boxscore.nms.hard import cap_groups
 
-__all__ = ["cluster_nms", "fast_nms"]
+__all__ = ["cluster_nms", "fast_nms", "select_in_rounds"]
 
 IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -104,8 +105,6 @@ def cluster_nms(
     >>> cluster_nms(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
     [0, 2]
     """
-    threshold = _validate.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    rounds = None if max_rounds is None else _validate.whole_number(max_rounds, 1, name="max_rounds")
     ranked = prepare(
         boxes,
         scores,
@@ -115,6 +114,15 @@ def cluster_nms(
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
+    return select_in_rounds(ranked, iou_threshold, max_rounds=max_rounds, max_per_group=max_per_group)
+
+
+def select_in_rounds(
+    ranked: Ranked, iou_threshold: float, *, max_rounds: int | None = None, max_per_group: int | None = None
+) -> IndexArray:
+    """Suppress ranked boxes: what :func:`cluster_nms` does when all is checked and sorted."""
+    threshold = _validate.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    rounds = None if max_rounds is None else _validate.whole_number(max_rounds, 1, name="max_rounds")
     kept = np.empty(len(ranked.order), dtype=bool)
     for block in ranked.blocks():
         alive = greedy(block, threshold) < 0 if rounds is None else _repeat(block, threshold, rounds)

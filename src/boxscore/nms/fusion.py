@@ -38,7 +38,8 @@ from boxscore.boxes import box_convert, corners_and_sizes
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.nms._grid import expand
 from boxscore.nms._order import descending_order
-from boxscore.nms._plans import PairStore, greedy
+from boxscore.nms._pairs import PairStore
+from boxscore.nms._plans import greedy
 from boxscore.nms._ranked import Block, Ranked, box_measure, check_boxes, check_groups, check_scores, rank
 from boxscore.nms.soft import check_not_negative
 

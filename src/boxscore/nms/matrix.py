@@ -20,11 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore import _validate
 from boxscore._validate import BoxFormat
-from boxscore.nms._plans import PairStore
-from boxscore.nms._ranked import prepare
-from boxscore.nms.soft import SoftMethod, by_new_score, check_not_negative
+from boxscore.nms._pairs import PairStore
+from boxscore.nms._ranked import Ranked, prepare
+from boxscore.nms.soft import SoftMethod, by_new_score, check_floor, check_not_negative
 
-__all__ = ["matrix_nms"]
+__all__ = ["decay_all", "matrix_nms"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -79,18 +79,35 @@ def matrix_nms(
     >>> indices.tolist(), lowered.round(4).tolist()
     ([1, 0, 2, 3], [0.9, 0.5963, 0.3528, 0.1915])
     """
-    _validate.one_of(method, get_args(SoftMethod), name="method")
-    _validate.number_between(sigma, 0, np.inf, name="sigma", open_low=True)
-    floor = _validate.number_between(score_threshold, 0, np.inf, name="score_threshold")
     ranked = prepare(
         boxes,
         scores,
         groups,
         box_format=box_format,
         pixel_offset=pixel_offset,
-        score_threshold=floor,  # a score only falls, and a lower one lowers no better box
+        score_threshold=check_floor(score_threshold),
         pre_top_k=pre_top_k,
     )
+    return decay_all(
+        ranked, method=method, sigma=sigma, score_threshold=score_threshold, max_per_group=max_per_group
+    )
+
+
+def decay_all(
+    ranked: Ranked,
+    *,
+    method: SoftMethod,
+    sigma: float = 2.0,
+    score_threshold: float = 0.0,
+    max_per_group: int | None = None,
+) -> tuple[IndexArray, FloatArray]:
+    """Lower the scores of ranked boxes: what :func:`matrix_nms` does when all is checked and sorted.
+
+    Boxes below the threshold may be left out before: scores only fall, and a lower one lowers no better box.
+    """
+    _validate.one_of(method, get_args(SoftMethod), name="method")
+    _validate.number_between(sigma, 0, np.inf, name="sigma", open_low=True)
+    floor = check_floor(score_threshold)
     check_not_negative(ranked.scores)
 
     def decay(iou: FloatArray) -> FloatArray:

@@ -28,10 +28,11 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore import _validate
 from boxscore._validate import BoxFormat
 from boxscore.boxes import box_convert
-from boxscore.nms._plans import PairStore, greedy
-from boxscore.nms._ranked import Block, prepare
+from boxscore.nms._pairs import PairStore
+from boxscore.nms._plans import greedy
+from boxscore.nms._ranked import Block, Ranked, prepare
 
-__all__ = ["Merged", "greedy_nmm", "nmm"]
+__all__ = ["Merged", "greedy_nmm", "merge", "nmm"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -143,7 +144,6 @@ def _merge(
     pre_top_k: int | None,
 ) -> Merged:
     _validate.one_of(overlap, ("iou", "ios"), name="overlap")
-    threshold = _validate.number_between(iou_threshold, 0, 1, name="iou_threshold")
     ranked = prepare(
         boxes,
         scores,
@@ -154,6 +154,13 @@ def _merge(
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
+    merged = merge(ranked, iou_threshold, transitive=transitive)
+    return merged._replace(boxes=box_convert(merged.boxes, "xyxy", box_format))
+
+
+def merge(ranked: Ranked, iou_threshold: float, *, transitive: bool) -> Merged:
+    """Merge ranked boxes: what the two functions do when all is checked and sorted. Boxes are corners."""
+    threshold = _validate.number_between(iou_threshold, 0, 1, name="iou_threshold")
     merged_into = np.full(len(ranked.scores), -1)
     around = np.empty((len(ranked.order), 4))  # corners, only valid at the owners' positions
     kept = np.empty(len(ranked.order), dtype=bool)
@@ -167,7 +174,7 @@ def _merge(
     position = np.empty(len(ranked.scores), dtype=np.int64)
     position[ranked.order] = np.arange(len(ranked.order))
     hulls = around.take(position.take(indices), axis=0)
-    return Merged(indices, box_convert(hulls, "xyxy", box_format), ranked.scores.take(indices), merged_into)
+    return Merged(indices, hulls, ranked.scores.take(indices), merged_into)
 
 
 def _dropped_by(block: Block, threshold: float) -> IndexArray:

@@ -13,7 +13,8 @@ Method
 ------
 Scores only fall. So a box that beats, as scores stand, every undecided box it overlaps is final, wherever it
 ranks: all such boxes of all groups are taken at once. A box lowered by several in one round meets the factors
-in another order than in the loop, so a score may differ from the loop's in its last bit.
+in the order of their first scores, not in the loop's, so a score may differ from the loop's in its last bit.
+The order depends on nothing else: however the pairs were found, the scores are the same to the last bit.
 
 References
 ----------
@@ -32,10 +33,10 @@ from boxscore import _validate
 from boxscore._validate import BoxFormat
 from boxscore.errors import InputError
 from boxscore.nms._order import descending_order
-from boxscore.nms._plans import PairStore, ValuedPairs
+from boxscore.nms._pairs import PairStore, ValuedPairs
 from boxscore.nms._ranked import Block, Ranked, prepare
 
-__all__ = ["by_new_score", "check_not_negative", "soft_nms"]
+__all__ = ["by_new_score", "check_floor", "check_not_negative", "soft_nms", "soften"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -95,19 +96,39 @@ def soft_nms(
     >>> indices.tolist(), lowered.round(4).tolist()
     ([1, 0, 2, 3], [0.9, 0.6, 0.2902, 0.2])
     """
-    _validate.one_of(method, get_args(SoftMethod), name="method")
-    ignored = _validate.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    _validate.number_between(sigma, 0, np.inf, name="sigma", open_low=True)
-    floor = _validate.number_between(score_threshold, 0, np.inf, name="score_threshold")
     ranked = prepare(
         boxes,
         scores,
         groups,
         box_format=box_format,
         pixel_offset=pixel_offset,
-        score_threshold=floor,
+        score_threshold=check_floor(score_threshold),
         pre_top_k=pre_top_k,
     )
+    return soften(
+        ranked,
+        method=method,
+        iou_threshold=iou_threshold,
+        sigma=sigma,
+        score_threshold=score_threshold,
+        max_per_group=max_per_group,
+    )
+
+
+def soften(
+    ranked: Ranked,
+    *,
+    method: SoftMethod,
+    iou_threshold: float = 0.3,
+    sigma: float = 0.5,
+    score_threshold: float = 0.001,
+    max_per_group: int | None = None,
+) -> tuple[IndexArray, FloatArray]:
+    """Lower the scores of ranked boxes: what :func:`soft_nms` does when all is checked and sorted."""
+    _validate.one_of(method, get_args(SoftMethod), name="method")
+    ignored = _validate.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    _validate.number_between(sigma, 0, np.inf, name="sigma", open_low=True)
+    floor = check_floor(score_threshold)
     check_not_negative(ranked.scores)
     if method == "gaussian":
         ignored = 0.0
@@ -124,6 +145,11 @@ def soft_nms(
         else:
             _rounds(block, pairs, factor, floor, final)
     return by_new_score(ranked, lowered, floor, max_per_group)
+
+
+def check_floor(score_threshold: float) -> float:
+    """Check the score below which lowered boxes are left out."""
+    return _validate.number_between(score_threshold, 0, np.inf, name="score_threshold")
 
 
 def check_not_negative(scores: FloatArray) -> None:

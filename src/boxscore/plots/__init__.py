@@ -8,7 +8,8 @@ want the arrays or their own axes.
 Conventions
 -----------
 - scikit-learn's: a display holds computed arrays; ``from_evaluation`` computes, ``plot(ax=None)`` draws and
-  sets ``figure_`` and ``ax_``. The functions are ``from_evaluation(...).plot(...).figure_``.
+  sets ``figure_`` and ``ax_``. The functions are ``from_evaluation(...).plot(...).figure_``; that of a sweep,
+  which is a table, ``from_table``.
 - matplotlib is imported when something is drawn: ``pip install 'boxscore[plots]'``.
 - Colours are told apart by colour-blind readers (Okabe and Ito), and never are the only difference.
 - Class and file names are drawn as they are written: no mathematics, no control or direction marks.
@@ -18,6 +19,7 @@ from boxscore.plots.bars import CompareDisplay, ErrorsDisplay, PerClassDisplay, 
 from boxscore.plots.boxes import draw_boxes
 from boxscore.plots.curves import ConfidenceDisplay, PrecisionRecallDisplay, f1_curve, pr_curve
 from boxscore.plots.matrices import ConfusionDisplay, ReliabilityDisplay, confusion_matrix, reliability
+from boxscore.plots.sweeps import SweepDisplay, sweep
 
 __all__ = [
     "CompareDisplay",
@@ -27,6 +29,7 @@ __all__ = [
     "PerClassDisplay",
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
+    "SweepDisplay",
     "compare",
     "confusion_matrix",
     "draw_boxes",
@@ -35,4 +38,5 @@ __all__ = [
     "per_class",
     "pr_curve",
     "reliability",
+    "sweep",
 ]

@@ -7,6 +7,9 @@ best for each metric and class.
 
 Method
 ------
+Overlaps are found once: those among the detections, at the lowest IoU threshold of the grid, and those with
+the ground truth. A setting chooses among them. Methods that merge boxes have the latter of their own.
+
 Every method and IoU threshold (and sigma) is suppressed and matched once. A score threshold then costs next
 to nothing: a detection only ever acts on worse ones, in suppression and in matching, so the matches at a
 threshold are those without it, less the detections below. Merging is the exception, where low scores widen
@@ -18,9 +21,6 @@ Conventions
 - Columns are the metrics of the protocol, ``mAP`` called ``AP``; the rows of class ``(all)`` hold the
   protocol's own numbers.
 - The best is the highest value, of equal ones the setting that comes first in the grid.
-
-This is the one module here that knows evaluation, which stands far to the right of this package: it composes
-the two, as the command line does, and imports what it composes when it is called.
 """
 
 from __future__ import annotations
@@ -32,20 +32,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore import _validate
 from boxscore.errors import InputError
-from boxscore.nms.detections import METHODS, NmsOptions, check_method, nms_detections
+from boxscore.evaluation import Evaluation, evaluate, match_tables
+from boxscore.matching import Matches
+from boxscore.nms.detections import GroupOptions, Suppression, Suppressor
+from boxscore.nms.methods import METHODS, Setting, check_method
+from boxscore.protocol import Protocol
+from boxscore.protocols import load_protocol
+from boxscore.rematching import Rematcher
+from boxscore.selection import align, select
+from boxscore.tables import Detections, GroundTruth
 from boxscore.vocabulary import Id
 
 if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Unpack
-
-    from boxscore.evaluation import Evaluation
-    from boxscore.matching import Matches
-    from boxscore.protocol import Protocol
-    from boxscore.tables import Detections, GroundTruth
 
 __all__ = ["ALL", "SETTING", "best_settings", "sweep"]
 
@@ -59,9 +63,7 @@ SETTING = ("method", "iou_threshold", "sigma", "score_threshold")
 class _Job(NamedTuple):
     """What is suppressed and matched together: the score thresholds are cut from one result."""
 
-    method: str
-    iou_threshold: float | None
-    sigma: float | None
+    setting: Setting  # with the lowest score threshold
     floors: tuple[float | None, ...]
 
 
@@ -77,7 +79,7 @@ def sweep(
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
     workers: int = 1,
-    **options: Unpack[NmsOptions],
+    **options: Unpack[GroupOptions],
 ) -> pd.DataFrame:
     """Suppress and evaluate with every setting of a grid.
 
@@ -87,7 +89,7 @@ def sweep(
     detections : Detections
         Raw: before any suppression.
     methods : sequence of str, default ("hard",)
-        Names of :data:`boxscore.nms.detections.METHODS`.
+        Names of :data:`boxscore.nms.methods.METHODS`.
     iou_thresholds : sequence of float, default (0.3, 0.4, 0.5, 0.6, 0.7)
         A method that has none is computed once.
     sigmas : sequence of float, optional
@@ -126,11 +128,6 @@ def sweep(
     import pandas as pd
     from tqdm import tqdm
 
-    from boxscore.evaluation import evaluate
-    from boxscore.protocols import load_protocol
-    from boxscore.selection import align
-    from boxscore.tables import Detections
-
     _refuse_settings(options)
     _validate.whole_number(workers, 1, name="workers")
     chosen = load_protocol(protocol)
@@ -140,9 +137,7 @@ def sweep(
     evaluate(ground_truth, nothing, protocol=chosen, images=images, classes=classes)
     detections = align(detections, ground_truth)  # warns once of what is left out
 
-    def run(job: _Job) -> list[dict[str, Any]]:
-        return _run(job, ground_truth, detections, chosen, images, classes, options)
-
+    grid = _Grid(ground_truth, detections, chosen, images, classes, options, jobs)
     show: dict[str, Any] = {
         "total": len(jobs),
         "unit": "setting",
@@ -151,12 +146,12 @@ def sweep(
         "leave": False,
     }
     if workers == 1:
-        rows = [row for job in tqdm(jobs, **show) for row in run(job)]
+        rows = [row for job in tqdm(jobs, **show) for row in grid.run(job)]
     else:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(workers) as pool:
-            rows = [row for part in tqdm(pool.map(run, jobs), **show) for row in part]
+            rows = [row for part in tqdm(pool.map(grid.run, jobs), **show) for row in part]
     frame = pd.DataFrame(rows)
     settings = ["iou_threshold", "sigma", "score_threshold"]
     return frame.astype(dict.fromkeys(settings, "float64"))
@@ -191,7 +186,7 @@ def best_settings(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["class", "metric", "value", *SETTING])
 
 
-def _refuse_settings(options: NmsOptions) -> None:
+def _refuse_settings(options: GroupOptions) -> None:
     """Refuse what the grid sets."""
     for name in SETTING:
         if name in options:
@@ -223,38 +218,62 @@ def _jobs(
         for iou, sigma in itertools.product(ious, widths):
             check_method(method, iou_threshold=iou)
             if METHODS[method].changes == "boxes":
-                jobs += [_Job(method, iou, sigma, (floor,)) for floor in floors]
+                jobs += [_Job(Setting(method, iou, sigma, floor), (floor,)) for floor in floors]
             else:
-                jobs.append(_Job(method, iou, sigma, floors))
+                lowest = None if score_thresholds is None else min(score_thresholds)
+                jobs.append(_Job(Setting(method, iou, sigma, lowest), floors))
     return jobs
 
 
-def _run(
-    job: _Job,
-    ground_truth: GroundTruth,
-    detections: Detections,
-    protocol: Protocol,
-    images: Sequence[Id] | None,
-    classes: Sequence[Id] | None,
-    options: NmsOptions,
-) -> list[dict[str, Any]]:
-    """Suppress and match once, and read off every score threshold."""
-    from boxscore.evaluation import Evaluation, match_tables
-    from boxscore.selection import select
+class _Grid:
+    """The tables, and what the settings share."""
 
-    setting: dict[str, Any] = {"method": job.method, "iou_threshold": job.iou_threshold, "sigma": job.sigma}
-    lowest = None if job.floors[0] is None else min(floor for floor in job.floors if floor is not None)
-    given: dict[str, Any] = {**options, **setting, "score_threshold": lowest}
-    kept = nms_detections(detections, **given).apply(detections)
-    if images is not None or classes is not None:
-        ground_truth, kept = select(ground_truth, kept, images=images, classes=classes)
-    matches = match_tables(ground_truth, kept, protocol)
-    rows: list[dict[str, Any]] = []
-    for floor in job.floors:
-        above = kept if floor is None else kept.take(np.flatnonzero(kept.scores >= floor))
-        evaluation = Evaluation(ground_truth, above, protocol, _at_least(matches, floor))
-        rows += _rows({**setting, "score_threshold": floor}, evaluation)
-    return rows
+    def __init__(
+        self,
+        ground_truth: GroundTruth,
+        detections: Detections,
+        protocol: Protocol,
+        images: Sequence[Id] | None,
+        classes: Sequence[Id] | None,
+        options: GroupOptions,
+        jobs: Sequence[_Job],
+    ) -> None:
+        self._detections, self._protocol = detections, protocol
+        self._suppressor = Suppressor(detections, **options)
+        self._ranked = self._suppressor.shared([job.setting for job in jobs])
+        self._truth, self._evaluated = select(ground_truth, detections, images=images, classes=classes)
+        image = self._truth.images.rows(detections.images.ids)[detections.image]
+        category = self._truth.categories.rows(detections.categories.ids)[detections.category]
+        evaluated = (image >= 0) & (category >= 0)
+        self._place = np.where(evaluated, np.cumsum(evaluated) - 1, -1)  # [D], row among those evaluated
+        self._nothing = self._evaluated.take(np.arange(0))
+        self._rematcher = Rematcher(self._truth, self._evaluated, protocol)
+
+    def run(self, job: _Job) -> list[dict[str, Any]]:
+        """Suppress and match once, and read off every score threshold."""
+        left = self._suppressor.suppress(job.setting, self._ranked[job.setting])
+        place = self._place[left.indices]
+        chosen = np.flatnonzero(place >= 0)
+        place, scores = place[chosen], left.scores[chosen]
+        if left.changes == "boxes":
+            matches = match_tables(self._truth, self._merged(left), self._protocol)
+        else:
+            matches = self._rematcher.match(place, scores)
+        rows: list[dict[str, Any]] = []
+        for floor in job.floors:
+            above = slice(None) if floor is None else scores >= floor
+            setting = job.setting._replace(score_threshold=floor)
+            evaluation = Evaluation(self._truth, self._nothing, self._protocol, _at_least(matches, floor))
+            rows += _rows(setting, evaluation, self._evaluated.category[place[above]])
+        return rows
+
+    def _merged(self, left: Suppression) -> Detections:
+        """Return the detections that are left and evaluated, with merged boxes."""
+        kept = left.apply(self._detections)
+        place = self._place[np.sort(left.indices)]
+        chosen = np.flatnonzero(place >= 0)
+        evaluated = self._evaluated.take(place[chosen])
+        return dataclasses.replace(evaluated, boxes=kept.boxes[chosen], sizes=kept.sizes[chosen])
 
 
 def _at_least(matches: Matches, floor: float | None) -> Matches:
@@ -272,14 +291,15 @@ def _at_least(matches: Matches, floor: float | None) -> Matches:
     return dataclasses.replace(matches, **columns)
 
 
-def _rows(setting: Mapping[str, Any], evaluation: Evaluation) -> list[dict[str, Any]]:
-    """One row for the whole and one a class."""
+def _rows(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> list[dict[str, Any]]:
+    """One row for the whole and one a class; ``category`` is that of every detection."""
     values, labels = evaluation.class_values, evaluation.labels
     whole = {key.removeprefix("m"): value for key, value in evaluation.metrics.items()}
-    counts = np.bincount(evaluation.detections.category, minlength=len(evaluation.ground_truth.categories))
-    pooled = [len(evaluation.detections)] if len(labels) != len(counts) else counts.tolist()
-    rows = [{**setting, "class": ALL, "detections": len(evaluation.detections), **whole}]
+    counts = np.bincount(category, minlength=len(evaluation.ground_truth.categories))
+    pooled = counts.tolist() if evaluation.protocol.matching.per_class else [len(category)]
+    named = {name: getattr(setting, name) for name in SETTING}
+    rows = [{**named, "class": ALL, "detections": len(category), **whole}]
     for k, label in enumerate(labels):
         own = {key: float(column[k]) for key, column in values.items()}
-        rows.append({**setting, "class": label, "detections": pooled[k], **own})
+        rows.append({**named, "class": label, "detections": pooled[k], **own})
     return rows
