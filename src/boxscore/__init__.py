@@ -52,6 +52,7 @@ from boxscore.protocols import load_protocol
 from boxscore.tables import Detections, GroundTruth
 
 keep_freed_memory()
+del keep_freed_memory
 
 __all__ = [
     "BoxscoreError",

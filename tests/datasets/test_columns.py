@@ -172,7 +172,7 @@ def test_masks_are_left_unread_where_boxes_are_compared(tmp_path: Path) -> None:
         ({"mask_lengths": np.array([9, 99])}, "column mask_lengths must add up to"),
         ({"mask_lengths": np.array([-1, 9])}, "column mask_lengths must add up to"),
         ({"mask_counts": np.frombuffer(b"o" * 9, dtype="u1")}, "a mask must be whole"),
-        ({"mask_counts": np.frombuffer(b"5" * 9, dtype="u1")}, "a mask must fit its size"),
+        ({"mask_counts": np.frombuffer(b"5" * 9, dtype="u1")}, "a mask must have counts that add up"),
     ],
 )
 def test_damaged_masks_are_refused(changes: dict[str, np.ndarray], rule: str, tmp_path: Path) -> None:
