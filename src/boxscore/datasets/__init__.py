@@ -49,15 +49,15 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     ...     detect_format(file.name)
     ('coco', 'a JSON file')
     """
-    from boxscore.datasets import voc
+    from boxscore.datasets import _voc_files
 
     path = Path(path)
     if not path.exists():
         raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
     if path.is_dir():
-        if voc.is_results(path):
+        if _voc_files.is_results(path):
             return "voc", "a folder of comp*_det_*.txt files"
-        if voc.is_ground_truth(path):
+        if _voc_files.is_ground_truth(path):
             return "voc", "a folder of XML annotations"
         raise FileFormatError(
             _validate.message(
@@ -68,7 +68,7 @@ def detect_format(path: str | Path) -> tuple[str, str]:
         raise FileFormatError(
             _validate.message("VOC ground truth", "be the folder of the XML files", got=f"one file, {path}")
         )
-    if voc.is_results_file(path):
+    if _voc_files.is_results_file(path):
         raise FileFormatError(
             _validate.message(
                 "VOC results", "be the folder of the comp4_det_*.txt files", got=f"one file, {path}"
@@ -270,9 +270,9 @@ def _reading(
 
         yield lambda ground_truth: align(columns.load_detections(path, similarity=similarity), ground_truth)
     elif format == "voc":
-        from boxscore.datasets import voc
+        from boxscore.datasets import voc_results
 
-        yield lambda ground_truth: voc.load_detections(path, ground_truth)
+        yield lambda ground_truth: voc_results.load_detections(path, ground_truth)
     else:
         from boxscore.datasets import coco
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from boxscore._files import write_atomically, write_folder
 from boxscore._validate import message
-from boxscore.datasets import _box_order, _json, coco, columns, detect_format, voc
+from boxscore.datasets import _box_order, _json, coco, columns, detect_format, voc_results
 from boxscore.errors import FileFormatError, InputError
 from boxscore.protocol import Similarity
 from boxscore.tables import Detections
@@ -83,7 +83,7 @@ def load_results(path: str | Path, *, similarity: Similarity = "box", workers: i
     if found == "columns":
         return Results(path, "columns", columns.load_detections(path))
     if found == "voc":
-        table = voc.load_results(path)
+        table = voc_results.load_results(path)
     else:
         table = coco.load_results(path, similarity=similarity, workers=workers)
     _box_order.warn_of_box_order(table, given_sizes=found == "coco")
@@ -244,7 +244,7 @@ def _refuse_other_results(path: Path, own: set[str]) -> None:
 
 def _save_voc(results: Results, kept: _Kept, path: Path) -> None:
     _refuse_file(path)
-    files = voc.results_files(results.path)
+    files = voc_results.results_files(results.path)
     _refuse_other_results(path, {file.name for file in files})
     contents: dict[str, str | bytes] = {}
     row = 0
@@ -308,7 +308,7 @@ def save_table(table: Detections, path: str | Path, *, like: Results) -> None:
         write_atomically(path, _records(image_ids, category_ids, places, table.scores))
         return
     _refuse_file(path)
-    prefix = voc.stem_parts(voc.results_files(like.path)[0])[0]
+    prefix = voc_results.stem_parts(voc_results.results_files(like.path)[0])[0]
     names = [f"{prefix}_{label}.txt" for label in table.categories.ids.tolist()]
     _refuse_other_results(path, set(names))
     lines: list[list[str]] = [[] for _ in names]
