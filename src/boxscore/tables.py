@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore import _validate
+from boxscore._table_columns import DIVERGED, LARGEST, checked_boxes, frame_columns, table_columns
 from boxscore._validate import BoxFormat, Place
-from boxscore.boxes import corners_and_sizes
 from boxscore.errors import InputError
 from boxscore.instance_columns import instance_columns
 from boxscore.mask_column import MaskLike, Masks
@@ -45,9 +45,6 @@ __all__ = ["BoxTable", "Detections", "GroundTruth"]
 FloatArray = NDArray[np.float64]
 RowArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
-
-LARGEST = float(np.finfo(np.float64).max)
-DIVERGED = "a diverged model?"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -222,7 +219,7 @@ class GroundTruth(BoxTable):
         (2, ['cat', 'dog'], [100.0, 16.0])
         """
         where = place or (lambda row: f"row {row} of {source}")
-        base = _table_columns(
+        base = table_columns(
             image_ids, category_ids, boxes, box_format, images, categories, name="ground truth", place=where
         )
         base |= instance_columns(base, masks, keypoints, boxes_given=boxes is not None, place=where)
@@ -285,7 +282,7 @@ class GroundTruth(BoxTable):
         InputError
             When a needed column is missing, or a row breaks a rule of :meth:`from_arrays`.
         """
-        needed = _frame_columns(frame, categories)
+        needed = frame_columns(frame, categories)
         optional: dict[str, Any] = {
             name: frame[name].to_numpy() for name in ("area", "crowd", "difficult", "ignore") if name in frame
         }
@@ -367,7 +364,7 @@ class Detections(BoxTable):
         1
         """
         where = place or (lambda row: f"row {row} of {source}")
-        base = _table_columns(
+        base = table_columns(
             image_ids, category_ids, boxes, box_format, images, categories, name="detections", place=where
         )
         base |= instance_columns(base, masks, keypoints, boxes_given=boxes is not None, place=where)
@@ -423,7 +420,7 @@ class Detections(BoxTable):
         """
         _validate.finite(scores, name="score", place=place, limit=LARGEST, cause=DIVERGED)
         given = np.zeros((len(image), 4)) if boxes is None else boxes
-        corners, sizes = _checked_boxes(given, box_format, place, cause=DIVERGED, overwrite=True)
+        corners, sizes = checked_boxes(given, box_format, place, cause=DIVERGED, overwrite=True)
         base: dict[str, Any] = {
             "images": ground_truth.images,
             "categories": ground_truth.categories,
@@ -537,113 +534,5 @@ class Detections(BoxTable):
         """
         if "score" not in frame:
             raise InputError(_validate.message("detections", "have a column score", got=list(frame.columns)))
-        needed = _frame_columns(frame, categories)
+        needed = frame_columns(frame, categories)
         return cls.from_arrays(**needed, scores=frame["score"].to_numpy(), images=images, source="DataFrame")
-
-
-def _vocabulary_rows(
-    vocabulary: Images | Categories, ids: NDArray[Any], *, name: str, place: Place
-) -> RowArray:
-    rows = vocabulary.rows(ids)
-    if len(rows) and rows.min() < 0:
-        row = int(np.argmin(rows))
-        raise InputError(
-            _validate.message(
-                f"{name} id", "be known", got=repr(ids[row : row + 1].tolist()[0]), place=place(row)
-            )
-        )
-    return rows
-
-
-def _table_columns(
-    image_ids: Sequence[Id] | NDArray[Any],
-    category_ids: Sequence[Id] | NDArray[Any],
-    boxes: ArrayLike | None,
-    box_format: BoxFormat,
-    images: Images | Iterable[Id] | None,
-    categories: Categories | Mapping[Id, str] | Iterable[Id] | None,
-    *,
-    name: str,
-    place: Place,
-) -> dict[str, Any]:
-    """Check and build the columns that both tables have."""
-    image_ids = as_ids(image_ids, name="image_ids")
-    category_ids = as_ids(category_ids, name="category_ids")
-    _validate.one_of(box_format, _validate.BOX_FORMATS, name="box_format")
-    given = np.zeros((len(image_ids), 4)) if boxes is None else boxes
-    array = _validate.float_array(given, name="boxes", columns=4)
-    _validate.same_length(len(array), of=f"{name} boxes", image_ids=image_ids, category_ids=category_ids)
-    corners, sizes = _checked_boxes(array, box_format, place, cause=DIVERGED if name == "detections" else "")
-    if not isinstance(images, Images):
-        images = Images.build(_each_once(image_ids) if images is None else images)
-    categories = _as_categories(_each_once(category_ids) if categories is None else categories)
-    return {
-        "images": images,
-        "categories": categories,
-        "image": _vocabulary_rows(images, image_ids, name="image", place=place),
-        "category": _vocabulary_rows(categories, category_ids, name="category", place=place),
-        "boxes": corners,
-        "sizes": sizes,
-    }
-
-
-def _each_once(ids: NDArray[Any]) -> NDArray[Any]:
-    """Ids without repetitions: a vocabulary is made of Python objects, one for each it is given."""
-    return ids if ids.dtype == object else np.unique(ids)
-
-
-def _as_categories(categories: Categories | Mapping[Id, str] | Iterable[Id]) -> Categories:
-    if isinstance(categories, Categories):
-        return categories
-    if isinstance(categories, Mapping):
-        return Categories.build(list(categories), names=list(categories.values()))
-    return Categories.build(categories)
-
-
-def _checked_boxes(
-    boxes: FloatArray, box_format: BoxFormat, place: Place, *, cause: str = "", overwrite: bool = False
-) -> tuple[FloatArray, FloatArray]:
-    """Corners [N, 4] and sizes [N, 2] of boxes that keep the rules; ``cause`` of one that is not finite."""
-    _validate.finite(boxes, name="bbox", place=place, cause=cause)
-    corners, sizes = corners_and_sizes(boxes, box_format, overwrite=overwrite)
-    cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
-    _validate.sizes_not_negative(sizes, place=place, cause=cause)
-    return corners, sizes
-
-
-def _frame_columns(
-    frame: pd.DataFrame, categories: Categories | Mapping[Id, str] | Iterable[Id] | None
-) -> dict[str, Any]:
-    """Read the arguments that both ``from_pandas`` need from a DataFrame."""
-    names = list(frame.columns)
-    label = "category_id" if "category_id" in frame else "class"
-    corners, sizes = ["x1", "y1", "x2", "y2"], ["x", "y", "w", "h"]
-    box = corners if set(corners) <= set(names) else sizes
-    missing = [column for column in ["image_id", label, *box] if column not in frame]
-    if missing:
-        raise InputError(
-            _validate.message(
-                "a DataFrame of boxes",
-                "have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h",
-                got=f"columns {names} without {missing}",
-            )
-        )
-    if categories is None and label == "category_id" and "class" in frame:
-        categories = dict(
-            zip(frame["category_id"].tolist(), frame["class"].astype(str).tolist(), strict=True)
-        )
-    labels = frame[label].to_numpy()
-    if categories is not None and label == "class":
-        categories = _as_categories(categories)
-        rows = categories.rows_by_id_or_name(labels.tolist())
-        labels = as_ids(
-            [categories.ids[row] if row >= 0 else name for row, name in zip(rows, labels, strict=True)],
-            name="class",
-        )
-    return {
-        "image_ids": frame["image_id"].to_numpy(),
-        "category_ids": labels,
-        "boxes": frame[box].to_numpy(dtype=np.float64),
-        "box_format": "xyxy" if box is corners else "xywh",
-        "categories": categories,
-    }

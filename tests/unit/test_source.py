@@ -34,7 +34,7 @@ LAYERS = [
     ["_allocator", "_collector", "_forks", "_version", "errors", "sorting"],
     ["_files", "_validate", "run_lengths"],
     ["boxes", "grids", "keypoints", "mask_column", "similarity_rules", "vocabulary"],
-    ["batches", "instance_columns", "masks", "protocol"],
+    ["batches", "instance_columns", "masks", "protocol", "_table_columns"],
     ["nms"],
     ["boundaries", "interpolation", "protocols", "signature", "tables"],
     ["ranking", "selection", "similarity_inputs"],
