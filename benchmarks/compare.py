@@ -57,8 +57,14 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--data", type=Path, default=BENCHMARKS / "data", metavar="DIR")
     parser.add_argument("--results", type=Path, default=BENCHMARKS / "results", metavar="DIR")
-    parser.add_argument("--write-docs", action="store_true", help="all stored results to docs/benchmarks.md")
-    parser.add_argument("--plot", action="store_true", help="linearity as a picture in the results folder")
+    parser.add_argument(
+        "--write-docs", action="store_true", help="all stored results, and the picture, to docs"
+    )
+    parser.add_argument(
+        "--plot",
+        action="store_true",
+        help="the time against the detections, as a picture in the results folder",
+    )
     arguments = parser.parse_args()
     unknown = set(arguments.cases) - set(CASES)
     if unknown:
@@ -233,18 +239,22 @@ def find_versions(python: str, source: Path) -> dict[str, str]:
 
 
 def plot(results: dict[str, Any], path: Path) -> None:
-    """Draw files-to-numbers time against detections, both logarithmic."""
+    """Draw files-to-numbers time against detections, both logarithmic, as SVG."""
     try:
-        import matplotlib.pyplot as plt
+        import matplotlib.figure
     except ImportError:
-        print("--plot needs matplotlib: pip install matplotlib", file=sys.stderr)
+        print("no plot: it needs matplotlib, pip install matplotlib", file=sys.stderr)
         return
-    figure, axes = plt.subplots()
+    matplotlib.rcParams["svg.hashsalt"] = "boxscore"
+    figure = matplotlib.figure.Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
     for contender, points in report.linear_points(results).items():
-        axes.loglog(*zip(*points, strict=True), marker="o", label=contender)
-    axes.set(xlabel="detections", ylabel="files to numbers, s")
-    axes.legend()
-    figure.savefig(path)
+        style = {"linewidth": 1.2, "linestyle": "--"} if CONTENDERS[contender].peer else {"linewidth": 2.2}
+        axes.loglog(*zip(*points, strict=True), marker="o", markersize=4, label=contender, **style)
+    axes.set(xlabel="detections", ylabel="files to numbers, seconds")
+    axes.grid(visible=True, which="major", alpha=0.3)
+    axes.legend(fontsize="small")
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> int:
@@ -269,8 +279,9 @@ def main() -> int:
         print(report.linearity(results))
         if arguments.write_docs:
             report.write_docs(PROJECT / "docs" / "benchmarks.md", report.document(results))
-        if arguments.plot:
-            plot(results, arguments.results / "linearity.png")
+            plot(results, PROJECT / "docs" / report.PICTURE)
+        elif arguments.plot:
+            plot(results, arguments.results / report.PICTURE)
     return 0 if sound else 1
 
 

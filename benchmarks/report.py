@@ -24,8 +24,18 @@ from typing import Any
 from cases import CASES
 from contenders import CONTENDERS
 
-__all__ = ["document", "linear_points", "linearity", "load_results", "save_result", "section", "write_docs"]
+__all__ = [
+    "PICTURE",
+    "document",
+    "linear_points",
+    "linearity",
+    "load_results",
+    "save_result",
+    "section",
+    "write_docs",
+]
 
+PICTURE = "benchmarks-linearity.svg"
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 
 Row = dict[str, Any]
@@ -190,7 +200,8 @@ def linearity(results: dict[str, Row]) -> str:
         "The command line's time is its whole process. Objects365's 2,000,000 detections come with 1,200,000 "
         "ground truths."
     )
-    return "\n".join(["### Does the cost grow linearly?", "", *table, "", note, ""])
+    picture = f"![Seconds from files to numbers against detections, both logarithmic]({PICTURE})"
+    return "\n".join(["### Does the cost grow linearly?", "", picture, "", *table, "", note, ""])
 
 
 def document(results: dict[str, Row]) -> str:
