@@ -3,7 +3,6 @@
 Exact COCO and PASCAL VOC evaluation, box overlaps and non-maximum suppression, in plain NumPy.
 """
 
-from boxscore._allocator import keep_freed_memory
 from boxscore._version import __version__
 from boxscore.boundaries import boundary_iou, mask_boundary
 from boxscore.boxes import (
@@ -50,8 +49,6 @@ from boxscore.nms import (
 from boxscore.protocol import Protocol
 from boxscore.protocols import load_protocol
 from boxscore.tables import Detections, GroundTruth
-
-keep_freed_memory()
 
 __all__ = [
     "BoxscoreError",

@@ -20,6 +20,7 @@ Importing this package as ``from boxscore.nms import ...`` works although ``boxs
 function.
 """
 
+from boxscore._allocator import keep_freed_memory
 from boxscore.nms.detections import Suppression, nms_detections
 from boxscore.nms.fast import cluster_nms, fast_nms
 from boxscore.nms.fusion import Fused, nmw, weighted_boxes_fusion
@@ -29,6 +30,8 @@ from boxscore.nms.matrix import matrix_nms
 from boxscore.nms.merging import Merged, greedy_nmm, nmm
 from boxscore.nms.rotated import rotated_box_iou, rotated_nms
 from boxscore.nms.soft import soft_nms
+
+keep_freed_memory()
 
 __all__ = [
     "Fused",
