@@ -213,6 +213,22 @@ def test_soft_equals_the_loop(method, hold, monkeypatch):
         check_soft(seed, method)
 
 
+@pytest.mark.parametrize("hold", [True, False], ids=["rounds", "one by one"])
+def test_overlaps_that_round_above_1_lower_nothing_at_threshold_1(hold, monkeypatch):
+    if not hold:
+        monkeypatch.setattr(pairs_module.PairStore, "join", lambda _: None)
+    boxes, scores, groups, threshold, options = random_case(11816)
+    measure = next(prepare(boxes, scores, groups, **options).blocks()).measure
+    assert measure.between(np.array([0]), np.array([1]))[0] > 1 == threshold
+    check_soft(11816, "linear")
+    # Copies of one box: where they are lowered, to exactly 0, which a threshold of 0 keeps.
+    kept, lowered = soft_nms(
+        boxes, scores, groups, method="linear", iou_threshold=0.5, score_threshold=0, **options
+    )
+    assert len(kept) == len(boxes)
+    assert (lowered[1:] == 0).all()
+
+
 def check_soft(seed, method):
     boxes, scores, groups, threshold, options = random_case(seed)
     if len(boxes) > 60:

@@ -121,7 +121,7 @@ class PairStore:
             return
         cached, total = [], 0
         for one, other in self._candidates():
-            values = self._block.measure.between(one, other)
+            values = np.minimum(self._block.measure.between(one, other), 1)  # whatever rounding says
             hit = np.flatnonzero(values > self._threshold)
             one, other = one.take(hit), other.take(hit)
             found = np.minimum(one, other), np.maximum(one, other), values.take(hit)
