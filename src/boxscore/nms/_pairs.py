@@ -33,8 +33,8 @@ IndexArray = NDArray[np.int64]
 Pairs = tuple[IndexArray, IndexArray]
 ValuedPairs = tuple[IndexArray, IndexArray, FloatArray]
 
-FEW = 1500
-"""Up to here a sweep along x beats building a grid, and a group is small enough for lockstep."""
+FEW = 2000
+"""Up to here a sweep along x beats building a grid."""
 
 MOST_HELD = 1 << 24
 """Pairs that are held for several settings, 16 bytes each; what goes beyond is found again by each."""

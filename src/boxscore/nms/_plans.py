@@ -45,11 +45,14 @@ BoolArray = NDArray[np.bool_]
 Pairs = tuple[IndexArray, IndexArray]
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
 
-SWEEP_PAIRS = 40
+SWEEP_PAIRS = 60
 """A sweep with more candidates a box than this is not worth it."""
 
 WORTH_A_LOOK = 2048
 """From this many candidates on, comparing heights first is cheaper than measuring all of them."""
+
+LOCKSTEP_LARGEST = 1500
+"""Larger groups are better off with a grid: lockstep compares the best box with all that are left."""
 
 LOCKSTEP_SHARE = 30
 """Lockstep wants this many times more boxes than its largest group has: a round costs some 30 calls."""
@@ -81,7 +84,7 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
         if len(block) <= FEW:
             chosen = "sweep"
         else:
-            small = counts <= FEW
+            small = counts <= LOCKSTEP_LARGEST
             share = int(counts[small].sum())
             if share < LOCKSTEP_SHARE * int(counts[small].max(initial=0)):
                 chosen = "grid"
