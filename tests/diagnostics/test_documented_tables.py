@@ -37,6 +37,9 @@ def call(name, truth, found):
         return diagnostics.explain(truth, found, "tide").table
     if name == "ablation":
         return diagnostics.ablation(truth, found)
+    if name in ("sweep", "best_settings"):
+        table = diagnostics.sweep(truth, found, iou_thresholds=[0.5])
+        return table if name == "sweep" else diagnostics.best_settings(table)
     if name == "find_number":
         return diagnostics.find_number(truth, found, 0.5)
     return getattr(diagnostics, name)(evaluation)

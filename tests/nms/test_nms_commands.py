@@ -13,7 +13,7 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.datasets import _json
-from boxscore.datasets.results import load_results
+from boxscore.datasets.results import load_results, save_results
 from boxscore.nms import nms_detections
 from boxscore.nms.methods import METHODS
 
@@ -542,6 +542,16 @@ def test_large_files_are_written_in_pieces(
             assert (written if isinstance(whole, list) else written["annotations"]) == expected
             if isinstance(whole, dict):
                 assert {**written, "annotations": 0} == {**whole, "annotations": 0}
+
+
+def test_a_file_that_changes_between_its_two_readings_is_refused(raw: Path) -> None:
+    results = load_results(raw)
+    output = raw.parent / "kept.json"
+    for records in (RAW[:3], [*RAW, *RAW]):
+        raw.write_text(json.dumps(records))
+        with pytest.raises(boxscore.FileFormatError, match="must stay as it is while it is read"):
+            save_results(results, np.array([0, 4]), output)
+        assert [path.name for path in raw.parent.iterdir()] == [raw.name]
 
 
 # ---------------------------------------------------------------- fuse, bad input

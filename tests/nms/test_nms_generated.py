@@ -210,84 +210,114 @@ def test_soft_equals_the_loop(method, hold, monkeypatch):
     if not hold:
         monkeypatch.setattr(pairs_module.PairStore, "join", lambda _: None)
     for seed in range(CASES // 10):
-        boxes, scores, groups, threshold, options = random_case(seed)
-        if len(boxes) > 60:
-            continue
-        floor = 0.05
-        matrix = overlaps(boxes, **options)
-        if method == "linear":
-            lowered = soft(matrix, scores, groups, lambda iou: 1 - iou, threshold, floor)
-        else:
-            lowered = soft(matrix, scores, groups, lambda iou: np.exp(-(iou**2) / 0.4), 0, floor)
-        result = soft_nms(
-            boxes,
-            scores,
-            groups,
-            method=method,
-            iou_threshold=threshold,
-            sigma=0.4,
-            score_threshold=floor,
-            **options,
-        )
-        check_scores(result, lowered, floor)
+        check_soft(seed, method)
+
+
+@pytest.mark.parametrize("hold", [True, False], ids=["rounds", "one by one"])
+def test_overlaps_that_round_above_1_lower_nothing_at_threshold_1(hold, monkeypatch):
+    if not hold:
+        monkeypatch.setattr(pairs_module.PairStore, "join", lambda _: None)
+    boxes, scores, groups, threshold, options = random_case(11816)
+    measure = next(prepare(boxes, scores, groups, **options).blocks()).measure
+    assert measure.between(np.array([0]), np.array([1]))[0] > 1 == threshold
+    check_soft(11816, "linear")
+    # Copies of one box: where they are lowered, to exactly 0, which a threshold of 0 keeps.
+    kept, lowered = soft_nms(
+        boxes, scores, groups, method="linear", iou_threshold=0.5, score_threshold=0, **options
+    )
+    assert len(kept) == len(boxes)
+    assert (lowered[1:] == 0).all()
+
+
+def check_soft(seed, method):
+    boxes, scores, groups, threshold, options = random_case(seed)
+    if len(boxes) > 60:
+        return
+    floor = 0.05
+    matrix = overlaps(boxes, **options)
+    if method == "linear":
+        lowered = soft(matrix, scores, groups, lambda iou: 1 - iou, threshold, floor)
+    else:
+        lowered = soft(matrix, scores, groups, lambda iou: np.exp(-(iou**2) / 0.4), 0, floor)
+    result = soft_nms(
+        boxes,
+        scores,
+        groups,
+        method=method,
+        iou_threshold=threshold,
+        sigma=0.4,
+        score_threshold=floor,
+        **options,
+    )
+    check_scores(result, lowered, floor)
 
 
 @pytest.mark.parametrize("method", ["linear", "gaussian"])
 def test_matrix_equals_the_loop(method):
     for seed in range(CASES // 10):
-        boxes, scores, groups, _, options = random_case(seed)
-        if len(boxes) > 60:
-            continue
-        decay = (lambda iou: 1 - iou) if method == "linear" else (lambda iou: np.exp(-2 * iou**2))
-        lowered = matrix_decay(overlaps(boxes, **options), scores, groups, decay)
-        for floor in (0.0, 0.3):
-            result = matrix_nms(boxes, scores, groups, method=method, score_threshold=floor, **options)
-            check_scores(result, lowered, floor)
+        check_matrix(seed, method)
+
+
+def check_matrix(seed, method):
+    boxes, scores, groups, _, options = random_case(seed)
+    if len(boxes) > 60:
+        return
+    decay = (lambda iou: 1 - iou) if method == "linear" else (lambda iou: np.exp(-2 * iou**2))
+    lowered = matrix_decay(overlaps(boxes, **options), scores, groups, decay)
+    for floor in (0.0, 0.3):
+        result = matrix_nms(boxes, scores, groups, method=method, score_threshold=floor, **options)
+        check_scores(result, lowered, floor)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 200])
 def test_cluster_equals_the_loop(rounds):
     for seed in range(CASES // 25):
-        boxes, scores, groups, threshold, options = random_case(seed)
-        if len(boxes) > 60:
-            continue
-        matrix = overlaps(boxes, **options)
-        kept = cluster_nms(boxes, scores, groups, iou_threshold=threshold, max_rounds=rounds, **options)
-        assert kept.tolist() == fast(matrix, scores, groups, threshold, min(rounds, len(boxes) + 1))
-        if rounds == 200:
-            assert (
-                kept.tolist()
-                == batched_nms(boxes, scores, groups, iou_threshold=threshold, **options).tolist()
-            )
-            assert (
-                kept.tolist()
-                == cluster_nms(boxes, scores, groups, iou_threshold=threshold, **options).tolist()
-            )
+        check_cluster(seed, rounds)
+
+
+def check_cluster(seed, rounds):
+    boxes, scores, groups, threshold, options = random_case(seed)
+    if len(boxes) > 60:
+        return
+    matrix = overlaps(boxes, **options)
+    kept = cluster_nms(boxes, scores, groups, iou_threshold=threshold, max_rounds=rounds, **options)
+    assert kept.tolist() == fast(matrix, scores, groups, threshold, min(rounds, len(boxes) + 1))
+    if rounds == 200:
+        assert (
+            kept.tolist() == batched_nms(boxes, scores, groups, iou_threshold=threshold, **options).tolist()
+        )
+        assert (
+            kept.tolist() == cluster_nms(boxes, scores, groups, iou_threshold=threshold, **options).tolist()
+        )
 
 
 @pytest.mark.parametrize("overlap", ["iou", "ios"])
 def test_merging_equals_the_loop(overlap):
     for seed in range(CASES // 10):
-        boxes, scores, groups, threshold, options = random_case(seed)
-        matrix = overlaps(boxes, overlap=overlap, **options)
-        _, dropped_by = hard(matrix, scores, groups, threshold)
-        everyone = np.arange(len(boxes))
-        for function, owner in (
-            (greedy_nmm, np.where(dropped_by < 0, everyone, dropped_by)),
-            (nmm, np.array(chained(matrix, scores, groups, threshold), dtype=int)),
+        check_merging(seed, overlap)
+
+
+def check_merging(seed, overlap):
+    boxes, scores, groups, threshold, options = random_case(seed)
+    matrix = overlaps(boxes, overlap=overlap, **options)
+    _, dropped_by = hard(matrix, scores, groups, threshold)
+    everyone = np.arange(len(boxes))
+    for function, owner in (
+        (greedy_nmm, np.where(dropped_by < 0, everyone, dropped_by)),
+        (nmm, np.array(chained(matrix, scores, groups, threshold), dtype=int)),
+    ):
+        merged = function(boxes, scores, groups, iou_threshold=threshold, overlap=overlap, **options)
+        assert merged.merged_into.tolist() == owner.tolist()
+        order = np.lexsort((everyone, -scores))
+        assert merged.indices.tolist() == [i for i in order if owner[i] == i]
+        assert merged.scores.tolist() == [float(scores[i]) for i in merged.indices]
+        corners = box_convert(boxes, options["box_format"], "xyxy")
+        for i, box in zip(
+            merged.indices, box_convert(merged.boxes, options["box_format"], "xyxy"), strict=True
         ):
-            merged = function(boxes, scores, groups, iou_threshold=threshold, overlap=overlap, **options)
-            assert merged.merged_into.tolist() == owner.tolist()
-            order = np.lexsort((everyone, -scores))
-            assert merged.indices.tolist() == [i for i in order if owner[i] == i]
-            assert merged.scores.tolist() == [float(scores[i]) for i in merged.indices]
-            corners = box_convert(boxes, options["box_format"], "xyxy")
-            for i, box in zip(
-                merged.indices, box_convert(merged.boxes, options["box_format"], "xyxy"), strict=True
-            ):
-                members = corners[owner == i]
-                around = [*members[:, :2].min(0), *members[:, 2:].max(0)]
-                assert box == pytest.approx(around, rel=1e-9, abs=1e-9)
+            members = corners[owner == i]
+            around = [*members[:, :2].min(0), *members[:, 2:].max(0)]
+            assert box == pytest.approx(around, rel=1e-9, abs=1e-9)
 
 
 def small_ensemble(seed):
@@ -305,28 +335,33 @@ def small_ensemble(seed):
     return boxes, scores, groups, weights
 
 
-@pytest.mark.parametrize(
-    "confidence", ["average", "max", "box_and_model_average", "absent_model_aware_average"]
-)
+CONFIDENCES = ["average", "max", "box_and_model_average", "absent_model_aware_average"]
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize("overflow", [True, False])
 def test_fusion_equals_the_loop(confidence, overflow):
     for seed in range(CASES // 20):
-        boxes, scores, groups, weights = small_ensemble(seed)
-        fused = weighted_boxes_fusion(
-            boxes, scores, groups, weights=weights, confidence=confidence, allow_overflow=overflow
-        )
-        models = np.repeat(np.arange(len(boxes)), [len(some) for some in boxes])
-        expected = fuse(
-            np.concatenate(boxes),
-            np.concatenate(scores).tolist(),
-            np.concatenate(groups).tolist(),
-            models.tolist(),
-            weights or [1] * len(boxes),
-            0.55,
-            confidence,
-            overflow,
-        )
-        check_fused(fused, expected[0], expected[1], expected[2], expected[3])
+        check_fusion(seed, confidence, overflow)
+
+
+def check_fusion(seed, confidence, overflow):
+    boxes, scores, groups, weights = small_ensemble(seed)
+    fused = weighted_boxes_fusion(
+        boxes, scores, groups, weights=weights, confidence=confidence, allow_overflow=overflow
+    )
+    models = np.repeat(np.arange(len(boxes)), [len(some) for some in boxes])
+    expected = fuse(
+        np.concatenate(boxes),
+        np.concatenate(scores).tolist(),
+        np.concatenate(groups).tolist(),
+        models.tolist(),
+        weights or [1] * len(boxes),
+        0.55,
+        confidence,
+        overflow,
+    )
+    check_fused(fused, expected[0], expected[1], expected[2], expected[3])
 
 
 def check_fused(fused, boxes, scores, groups, clusters):
@@ -342,8 +377,24 @@ def check_fused(fused, boxes, scores, groups, clusters):
 
 def test_non_maximum_weighted_equals_the_loop():
     for seed in range(CASES // 10):
-        boxes, scores, groups, _ = small_ensemble(seed)
-        fused = nmw(boxes[:1], scores[:1], groups[:1])
-        got = average_into_kept(boxes[0], scores[0].tolist(), groups[0].tolist(), 0.55)
-        owners = [groups[0][cluster[0]] for cluster in got[2]]
-        check_fused(fused, got[0], got[1], owners, got[2])
+        check_non_maximum_weighted(seed)
+
+
+def check_non_maximum_weighted(seed):
+    boxes, scores, groups, _ = small_ensemble(seed)
+    fused = nmw(boxes[:1], scores[:1], groups[:1])
+    got = average_into_kept(boxes[0], scores[0].tolist(), groups[0].tolist(), 0.55)
+    owners = [groups[0][cluster[0]] for cluster in got[2]]
+    check_fused(fused, got[0], got[1], owners, got[2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_the_family_equals_the_loop_in_20000_cases(part):
+    for seed in range(1000 * part, 1000 * part + 1000):
+        check_soft(seed, ("linear", "gaussian")[seed % 2])
+        check_matrix(seed, ("linear", "gaussian")[seed % 2])
+        check_cluster(seed, (1, 2, 200)[seed % 3])
+        check_merging(seed, ("iou", "ios")[seed % 2])
+        check_fusion(seed, CONFIDENCES[seed % 4], bool(seed // 4 % 2))
+        check_non_maximum_weighted(seed)

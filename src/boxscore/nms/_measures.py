@@ -27,7 +27,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BoxMeasure", "Measure", "MeasureOf", "Overlap", "shared_length"]
+__all__ = ["BoxMeasure", "Measure", "MeasureOf", "Overlap", "inner_bounds", "shared_length"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -122,6 +122,24 @@ class BoxMeasure:
             apart += ((low1 + high1) / 2 - (low2 + high2) / 2) ** 2
             around += (np.maximum(high1, high2) - np.minimum(low1, low2) + self.offset) ** 2
         return apart / around
+
+
+def inner_bounds(
+    low: FloatArray, high: FloatArray, measure: Measure, threshold: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return what others that overlap enough must reach: they end past the first, start before the second.
+
+    An overlap above the threshold needs that share of either box's width and height, where the measure is at
+    most the IoU, else any. Rounding is allowed for.
+    """
+    share = threshold * (1 - 1e-9) if measure.at_most_iou else 0.0
+    inside = high - low
+    inside += measure.offset
+    inside *= share
+    inside -= measure.offset
+    if len(low):
+        inside -= 1e-14 * max(abs(float(low.min())), abs(float(high.max())))
+    return low + inside, high - inside
 
 
 def shared_length(

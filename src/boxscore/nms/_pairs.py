@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.nms._grid import Grid, expand
-from boxscore.nms._measures import Measure
+from boxscore.nms._measures import Measure, inner_bounds
 from boxscore.nms._order import radix_order
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ IndexArray = NDArray[np.int64]
 Pairs = tuple[IndexArray, IndexArray]
 ValuedPairs = tuple[IndexArray, IndexArray, FloatArray]
 
-FEW = 1500
-"""Up to here a sweep along x beats building a grid, and a group is small enough for lockstep."""
+FEW = 2000
+"""Up to here a sweep along x beats building a grid."""
 
 MOST_HELD = 1 << 24
 """Pairs that are held for several settings, 16 bytes each; what goes beyond is found again by each."""
@@ -79,25 +79,9 @@ class Sweep:
         self._order = order = members.take(np.argsort(measure.x1.take(members), kind="stable"))
         x1, x2 = measure.x1.take(order), measure.x2.take(order)
         self._y1, self._y2 = measure.y1.take(order), measure.y2.take(order)
-        share = threshold * (1 - 1e-9) if measure.at_most_iou else 0.0
-        edges = (x1[:1], x2, self._y1, self._y2) if len(order) else ()
-        slack = 1e-14 * max(
-            (abs(float(end)) for edge in edges for end in (edge.min(), edge.max())), default=0
-        )
-
-        def inside(low: FloatArray, high: FloatArray) -> FloatArray:
-            """How far inside a box another must reach, less some room for rounding."""
-            length = high - low
-            length += measure.offset
-            length *= share
-            length -= measure.offset + slack
-            return length
-
-        x2 -= inside(x1, x2)
-        height = inside(self._y1, self._y2)
-        self._low_y, self._high_y = self._y1 + height, self._y2 - height
+        self._low_y, self._high_y = inner_bounds(self._y1, self._y2, measure, threshold)
         self._first = np.arange(1, len(order) + 1)
-        self._end = x1.searchsorted(x2, side="right")
+        self._end = x1.searchsorted(inner_bounds(x1, x2, measure, threshold)[1], side="right")
 
     def __len__(self) -> int:
         """Count the pairs that share some x."""
@@ -137,7 +121,7 @@ class PairStore:
             return
         cached, total = [], 0
         for one, other in self._candidates():
-            values = self._block.measure.between(one, other)
+            values = np.minimum(self._block.measure.between(one, other), 1)  # whatever rounding says
             hit = np.flatnonzero(values > self._threshold)
             one, other = one.take(hit), other.take(hit)
             found = np.minimum(one, other), np.maximum(one, other), values.take(hit)

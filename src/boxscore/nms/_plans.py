@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.nms._grid import Grid
-from boxscore.nms._measures import Measure, shared_length
+from boxscore.nms._measures import Measure, inner_bounds, shared_length
 from boxscore.nms._pairs import FEW, Sweep
 from boxscore.nms._ranked import Block
 
@@ -45,11 +45,14 @@ BoolArray = NDArray[np.bool_]
 Pairs = tuple[IndexArray, IndexArray]
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
 
-SWEEP_PAIRS = 40
+SWEEP_PAIRS = 60
 """A sweep with more candidates a box than this is not worth it."""
 
 WORTH_A_LOOK = 2048
 """From this many candidates on, comparing heights first is cheaper than measuring all of them."""
+
+LOCKSTEP_LARGEST = 1500
+"""Larger groups are better off with a grid: lockstep compares the best box with all that are left."""
 
 LOCKSTEP_SHARE = 30
 """Lockstep wants this many times more boxes than its largest group has: a round costs some 30 calls."""
@@ -81,7 +84,7 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
         if len(block) <= FEW:
             chosen = "sweep"
         else:
-            small = counts <= FEW
+            small = counts <= LOCKSTEP_LARGEST
             share = int(counts[small].sum())
             if share < LOCKSTEP_SHARE * int(counts[small].max(initial=0)):
                 chosen = "grid"
@@ -111,15 +114,12 @@ def _lockstep(
         return
     # The first box of a group heads it; what follows is in the running.
     running = np.repeat(heads - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
-    width = measure.x2 - measure.x1
-    if measure.offset:
-        width += measure.offset
-    bound = threshold * (1 - 1e-6) if measure.at_most_iou else 0.0
+    low_x, high_x = inner_bounds(measure.x1, measure.x2, measure, threshold)
     while len(heads):
-        owner = np.repeat(heads, counts)
-        wide = shared_length(measure.x1, measure.x2, owner, running, measure.offset)
-        near = np.flatnonzero(wide > np.repeat(width.take(heads) * bound, counts))
-        first, second = owner.take(near), running.take(near)
+        meets = measure.x2.take(running) >= np.repeat(low_x.take(heads), counts)
+        meets &= measure.x1.take(running) <= np.repeat(high_x.take(heads), counts)
+        near = np.flatnonzero(meets)
+        first, second = np.repeat(heads, counts).take(near), running.take(near)
         stays = np.ones(len(running), dtype=bool)
         hit = np.flatnonzero(measure.between(first, second) > threshold)
         dropped = second.take(hit)

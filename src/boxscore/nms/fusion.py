@@ -36,7 +36,6 @@ from boxscore import _validate
 from boxscore._validate import BoxFormat
 from boxscore.boxes import box_convert, corners_and_sizes
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.nms._grid import expand
 from boxscore.nms._order import descending_order
 from boxscore.nms._pairs import PairStore
 from boxscore.nms._plans import greedy
@@ -227,7 +226,7 @@ def _gather(
     model = np.repeat(np.arange(len(counts)), counts)
     floor = _validate.number_between(score_threshold, 0, np.inf, name="score_threshold")
     left = np.flatnonzero(score_array >= floor)
-    corners = corners_and_sizes(box_array, box_format)[0]
+    corners = box_array if box_format == "xyxy" else corners_and_sizes(box_array, box_format)[0]
     weighted = score_array * trust.take(model)
     measure_of = box_measure(corners, box_format="xyxy", pixel_offset=0, overlap="iou")
     # The threshold is on the scores, the order by weighted ones.
@@ -244,56 +243,63 @@ def _cluster(block: Block, threshold: float, cluster: IndexArray) -> None:
     """
     measure = block.measure
     corners = np.stack([measure.x1, measure.y1, measure.x2, measure.y2])
-    fused = np.zeros((4, len(block)))
-    sums = np.zeros((5, len(block)))  # weighted corners, weight
+    area = (measure.x2 - measure.x1) * (measure.y2 - measure.y1)
+    boxes = np.concatenate([corners, area[None]])
+    weighted = np.concatenate([corners, np.ones((1, len(block)))]) * block.scores  # corners, weight
+    fused, sums = np.zeros_like(boxes), np.zeros_like(weighted)
     founder = np.zeros(len(block), dtype=np.int64)
     by_size = np.argsort(-np.diff(block.starts), kind="stable")  # groups still running stay the first ones
     starts, sizes = block.starts.take(by_size), np.diff(block.starts).take(by_size)
     founded = np.zeros(len(starts), dtype=np.int64)
-    for turn in range(int(sizes[0])):
-        running = int(np.searchsorted(-sizes, -turn, side="left"))
-        new = starts[:running] + turn
-        box, weight = corners[:, new], block.scores.take(new)
-        slot = _best_slot(fused, box, starts[:running], founded[:running], threshold)
-        founds = slot < 0
-        slot[founds] = (starts[:running] + founded[:running])[founds]
-        founder[slot[founds]] = new[founds]
-        founded[:running] += founds
+    ends = np.searchsorted(-sizes, -np.arange(int(sizes[0])), side="left")  # groups left in each turn
+    for turn, running in enumerate(ends.tolist()):
+        first, count = starts[:running], founded[:running]
+        new = first + turn
+        box, weight = boxes.take(new, axis=1), weighted.take(new, axis=1)
+        slot = _best_slot(fused, box, first, count, threshold)
+        founds = slot == first + count
+        founder[slot.compress(founds)] = new.compress(founds)
+        count += founds
         cluster[new] = founder.take(slot)
-        sums[:4, slot] += box * weight
-        sums[4, slot] += weight
-        total = sums[4].take(slot)
+        total = sums.take(slot, axis=1)
+        total += weight
+        sums[:, slot] = total
         # A founder stands as given; members that all score 0 leave it so.
-        as_given = founds | (total <= 0)
-        average = sums[:4, slot] / np.where(as_given, 1.0, total)
-        fused[:, slot] = np.where(as_given, np.where(founds, box, fused[:, slot]), average)
+        changes = np.flatnonzero(~founds & (total[4] > 0))
+        total, now = total.take(changes, axis=1), slot.take(changes)
+        box[:4, changes] = total[:4] / total[4]
+        box[4, changes] = (box[2] - box[0]).take(changes) * (box[3] - box[1]).take(changes)
+        fused[:, slot.compress(founds)] = box.compress(founds, axis=1)
+        fused[:, now] = box.take(changes, axis=1)
 
 
 def _best_slot(
-    fused: FloatArray, box: FloatArray, starts: IndexArray, founded: IndexArray, threshold: float
+    fused: FloatArray, box: FloatArray, first: IndexArray, count: IndexArray, threshold: float
 ) -> IndexArray:
-    """Slot of the fused box each new box overlaps most and by more than the threshold, else -1; [g].
+    """Slot of the fused box each new box overlaps most and by enough, else the next free one; [g].
 
-    ``fused`` [4, n], ``box`` [4, g]; group g has slots ``starts[g]`` to ``starts[g] + founded[g]``.
+    ``fused`` [5, n] and ``box`` [5, g] are corners and areas. Group g has slots from ``first[g]`` on, of
+    which ``count[g]`` are taken; it has more boxes than that, so a table [g, S] of slots is no larger than n.
     """
-    best, slot = np.full(len(starts), threshold), np.full(len(starts), -1)
-    for which, at in expand(starts, starts + founded):
-        wide = np.minimum(fused[2].take(at), box[2].take(which)) - np.maximum(
-            fused[0].take(at), box[0].take(which)
-        )
-        near = np.flatnonzero(wide > 0)
-        which, at, wide = which.take(near), at.take(near), wide.take(near)
-        x1, y1, x2, y2 = (column.take(at) for column in fused)
-        u1, v1, u2, v2 = (column.take(which) for column in box)
-        shared = np.maximum(np.minimum(y2, v2) - np.maximum(y1, v1), 0) * wide
-        with np.errstate(divide="ignore", invalid="ignore"):
-            iou = shared / ((x2 - x1) * (y2 - y1) + (u2 - u1) * (v2 - v1) - shared)
-        hit = np.flatnonzero(iou > threshold)
-        which, at, iou = which.take(hit), at.take(hit), iou.take(hit)
-        # Ranges are walked upwards, so of equal overlaps the last one written, going back, is the first.
-        np.maximum.at(best, which, iou)
-        first = np.flatnonzero(iou == best.take(which))[::-1]
-        slot[which.take(first)] = at.take(first)
+    slots = np.minimum(np.arange(count.max(initial=0)), count[:, None])  # past the last, the free one: empty
+    slots += first[:, None]
+    meets = fused[2].take(slots) > box[0, :, None]
+    meets &= fused[0].take(slots) < box[2, :, None]
+    which, place = meets.nonzero()
+    at = slots[which, place]
+    theirs, ours = fused.take(at, axis=1), box.take(which, axis=1)
+    sides = np.minimum(theirs[2:4], ours[2:4])
+    sides -= np.maximum(theirs[:2], ours[:2])
+    np.maximum(sides, 0, out=sides)
+    shared = sides[0] * sides[1]
+    union = theirs[4] + ours[4]
+    union -= shared
+    iou = np.divide(shared, union, out=np.zeros_like(shared), where=shared > 0)
+    best, slot = np.full(len(first), threshold), first + count
+    np.maximum.at(best, which, iou)
+    # Ranges are walked upwards, so of equal overlaps the last one written, going back, is the first.
+    most = np.flatnonzero((iou == best.take(which)) & (iou > threshold))[::-1]
+    slot[which.take(most)] = at.take(most)
     return slot
 
 
@@ -357,9 +363,9 @@ def _average(
     firsts = np.flatnonzero(cluster == np.arange(size))
     firsts = firsts.take(np.argsort(order.take(firsts), kind="stable"))
     firsts = firsts.take(descending_order(score.take(firsts)))
-    number = np.empty(size, dtype=np.int64)
-    number[firsts] = np.arange(len(firsts))
-    member_of = number.take(cluster)
+    member_of = np.empty(size, dtype=np.int64)
+    member_of[firsts] = np.arange(len(firsts))
+    member_of = member_of.take(cluster)
     fused_into[order] = member_of
     total = np.bincount(member_of, weights=weight, minlength=len(firsts))
     several = (np.bincount(member_of, minlength=len(firsts)) > 1) & (total > 0)  # one alone stays as given

@@ -219,7 +219,7 @@ def _one_by_one(
             best = int(np.argmax(final.take(left)))
             head = left[best]
             left = np.delete(left, best)
-            iou = block.measure.between(np.full(len(left), head), left)
+            iou = np.minimum(block.measure.between(np.full(len(left), head), left), 1)
             hit = np.flatnonzero(iou > ignored)
             final[left.take(hit)] *= factor(iou.take(hit))
             left = left.compress(final.take(left) >= floor)
