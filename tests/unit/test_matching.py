@@ -117,3 +117,12 @@ def test_a_table_without_keypoints_has_no_pairs() -> None:
     evaluation = boxscore.evaluate(truth, found, protocol="coco-keypoints")
     assert len(evaluation.matched.iou) == 0
     assert np.isnan(evaluation.metrics["AP"])
+
+
+def test_a_similarity_equal_to_the_threshold_matches() -> None:
+    points = np.full((1, 17, 3), 2.0)
+    truth = boxscore.GroundTruth.from_arrays([1], [1], [[0, 0, 9, 9]], keypoints=points)
+    found = boxscore.Detections.from_arrays([1], [1], [[0, 0, 9, 9]], [0.5], keypoints=points)
+    matching = {"iou_thresholds": [1.0], "largest_threshold": 1.0}
+    protocol = {"extends": "coco-keypoints", "matching": matching, "summary": [{"key": "AP"}]}
+    assert boxscore.evaluate(truth, found, protocol=protocol).metrics["AP"] > 0.99
