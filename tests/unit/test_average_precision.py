@@ -216,6 +216,8 @@ def test_tie_starts() -> None:
     assert tie_starts(matches).tolist() == expected
     nothing = boxscore.Detections.from_arrays([], [], [], [])
     assert tie_starts(boxscore.evaluate(tables(3)[0], nothing).matched).tolist() == []
+    one = tables(3)[1].take(np.array([0]))
+    assert tie_starts(boxscore.evaluate(tables(3)[0], one).matched).tolist() == [0]
 
 
 @pytest.mark.parametrize(

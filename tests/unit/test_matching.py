@@ -80,7 +80,6 @@ def test_as_many_rows_as_sixteen_bits_hold(images: int, protocol: str) -> None:
     assert_same(merge(halves), whole)
 
 
-@pytest.mark.slow
 def test_more_rounds_than_sixteen_bits_hold() -> None:
     """One image with 33,000 detections, one with 32,999: their rounds alternate."""
     counts = [33_000, 32_999]
