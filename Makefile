@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check bench docs fuzz clean
+.PHONY: demo test check bench docs fuzz mutate matrix audit clean
 
 demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-coco.toml
@@ -13,12 +13,32 @@ demo: $(VENV)/.installed
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m 'not slow'
 
-# Made-up cases scored twice, here and by another program; then the slow tests.
+# Made-up cases scored twice, here and by another program; bytes that no reader may fail with; the slow tests.
 CASES ?= 100000
 SEED ?= 0
+SECONDS ?= 60
 fuzz: $(VENV)/.test
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check faster-coco-eval
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: atheris
 	$(BIN)/python tests/fuzz/differential.py --cases $(CASES) --seed $(SEED)
+	$(BIN)/python tests/fuzz/coverage_guided.py --seconds $(SECONDS) --seed $(SEED)
 	$(BIN)/python -m pytest -n auto -m slow
+
+# Every small change of the code that decides a score: does a test notice? An hour or two.
+mutate: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check cosmic-ray
+	$(BIN)/python tests/mutation/run.py
+
+# The oldest and the newest dependencies, on every Python that is here.
+matrix: $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/python tests/packaging/matrix.py
+
+# Known faults of what boxscore is installed with, and a list of it (CycloneDX).
+audit: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit cyclonedx-bom
+	-$(BIN)/python -m pip_audit --skip-editable --progress-spinner off
+	$(BIN)/python -m cyclonedx_py environment --output-file sbom.json
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

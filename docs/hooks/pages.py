@@ -4,6 +4,7 @@
   A new page appears by being there.
 - ``reference/python/`` gets one page a public module, and an index of what ``boxscore`` itself exports.
 - In ``reference/cli.md`` the line ``<!-- commands -->`` becomes every option of every subcommand.
+- In ``reference/refused-input.md`` the line ``<!-- cases -->`` becomes every case of ``tests/bad_input``.
 - In ``reference/protocols.md`` the line ``<!-- fields -->`` becomes every field of a protocol, and
   ``<!-- protocols -->`` the list of those that ship.
 """
@@ -51,12 +52,15 @@ ORDER = {
         "report-files",
         "errors-and-warnings",
         "checks",
+        "refused-input",
+        "limits",
         "python/index",
     ],
     "Explanation": [
         "protocols-compared",
         "why-tools-differ",
         "exactness",
+        "testing",
         "speed",
         "architecture",
         "decisions",
@@ -86,6 +90,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri == "reference/protocols.md":
         markdown = markdown.replace("<!-- protocols -->", protocol_list())
         return markdown.replace("<!-- fields -->", protocol_reference())
+    if page.file.src_uri == "reference/refused-input.md":
+        return markdown.replace("<!-- cases -->", bad_input_table())
     return markdown
 
 
@@ -160,6 +166,28 @@ def _first_line(value: Any) -> str:
 
 
 # ---------------------------------------------------------------- protocols
+
+
+def bad_input_table() -> str:
+    """List every case of tests/bad_input with what the program says of it."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    text = (ROOT / "tests" / "bad_input" / "cases.toml").read_text(encoding="utf-8")
+    lines = ["| case | what the program says |", "|---|---|"]
+    for case in tomllib.loads(text)["case"]:
+        said = [case["message"]] if "message" in case else [*case["warnings"], case.get("digest", "")]
+        shown = "<br>".join(f"`{_shortened(part)}`" for part in said if part)
+        lines.append(f"| {case['name'].replace('|', chr(92) + '|')} | {shown or 'nothing: it is legal'} |")
+    return "\n".join(lines)
+
+
+def _shortened(text: str) -> str:
+    """Write a message into a cell of a table."""
+    printable = "".join(character if character.isprintable() else "?" for character in text)
+    short = printable if len(printable) <= 300 else printable[:300] + "..."
+    return short.replace("|", "\\|").replace("`", "'")
 
 
 def protocol_list() -> str:

@@ -35,43 +35,68 @@ def write_atomically(path: Path, content: str | bytes | Iterable[bytes]) -> None
     InputError
         When it cannot be written. What stood under the name before stays.
     """
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    pieces = [data] if isinstance(data, bytes) else data
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-        temporary = None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    _write_all({path: content})
 
 
 def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Write several files into a folder, which is made where it is missing.
+
+    All are written under temporary names before the first is renamed: a full disk or an interrupt leaves the
+    folder's files as they were, all of them. Others that lie in the folder are not touched.
+
+    Parameters
+    ----------
+    folder : Path
+    files : mapping of str to str or bytes
+        By their names in the folder, which may have a folder before them.
 
     Raises
     ------
     InputError
         When the folder or a file cannot be written.
     """
+    paths = {folder / name: content for name, content in files.items()}
+    for inner in dict.fromkeys([folder, *(path.parent for path in paths)]):
+        try:
+            inner.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{inner}: cannot be made: {error.strerror}.") from None
+    _write_all(paths)
+
+
+Content = str | bytes | Iterable[bytes]
+
+
+def _write_all(files: Mapping[Path, Content]) -> None:
+    """Write every file under a temporary name beside its own, then rename them all."""
+    written: dict[Path, Path] = {}
+    path = Path()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        for path, content in files.items():
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+            written[path] = Path(name)
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(_pieces(content))
+                file.flush()
+                os.fsync(file.fileno())
+            written[path].chmod(0o666 & ~_umask())
+        for path, temporary in written.items():
+            temporary.replace(path)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror}.") from None
-    for name, content in files.items():
-        write_atomically(folder / name, content)
+        raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
+    finally:
+        for temporary in written.values():
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+
+def _pieces(content: Content) -> Iterable[bytes]:
+    if isinstance(content, str):
+        content = content.encode("utf-8")
+    return [content] if isinstance(content, bytes) else content
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -115,12 +115,13 @@ class Masks:
         if image_sizes is not None:
             known = _validate.float_array(image_sizes, name="image sizes", columns=2)
             _validate.same_length(len(given), of="masks", image_sizes=known)
-            size = np.where(np.isnan(known), -1, known).astype(np.int64)[:, ::-1].copy()
+            known = np.clip(np.nan_to_num(known, nan=-1), -1, 2 * LARGEST_VERTEX)  # and both refused later
+            size = known.astype(np.int64)[:, ::-1].copy()
         for row, mask in enumerate(given):
             if type(mask) is dict:
                 try:
                     size[row] = mask["size"]
-                except (KeyError, TypeError, ValueError):
+                except (KeyError, TypeError, ValueError, OverflowError):
                     pass  # the next line says what is wrong
                 else:
                     if "counts" in mask:
@@ -292,12 +293,12 @@ def _encode(store: _Store, rows: list[int]) -> None:
             codes[row] = _converted(store, row)
     _check_ends(store, compressed)
     for (height, width), members in polygons.items():
-        if height < 0:
+        if not 0 <= min(height, width) <= max(height, width) <= LARGEST_VERTEX:
             raise InputError(
                 _validate.message(
                     "an image with polygons",
-                    "have a known width and height",
-                    got="none",
+                    f"have a known width and height of at most {LARGEST_VERTEX:g} pixels",
+                    got="none" if min(height, width) < 0 else f"{width} x {height} or more",
                     place=store.place(members[0]),
                     cause="pass Images.build(ids, sizes=...), or masks as arrays or run-length codes",
                 )
@@ -360,7 +361,8 @@ def _check_ends(store: _Store, rows: list[int]) -> None:
                 _validate.message("a mask", "be whole", got=got, place=store.place(row), cause="cut short?")
             )
     totals = run_totals([text.encode("utf-8") if type(text) is str else text for text in counts])
-    bad = np.flatnonzero(totals != store.size[rows].prod(axis=1))
+    size = store.size[rows]
+    bad = np.flatnonzero((totals != size.prod(axis=1)) | (size < 0).any(axis=1))
     if len(bad):
         row, total = rows[bad[0]], int(totals[bad[0]])
         got = "counts that are none" if total == DAMAGED else f"counts that add up to {total}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -215,9 +216,8 @@ class Categories(Vocabulary):
     def labels(self) -> list[str]:
         """Names that tell every class apart: a name that occurs twice gets its id in brackets."""
         names = self.names.tolist()
-        repeated = (
-            {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
-        )
+        counts = Counter(names) if len(set(names)) < len(names) else {}
+        repeated = {name for name, count in counts.items() if count > 1}
         return [
             f"{name} ({identifier})" if name in repeated else name
             for name, identifier in zip(names, self.ids.tolist(), strict=True)

@@ -62,6 +62,14 @@ def test_the_reference_has_every_field_of_a_protocol(pages: ModuleType) -> None:
     assert all(f"`{name}`" in pages.protocol_list() for name in protocol_names())
 
 
+def test_the_page_on_refused_input_has_every_case(pages: ModuleType) -> None:
+    cases = (ROOT / "tests" / "bad_input" / "cases.toml").read_text(encoding="utf-8")
+    rows = pages.bad_input_table().splitlines()[2:]
+    assert len(rows) == cases.count("[[case]]") >= 250
+    assert all(len(re.split(r"(?<!\\)\|", row)) == 4 for row in rows)
+    assert "<!-- cases -->" in (DOCS / "reference" / "refused-input.md").read_text(encoding="utf-8")
+
+
 def test_the_page_on_protocols_has_every_part_of_a_signature() -> None:
     text = (DOCS / "reference" / "protocols.md").read_text(encoding="utf-8")
     signatures = [boxscore.load_protocol(name).signature() for name in protocol_names()]

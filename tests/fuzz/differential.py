@@ -2,8 +2,9 @@
 
     python tests/fuzz/differential.py --cases 100000 --seed 0
 
-Boxes, masks and keypoints against pycocotools, VOC against the slow kit in tests/oracles. Every cell must be
-equal to the last bit. A difference is shrunk, row by row, and saved in tests/fuzz/corpus, which the tests run.
+Boxes, masks and keypoints against pycocotools, VOC against the slow kit in tests/oracles: every cell must be
+equal to the last bit. Boxes against faster-coco-eval too, where it is installed: it is not equal to pycocotools
+in the last bits of precision, so there is a tolerance (tests/oracles/faster.py). A difference is shrunk, row by row, and saved in tests/fuzz/corpus, which the tests run.
 ``--change matching.equal_iou=first`` spoils the protocol, to see that the fuzzer notices.
 """
 
@@ -32,14 +33,14 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 import boxscore  # noqa: E402
-from oracles import kit, pycoco  # noqa: E402
+from oracles import faster, kit, pycoco  # noqa: E402
 from support import cases, instances, voc_cases  # noqa: E402
 
 Record = dict[str, Any]
 Changes = dict[str, Any]
 CORPUS = HERE / "corpus"
 
-SHARES = {"coco": 0.4, "ties": 0.1, "voc": 0.3, "segm": 0.1, "keypoints": 0.1}
+SHARES = {"coco": 0.3, "ties": 0.1, "voc": 0.3, "segm": 0.1, "keypoints": 0.1, "faster": 0.1}
 """Part of the cases that each kind gets."""
 
 
@@ -116,8 +117,8 @@ def generate(kind: str, count: int, seed: int, take: Callable[[Record], None]) -
             truth, results = make(seed * 1_000_003 + number)
             take({"kind": kind, "truth": truth, "results": results})
         return
-    strategy = cases.coco_cases() if kind == "coco" else voc_cases.voc_cases()
-    record = coco_record if kind == "coco" else voc_record
+    strategy = voc_cases.voc_cases() if kind == "voc" else cases.coco_cases()
+    record = voc_record if kind == "voc" else coco_record
 
     @seeded(seed)
     @settings(
@@ -130,7 +131,7 @@ def generate(kind: str, count: int, seed: int, take: Callable[[Record], None]) -
     )
     @given(case=strategy)
     def run(case: Any) -> None:
-        take(json.loads(json.dumps(record(case))))
+        take({**json.loads(json.dumps(record(case))), "kind": kind})
 
     run()
 
@@ -146,7 +147,7 @@ def difference(record: Record, folder: Path, changes: Changes | None = None) -> 
     OracleError
         When the other program does not take the case.
     """
-    compare = {"coco": _coco, "ties": _coco, "voc": _voc}.get(record["kind"], _instances)
+    compare = {"coco": _coco, "ties": _coco, "faster": _faster, "voc": _voc}.get(record["kind"], _instances)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -167,18 +168,31 @@ def _with(protocol: Record, changes: Changes) -> Record:
 
 
 def _coco(record: Record, folder: Path, changes: Changes) -> None:
+    _boxes(record, folder, changes, pycoco.run_pycocotools, pycoco.assert_equal_to_pycocotools)
+
+
+def _faster(record: Record, folder: Path, changes: Changes) -> None:
+    _boxes(record, folder, changes, faster.run_faster_coco_eval, faster.assert_close_to_faster_coco_eval)
+
+
+def _boxes(
+    record: Record,
+    folder: Path,
+    changes: Changes,
+    run: Callable[..., Any],
+    check: Callable[[Any, Any], None],
+) -> None:
     thresholds = tuple(record["thresholds"]) if record["thresholds"] else None
     case = cases.Case(
         record["truth"], record["results"], tuple(record["caps"]), thresholds, record["per_class"]
     )
     try:
-        reference = pycoco.run_pycocotools(
+        reference = run(
             case.truth, case.results, caps=case.caps, thresholds=case.thresholds, per_class=case.per_class
         )
     except Exception as error:
         raise OracleError from error
-    evaluation = boxscore.evaluate(*case.load(folder), protocol=_with(case.protocol, changes))
-    pycoco.assert_equal_to_pycocotools(evaluation, reference)
+    check(boxscore.evaluate(*case.load(folder), protocol=_with(case.protocol, changes)), reference)
 
 
 def _instances(record: Record, folder: Path, changes: Changes) -> None:
@@ -342,6 +356,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--corpus", type=Path, default=CORPUS, metavar="DIR")
     parser.add_argument("--most", type=int, default=20, metavar="N", help="differences to take down")
     options = parser.parse_args(arguments)
+    if "faster" in options.kinds and not faster.INSTALLED:
+        options.kinds.remove("faster")
+        print("without faster-coco-eval, which is not installed", file=sys.stderr)
     changes, tally, start = parse_changes(options.change), Tally(), time.monotonic()
     total = sum(SHARES[kind] for kind in options.kinds)
     left = {kind: round(options.cases * SHARES[kind] / total) for kind in options.kinds}

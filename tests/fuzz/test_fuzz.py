@@ -14,9 +14,12 @@ SAVED = sorted(CORPUS.glob("*.json"))
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [("coco", 200), ("ties", 200), ("voc", 200), ("segm", 30), ("keypoints", 30)]
+    ("kind", "count"),
+    [("coco", 200), ("ties", 200), ("voc", 200), ("segm", 30), ("keypoints", 30), ("faster", 200)],
 )
 def test_no_difference(kind: str, count: int, tmp_path: Path) -> None:
+    if kind == "faster":
+        pytest.importorskip("faster_coco_eval")
     tally = fuzz(kind, count, 20_260, tmp_path)
     assert tally.cases[kind] >= 0.9 * count
     assert tally.refused[kind] == 0
@@ -36,6 +39,7 @@ MUTANTS: list[tuple[str, dict[str, Any], int]] = [
     ("voc", {"matching": {"candidate": "best_available"}}, 4),
     ("voc", {"boxes": {"pixel_offset": 0}}, 2),
     ("voc", {"ignore": {"difficult": "count"}}, 2),
+    ("faster", {"matching": {"threshold_closed": False}}, 2),
 ]
 
 
@@ -43,6 +47,8 @@ MUTANTS: list[tuple[str, dict[str, Any], int]] = [
 def test_a_wrong_rule_is_noticed_and_the_case_shrunk(
     kind: str, changes: dict[str, Any], rows: int, tmp_path: Path
 ) -> None:
+    if kind == "faster":
+        pytest.importorskip("faster_coco_eval")
     tally = fuzz(kind, 100, 1, tmp_path, changes=changes, most=1)
     (record, text) = tally.differences[0]
     small = shrink(record, tmp_path, changes)

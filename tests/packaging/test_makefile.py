@@ -19,7 +19,9 @@ def make(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[st
     return subprocess.run([str(MAKE), *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "check", "docs", "bench", "fuzz"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "check", "docs", "bench", "fuzz", "mutate", "matrix", "audit"]
+)
 def test_a_target_exists(target: str, tmp_path: Path) -> None:
     done = make("--dry-run", target, f"VENV={tmp_path / 'venv'}")
     assert done.returncode == 0, done.stderr

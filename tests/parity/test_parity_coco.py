@@ -189,6 +189,7 @@ def test_area_ranges_are_closed_at_both_ends(tmp_path: Path) -> None:
 WIDTHS = [
     *((count, 4) for count in (1, 2, 9, 16, 17, 21, 22, 32, 33, 63, 64)),
     *((10, n) for n in (1, 3, 9, 17)),
+    (5, 13),  # 65 bits: one more than fit
 ]
 
 

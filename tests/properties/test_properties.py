@@ -18,7 +18,7 @@ from boxscore.evaluation import match_tables
 from boxscore.matching import Matches, merge
 from boxscore.protocols import load_protocol
 from boxscore.selection import align
-from support import voc_cases
+from support import instances, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
 
@@ -308,3 +308,73 @@ def test_a_doubled_data_set_scores_the_same(case: Case, folder: Path) -> None:
     assert bits(twice) == bits(once)
     for name in ("ground_truths", "ignored", "detections", "true_positives"):
         assert (twice.class_counts[name] == 2 * once.class_counts[name]).all()
+
+
+# ---------------------------------------------------------------- evaluators
+
+
+def as_batches(case: Case) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """What a training loop has: a prediction and a target an image."""
+    pairs = []
+    for image in case.truth["images"]:
+        truth = [row for row in case.truth["annotations"] if row["image_id"] == image["id"]]
+        found = [row for row in case.results if row["image_id"] == image["id"]]
+        sides = [
+            {"boxes": [row["bbox"] for row in rows], "labels": [row["category_id"] for row in rows]}
+            for rows in (found, truth)
+        ]
+        prediction = {**sides[0], "scores": [row["score"] for row in found]}
+        flags = {"iscrowd": [row["iscrowd"] for row in truth], "area": [row["area"] for row in truth]}
+        pairs.append((prediction, {**sides[1], **flags, "image_id": image["id"]}))
+    return pairs
+
+
+@given(case=coco_cases(repeated_ids=False), data=st.data())
+@settings(max_examples=examples(60))
+def test_merged_evaluators(case: Case, folder: Path, data: st.DataObject) -> None:
+    """Images dealt to several evaluators, as to ranks, which are merged in any order: what the files score."""
+    pairs = as_batches(case)
+    if not pairs:
+        return
+    names = {row["id"]: row["name"] for row in case.truth["categories"]}
+
+    def evaluator() -> boxscore.Evaluator:
+        return boxscore.Evaluator(protocol=case.protocol, box_format="xywh", classes=names)
+
+    number = st.integers(0, 2)
+    dealt = data.draw(st.lists(number, min_size=len(pairs), max_size=len(pairs)), label="rank of each image")
+    ranks = [evaluator() for _ in range(3)]
+    for (prediction, target), rank in zip(pairs, dealt, strict=True):
+        ranks[rank].update([prediction], [target])
+    first, *rest = data.draw(st.permutations(ranks), label="order of the ranks")
+    for other in rest:
+        first.merge(other)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        assert bits(first.compute()) == bits(evaluate(case.load(folder), case.protocol))
+
+
+# ---------------------------------------------------------------- masks and keypoints
+
+
+@pytest.mark.parametrize("kind", ["segm", "keypoints"])
+@pytest.mark.parametrize("seed", range(8))
+def test_masks_and_keypoints_in_other_order_under_other_names(kind: str, seed: int, tmp_path: Path) -> None:
+    make = instances.mask_case if kind == "segm" else instances.keypoint_case
+    truth, results = make(seed)
+    rng = np.random.default_rng(seed)
+
+    def moved(row: dict[str, Any], key: str) -> dict[str, Any]:
+        return {**row, key: row[key] * 10**9 - 5}
+
+    other = {
+        **truth,
+        "images": [moved(truth["images"][place], "id") for place in rng.permutation(len(truth["images"]))],
+        "annotations": [moved(row, "image_id") for row in shuffled(truth["annotations"], rng, "image_id")],
+    }
+    found = [moved(row, "image_id") for row in shuffled(results, rng, "image_id")]
+    protocol = instances.PROTOCOLS[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        expected = bits(instances.evaluate(tmp_path, truth, results, protocol))
+        assert bits(instances.evaluate(tmp_path, other, found, protocol)) == expected

@@ -160,8 +160,10 @@ def _parse_text(text: str, source: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise ProtocolError(f"{source}: must be TOML. It is nested too deep.") from None
-    except ValueError as error:  # TOMLDecodeError, or a whole number of thousands of digits
+    except tomllib.TOMLDecodeError as error:
         raise ProtocolError(f"{source}: must be TOML. {error}.") from None
+    except ValueError:
+        raise ProtocolError(f"{source}: must be TOML. A whole number in it is too long.") from None
 
 
 def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | None = None) -> dict[str, Any]:

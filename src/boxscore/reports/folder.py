@@ -2,7 +2,8 @@
 
 Conventions
 -----------
-- Every file is written whole or not at all (``_files.py``); nothing else in the folder is touched.
+- The files are written whole or not at all, and all together (``_files.py``); nothing else in the folder is
+  touched.
 - ``report.html`` is for people, ``result.json`` and ``tables/`` for the next tool, ``report.md`` for both.
 - The forms of the files are documented in docs/reference/report-files.md.
 """
@@ -151,12 +152,7 @@ def write_comparison(
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
-    by_folder: dict[str, dict[str, str | bytes]] = {}
-    for name, content in files.items():
-        inner, _, last = name.rpartition("/")
-        by_folder.setdefault(inner, {})[last] = content
-    for inner, part in by_folder.items():
-        write_folder(folder / inner if inner else folder, part)
+    write_folder(folder, files)
     return [folder / name for name in files]
 
 

@@ -8,6 +8,7 @@ What the tables no longer show, because a loader refuses or resolves it, is chec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -74,12 +75,8 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
 def _classes(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
     names, labels = truth.categories.names.tolist(), truth.categories.labels
-    first: dict[str, int] = {}
-    for row, name in enumerate(names):
-        first.setdefault(name, row)
-    shared = (
-        [row for row, name in enumerate(names) if names.count(name) > 1] if len(first) < len(names) else []
-    )
+    counts = Counter(names)
+    shared = [row for row, name in enumerate(names) if counts[name] > 1]
     if shared:
         yield context.finding(
             "classes-of-one-name",
