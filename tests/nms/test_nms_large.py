@@ -89,6 +89,18 @@ def test_soft_and_matrix_and_fusion_take_a_data_set():
     assert time.perf_counter() - start < 30
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_keeping_freed_memory_takes_none():
+    code = (
+        "import resource, numpy; from boxscore._allocator import keep_freed_memory\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "for _ in range(5): keep_freed_memory()\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 4096  # KiB
+
+
 def test_function_and_package_share_a_name():
     code = (
         "import boxscore; from boxscore.nms import nms; boxscore.nms = nms; "
