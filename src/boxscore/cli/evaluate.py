@@ -83,6 +83,7 @@ def _print_digest(evaluation: Evaluation) -> None:
 
     findings = quick_findings(evaluation)
     if findings:
+        sys.stdout.flush()  # it stands below the result, where both go into one file
         print(f"boxscore: {digest(findings)}", file=sys.stderr)
 
 
