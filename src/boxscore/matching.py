@@ -36,6 +36,9 @@ from boxscore.tables import Detections, GroundTruth
 
 __all__ = ["CandidatePairs", "Matches", "bit_type", "match", "merge"]
 
+WIDE = 64
+"""Detections with more candidates are matched one by one, each with all its candidates at once."""
+
 Bits = NDArray[Any]
 """An unsigned integer array whose bits run over an axis: T thresholds, or A area ranges."""
 
@@ -285,9 +288,20 @@ def _match_lanes(
     matched = np.zeros(len(truth), dtype=np.uint64)  # [P]
 
     for low, high in itertools.pairwise(rounds.bounds):
-        first, width = rounds.first[low:high], rounds.width[low:high]
+        wide = low + int(np.count_nonzero(rounds.width[low:high] > WIDE))  # the widest come first
+        for start, count in zip(
+            rounds.first[low:wide].tolist(), rounds.width[low:wide].tolist(), strict=True
+        ):
+            pairs = slice(start, start + count)
+            target = truth[pairs]
+            hit = _first_of_each_bit(reached[pairs] & free[target], if_counted[target])
+            matched[pairs] = hit
+            free[target] &= ~hit | kept_by_match[target]
+        if wide == high:
+            continue
+        first, width = rounds.first[wide:high], rounds.width[wide:high]
         slots = np.searchsorted(-width, -np.arange(width[0]), side="left").tolist()
-        undecided = np.full(high - low, everything)
+        undecided = np.full(high - wide, everything)
         # A lone candidate is taken whether counted or not; among several the counted come first.
         for counted_first in (True, False) if len(slots) > 1 else (None,):
             for slot, count in enumerate(slots):
@@ -303,6 +317,17 @@ def _match_lanes(
                     matched[pair] = hit
                 free[target] &= ~hit | kept_by_match[target]
     return matched
+
+
+def _first_of_each_bit(free: NDArray[np.uint64], counted: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Of one detection's candidates [W], in order, the first for each bit; the counted come before others."""
+    taken = np.zeros_like(free)
+    for eligible in (free & counted, free & ~counted):
+        eligible &= ~np.bitwise_or.reduce(taken)
+        up_to_here = np.bitwise_or.accumulate(eligible)
+        eligible[1:] &= ~up_to_here[:-1]
+        taken |= eligible
+    return taken
 
 
 def merge(parts: Iterable[Matches]) -> Matches:

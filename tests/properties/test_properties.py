@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore import overlaps
+from boxscore import matching, overlaps
 from boxscore.evaluation import match_tables
 from boxscore.matching import Matches, merge
 from boxscore.protocols import load_protocol
@@ -120,6 +120,20 @@ def test_any_number_of_workers_by_voc_rules(case: voc_cases.Case, workers: int) 
     one, many = evaluate(tables, case.rules), evaluate(tables, case.rules, workers=workers)
     assert_same_matches(many.matched, one.matched)
     assert bits(many) == bits(one)
+
+
+@given(case=coco_cases(), wide=st.integers(0, 4))
+@settings(max_examples=examples(150))
+def test_detections_taken_one_by_one_or_slot_by_slot(case: Case, folder: Path, wide: int) -> None:
+    """Those with many candidates are matched apart from the others, with the same result."""
+    tables = case.load(folder)
+    results = []
+    for limit in (1 << 30, wide):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(matching, "WIDE", limit)
+            results.append(evaluate(tables, case.protocol))
+    assert_same_matches(results[1].matched, results[0].matched)
+    assert bits(results[1]) == bits(results[0])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore import matching
 from boxscore.evaluation import match_tables
 from boxscore.matching import Matches, merge
 from boxscore.overlaps import _chunks
@@ -125,3 +126,29 @@ def test_a_similarity_equal_to_the_threshold_matches() -> None:
     matching = {"iou_thresholds": [1.0], "largest_threshold": 1.0}
     protocol = {"extends": "coco-keypoints", "matching": matching, "summary": [{"key": "AP"}]}
     assert boxscore.evaluate(truth, found, protocol=protocol).metrics["AP"] > 0.99
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_crowded_place(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every detection overlaps every object, more of them than WIDE: crowds, sizes in and out of ranges."""
+    random = np.random.default_rng(seed)
+    objects, detections = 150, 90
+    side = random.choice([31.0, 33.0, 95.0, 97.0])
+    base = np.array([0, 0, side, side])
+    truth = boxscore.GroundTruth.from_arrays(
+        [1] * objects,
+        [1] * objects,
+        base + random.integers(0, 5, (objects, 4)),
+        crowd=random.random(objects) < 0.1,
+    )
+    found = boxscore.Detections.from_arrays(
+        [1] * detections,
+        [1] * detections,
+        base + random.integers(0, 5, (detections, 4)),
+        random.integers(0, 9, detections) / 9,
+    )
+    rules = load_protocol("coco")
+    here = match_tables(truth, found, rules)
+    assert np.bincount(here.pair_detection).max() > matching.WIDE
+    monkeypatch.setattr(matching, "WIDE", objects)
+    assert_same(here, match_tables(truth, found, rules))
