@@ -86,7 +86,8 @@ class SweepDisplay:
         rests = list(dict.fromkeys(line.rest for line in self.lines))
         for line in self.lines:
             number, style = methods.index(line.method), STYLES[rests.index(line.rest) % len(STYLES)]
-            look = {"color": COLOURS[number % len(COLOURS)], "linestyle": style, "label": label(line.name, longest=60)}
+            name = label(line.name, longest=60)
+            look = {"color": COLOURS[number % len(COLOURS)], "linestyle": style, "label": name}
             if len(line.iou_thresholds):
                 marker = MARKERS[number % len(MARKERS)]
                 self.ax_.plot(line.iou_thresholds, line.values, marker=marker, markersize=3.5, **look)
