@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from boxscore._files import write_atomically, write_folder
 from boxscore._validate import message
 from boxscore.datasets import _box_order, _json, coco, columns, detect_format, voc_results
+from boxscore.datasets._voc_files import read_text
 from boxscore.errors import FileFormatError, InputError
 from boxscore.protocol import Similarity
 from boxscore.tables import Detections
@@ -250,7 +251,7 @@ def _save_voc(results: Results, kept: _Kept, path: Path) -> None:
     row = 0
     for file in files:
         lines: list[str] = []
-        for line in file.read_text(encoding="utf-8-sig").splitlines():
+        for line in read_text(file).splitlines():
             if not line.split():
                 continue
             if kept.wanted[row]:

@@ -13,10 +13,12 @@ Conventions
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["descending_order", "group_order", "radix_order"]
+__all__ = ["descending_order", "first_of_each", "group_order", "radix_order"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -101,3 +103,11 @@ def _repair(order: IndexArray, keys: KeyArray, scores: FloatArray) -> IndexArray
     where = np.flatnonzero(bad[run])
     order[where] = order[where][np.lexsort((order[where], -scores[where], run[where]))]
     return order
+
+
+def first_of_each(of: NDArray[Any], most: int) -> IndexArray:
+    """Positions of the first ``most`` entries of each value, in their order."""
+    order = np.argsort(of, kind="stable")
+    values = of[order]
+    place = np.arange(len(of)) - np.searchsorted(values, values, side="left")
+    return np.sort(order[place < most])

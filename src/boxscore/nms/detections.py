@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from boxscore import _validate
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.mask_column import Masks
+from boxscore.nms._order import first_of_each
 from boxscore.nms._pairs import share_pairs
 from boxscore.nms._ranked import Ranked, prepare, rank
 from boxscore.nms.masks import mask_measure
@@ -268,7 +269,7 @@ class Suppressor:
         columns: tuple[NDArray[Any], ...] = (self._group, detections.image)
         for cap, of in zip(self._caps, columns, strict=True):
             if cap is not None:
-                few = _first_of_each(of[indices], cap)
+                few = first_of_each(of[indices], cap)
                 indices, scores, boxes = indices[few], scores[few], boxes[few]
         return Suppression(indices, scores, boxes, method.changes)
 
@@ -336,11 +337,3 @@ def _group_of_class(categories: Categories, class_groups: Iterable[Collection[Id
             named.add(row)
             of_class[row] = rows[0]
     return of_class
-
-
-def _first_of_each(of: NDArray[Any], most: int) -> IndexArray:
-    """Positions of the first ``most`` entries of each value, in their order."""
-    order = np.argsort(of, kind="stable")
-    values = of[order]
-    place = np.arange(len(of)) - np.searchsorted(values, values, side="left")
-    return np.sort(order[place < most])

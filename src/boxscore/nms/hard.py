@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore import _validate
 from boxscore._validate import BoxFormat
 from boxscore.errors import InputError
+from boxscore.nms._order import first_of_each
 from boxscore.nms._plans import Plan, greedy
 from boxscore.nms._ranked import Ranked, check_groups, prepare
 
@@ -328,7 +329,7 @@ def select(
     indices = ranked.by_score(kept)
     if max_per_image is not None and images is not None:
         most = _validate.whole_number(max_per_image, 1, name="max_per_image")
-        indices = _cap_images(indices, images, most)
+        indices = indices.take(first_of_each(images.take(indices), most))
     return (indices, suppressed_by) if return_suppressed_by else indices
 
 
@@ -339,14 +340,3 @@ def cap_groups(kept: BoolArray, starts: IndexArray, most: int) -> None:
     running = np.cumsum(kept)
     before: IndexArray = running.take(starts[:-1]) - kept.take(starts[:-1])
     kept &= running - np.repeat(before, np.diff(starts)) <= most
-
-
-def _cap_images(indices: IndexArray, images: IndexArray, most: int) -> IndexArray:
-    """Keep the first ``most`` indices of each image, in their order."""
-    of = images.take(indices)
-    order = np.argsort(of, kind="stable")
-    sorted_images = of.take(order)
-    place = np.arange(len(of)) - np.searchsorted(sorted_images, sorted_images, side="left")
-    few = np.empty(len(of), dtype=bool)
-    few[order] = place < most
-    return indices.compress(few)
