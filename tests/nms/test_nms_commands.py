@@ -505,6 +505,22 @@ def test_columns(method: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
         np.testing.assert_array_equal(getattr(kept, name), getattr(expected, name))
 
 
+def test_columns_of_masks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Masks saved as columns are suppressed, and written, as those of a results file."""
+    random = np.random.default_rng(0)
+    masks = random.random((12, 9, 9)) < 0.7
+    table = boxscore.Detections.from_arrays([1] * 12, [1] * 12, None, random.random(12), masks=masks)
+    boxscore.save_columns(table, tmp_path / "raw.npz")
+    given = ["--iou-type", "segm", "--iou-threshold", 0.55]
+    call(capsys, "nms", "--dt", tmp_path / "raw.npz", "--output", tmp_path / "kept.npz", *given)
+    kept = load_results(tmp_path / "kept.npz", similarity="mask").table
+    rows = np.sort(boxscore.mask_nms(masks, table.scores, iou_threshold=0.55))
+    assert 0 < len(rows) < 12
+    assert kept.scores.tolist() == table.scores[rows].tolist()
+    assert kept.masks is not None
+    assert np.array_equal(kept.masks.arrays(), masks[rows])
+
+
 def test_large_files_are_written_in_pieces(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,7 @@ def load_results(path: str | Path, *, similarity: Similarity = "box", workers: i
     path = Path(path)
     found, _ = detect_format(path)
     if found == "columns":
-        return Results(path, "columns", columns.load_detections(path))
+        return Results(path, "columns", columns.load_detections(path, similarity=similarity))
     if found == "voc":
         table = voc_results.load_results(path)
     else:
