@@ -234,7 +234,7 @@ class BoxscoreWorkers(Boxscore):
 
     def import_package(self) -> None:
         super().import_package()
-        from boxscore.datasets import load_both
+        from boxscore.formats import load_both
 
         self.load_both = load_both
 

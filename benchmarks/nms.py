@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from boxscore.nms import batched_nms, matrix_nms, nms, soft_nms, weighted_boxes_fusion
+from boxscore.suppression import batched_nms, matrix_nms, nms, soft_nms, weighted_boxes_fusion
 
 THRESHOLD = 0.5
 Contenders = dict[str, Callable[[], Any]]

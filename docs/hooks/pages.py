@@ -141,6 +141,7 @@ def python_pages() -> dict[str, str]:
 
 def _index() -> str:
     package = importlib.import_module("boxscore")
+    origin = {name: module for module, names in package._NAMES.items() for name in names}
     lines = [
         "# Python interface",
         "",
@@ -152,10 +153,11 @@ def _index() -> str:
     ]
     for name in sorted(package.__all__, key=lambda name: (name.startswith("_"), name.lower())):
         value = getattr(package, name)
-        module = getattr(value, "__module__", "")
-        documented = module in public_modules() and getattr(value, "__name__", "") == name
-        text = _first_line(value) if documented else "The version, a string."
-        label = f"[`{name}`][{module}.{name}]" if documented else f"`{name}`"
+        if name == "__version__":
+            label, text = f"`{name}`", "The version, a string."
+        else:
+            where = value.__name__ if inspect.ismodule(value) else f"{origin[name]}.{name}"
+            label, text = f"[`{name}`][{where}]", _first_line(value)
         lines.append(f"| {label} | {text.replace('|', chr(92) + '|')} |")
     return "\n".join([*lines, ""])
 
@@ -200,7 +202,7 @@ def protocol_list() -> str:
 def protocol_reference() -> str:
     """Write every field of a protocol, table by table, with the values of three that ship."""
     load = importlib.import_module("boxscore.protocols").load_protocol
-    protocol = importlib.import_module("boxscore.protocol")
+    protocol = importlib.import_module("boxscore.protocols.protocol")
     shown = [load(name) for name in ("coco", "voc2007", "voc2012")]
     tables = {
         field.name: value

@@ -1,58 +1,107 @@
 """boxscore: the box score for object detectors.
 
 Exact COCO and PASCAL VOC evaluation, box overlaps and non-maximum suppression, in plain NumPy.
+
+Names and sub-packages load when they are first used; importing the package changes nothing in the process.
 """
 
-from boxscore._allocator import keep_freed_memory
-from boxscore._version import __version__
-from boxscore.boundaries import boundary_iou, mask_boundary
-from boxscore.boxes import (
-    box_area,
-    box_convert,
-    box_iof,
-    box_iou,
-    complete_box_iou,
-    distance_box_iou,
-    generalized_box_iou,
-)
-from boxscore.compat import init_as_pycocotools
-from boxscore.datasets import load_detections, load_ground_truth, save_columns
-from boxscore.errors import (
-    BoxscoreError,
-    BoxscoreWarning,
-    FileFormatError,
-    InputError,
-    MissingDependencyError,
-    ProtocolError,
-    VerificationError,
-)
-from boxscore.evaluation import Evaluation, evaluate
-from boxscore.evaluator import Evaluator
-from boxscore.keypoints import object_keypoint_similarity
-from boxscore.mask_column import Masks
-from boxscore.masks import mask_area, mask_iof, mask_iou, mask_to_box
-from boxscore.nms import (
-    batched_nms,
-    cluster_nms,
-    diou_nms,
-    fast_nms,
-    greedy_nmm,
-    mask_nms,
-    matrix_nms,
-    nmm,
-    nms,
-    nmw,
-    rotated_box_iou,
-    rotated_nms,
-    soft_nms,
-    weighted_boxes_fusion,
-)
-from boxscore.protocol import Protocol
-from boxscore.protocols import load_protocol
-from boxscore.tables import Detections, GroundTruth
+from typing import TYPE_CHECKING
 
-keep_freed_memory()
-del keep_freed_memory
+from boxscore._utils.lazy import lazy_names
+from boxscore._version import __version__
+
+if TYPE_CHECKING:
+    from boxscore import compat, diagnostics, formats, protocols, reports, suppression, validation
+    from boxscore.compat import init_as_pycocotools
+    from boxscore.data.boxes import box_convert
+    from boxscore.data.masks import Masks
+    from boxscore.data.tables import Detections, GroundTruth
+    from boxscore.errors import (
+        BoxscoreError,
+        BoxscoreWarning,
+        FileFormatError,
+        InputError,
+        MissingDependencyError,
+        ProtocolError,
+        VerificationError,
+    )
+    from boxscore.evaluation import Evaluation, evaluate
+    from boxscore.evaluator import Evaluator
+    from boxscore.formats import load_detections, load_ground_truth, save_columns
+    from boxscore.protocols.loading import load_protocol
+    from boxscore.protocols.protocol import Protocol
+    from boxscore.reports import plots
+    from boxscore.similarity.boundary import boundary_iou, mask_boundary
+    from boxscore.similarity.box import (
+        box_area,
+        box_iof,
+        box_iou,
+        complete_box_iou,
+        distance_box_iou,
+        generalized_box_iou,
+    )
+    from boxscore.similarity.keypoints import object_keypoint_similarity
+    from boxscore.similarity.mask import mask_area, mask_iof, mask_iou, mask_to_box
+    from boxscore.suppression.fast import cluster_nms, fast_nms
+    from boxscore.suppression.fusion import nmw, weighted_boxes_fusion
+    from boxscore.suppression.hard import batched_nms, diou_nms, nms
+    from boxscore.suppression.masks import mask_nms
+    from boxscore.suppression.matrix import matrix_nms
+    from boxscore.suppression.merging import greedy_nmm, nmm
+    from boxscore.suppression.rotated import rotated_box_iou, rotated_nms
+    from boxscore.suppression.soft import soft_nms
+
+_NAMES = {
+    "boxscore.compat": ("init_as_pycocotools",),
+    "boxscore.data.boxes": ("box_convert",),
+    "boxscore.data.masks": ("Masks",),
+    "boxscore.data.tables": ("Detections", "GroundTruth"),
+    "boxscore.errors": (
+        "BoxscoreError",
+        "BoxscoreWarning",
+        "FileFormatError",
+        "InputError",
+        "MissingDependencyError",
+        "ProtocolError",
+        "VerificationError",
+    ),
+    "boxscore.evaluation": ("Evaluation", "evaluate"),
+    "boxscore.evaluator": ("Evaluator",),
+    "boxscore.formats": ("load_detections", "load_ground_truth", "save_columns"),
+    "boxscore.protocols.loading": ("load_protocol",),
+    "boxscore.protocols.protocol": ("Protocol",),
+    "boxscore.similarity.boundary": ("boundary_iou", "mask_boundary"),
+    "boxscore.similarity.box": (
+        "box_area",
+        "box_iof",
+        "box_iou",
+        "complete_box_iou",
+        "distance_box_iou",
+        "generalized_box_iou",
+    ),
+    "boxscore.similarity.keypoints": ("object_keypoint_similarity",),
+    "boxscore.similarity.mask": ("mask_area", "mask_iof", "mask_iou", "mask_to_box"),
+    "boxscore.suppression.fast": ("cluster_nms", "fast_nms"),
+    "boxscore.suppression.fusion": ("nmw", "weighted_boxes_fusion"),
+    "boxscore.suppression.hard": ("batched_nms", "diou_nms", "nms"),
+    "boxscore.suppression.masks": ("mask_nms",),
+    "boxscore.suppression.matrix": ("matrix_nms",),
+    "boxscore.suppression.merging": ("greedy_nmm", "nmm"),
+    "boxscore.suppression.rotated": ("rotated_box_iou", "rotated_nms"),
+    "boxscore.suppression.soft": ("soft_nms",),
+}
+_MODULES = (
+    "boxscore.compat",
+    "boxscore.diagnostics",
+    "boxscore.formats",
+    "boxscore.protocols",
+    "boxscore.reports",
+    "boxscore.reports.plots",
+    "boxscore.suppression",
+    "boxscore.validation",
+)
+
+__getattr__, __dir__ = lazy_names(__name__, _NAMES, modules=_MODULES, public_module=__name__)
 
 __all__ = [
     "BoxscoreError",
@@ -76,11 +125,14 @@ __all__ = [
     "box_iof",
     "box_iou",
     "cluster_nms",
+    "compat",
     "complete_box_iou",
+    "diagnostics",
     "diou_nms",
     "distance_box_iou",
     "evaluate",
     "fast_nms",
+    "formats",
     "generalized_box_iou",
     "greedy_nmm",
     "init_as_pycocotools",
@@ -98,9 +150,14 @@ __all__ = [
     "nms",
     "nmw",
     "object_keypoint_similarity",
+    "plots",
+    "protocols",
+    "reports",
     "rotated_box_iou",
     "rotated_nms",
     "save_columns",
     "soft_nms",
+    "suppression",
+    "validation",
     "weighted_boxes_fusion",
 ]

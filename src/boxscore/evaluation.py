@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate
-from boxscore.average_precision import TruePositives, positives
+from boxscore._utils import checks
+from boxscore.data.alignment import align, pool_classes, select
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.matching import Matches, match, merge
-from boxscore.overlaps import candidate_pairs, detection_areas
-from boxscore.protocol import Protocol, SummaryRow
+from boxscore.matching.candidates import candidate_pairs, detection_areas
+from boxscore.matching.greedy import Matches, match, merge
+from boxscore.matching.inputs import warn_of_stand_ins, with_needed_columns
+from boxscore.matching.ranking import rank_detections
 from boxscore.protocols import load_protocol
-from boxscore.ranking import rank_detections
-from boxscore.selection import align, pool_classes, select
-from boxscore.similarity_inputs import warn_of_stand_ins, with_needed_columns
-from boxscore.tables import Detections, GroundTruth
-from boxscore.vocabulary import Id
+from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.scoring.curves import TruePositives, positives
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,14 +78,14 @@ def evaluate(
     1.0
     """
     chosen = load_protocol(protocol)
-    _validate.whole_number(workers, 1, name="workers")
+    checks.whole_number(workers, 1, name="workers")
     for table, kind, name in (
         (ground_truth, GroundTruth, "ground_truth"),
         (detections, Detections, "detections"),
     ):
         if not isinstance(table, kind):
             raise InputError(
-                _validate.message(
+                checks.message(
                     name,
                     f"be a {kind.__name__} table",
                     got=f"a {type(table).__name__}",
@@ -269,7 +269,7 @@ class Evaluation:
         import pandas as pd
 
         names = list(self.protocol.ignore.area_ranges)
-        _validate.one_of(area, names, name="area")
+        checks.one_of(area, names, name="area")
         found = self.true_positives(names.index(area), cap)
         defined = np.flatnonzero(found.positive)
         precision, score = found.interpolated[:, :, defined], found.scores[:, :, defined]  # [T,R,K]

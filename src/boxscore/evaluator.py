@@ -9,7 +9,7 @@ result is that of :func:`boxscore.evaluate` on all of them at once, to the last 
 Conventions
 -----------
 - Predictions and targets are mappings, one an image, in torchvision's form: see
-  :mod:`boxscore.batches`.
+  :mod:`boxscore.data.samples`.
 - Where predictions have masks, protocols of masks measure them by their pixels, as torchvision's and
   detectron2's evaluators do, although there are boxes too.
 - Images are evaluated in the order of their ids; without ids, in the order in which they came.
@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from boxscore import _validate
-from boxscore._validate import BoxFormat
-from boxscore.batches import (
+from boxscore._utils import checks
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat
+from boxscore.data.samples import (
     Columns,
     image_id,
     joined,
@@ -33,12 +33,12 @@ from boxscore.batches import (
     table_columns,
     target_columns,
 )
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation, evaluate
-from boxscore.protocol import Protocol
 from boxscore.protocols import load_protocol
-from boxscore.tables import Detections, GroundTruth
-from boxscore.vocabulary import Categories, Id, Images
+from boxscore.protocols.protocol import Protocol
 
 __all__ = ["Evaluator", "gather_with_torch"]
 
@@ -92,8 +92,8 @@ class Evaluator:
     ) -> None:
         self.protocol = load_protocol(protocol)
         self.categories = _categories(classes)
-        _validate.one_of(box_format, _validate.BOX_FORMATS, name="box_format")
-        _validate.one_of(duplicates, get_args(Duplicates), name="duplicates")
+        checks.one_of(box_format, BOX_FORMATS, name="box_format")
+        checks.one_of(duplicates, get_args(Duplicates), name="duplicates")
         self.box_format: BoxFormat = box_format
         self.duplicates: Duplicates = duplicates
         self.gather = gather
@@ -110,7 +110,7 @@ class Evaluator:
         Parameters
         ----------
         predictions, targets : sequence of mappings
-            One each an image, in the same order: see :mod:`boxscore.batches`.
+            One each an image, in the same order: see :mod:`boxscore.data.samples`.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class Evaluator:
         """
         if len(predictions) != len(targets):
             got = f"{len(predictions)} and {len(targets)}"
-            raise InputError(_validate.message("predictions and targets", "be as many", got=got))
+            raise InputError(checks.message("predictions and targets", "be as many", got=got))
         batch: dict[Id, _Image] = {}
         numbered = self._numbered
         for position, (prediction, target) in enumerate(zip(predictions, targets, strict=True)):
@@ -127,7 +127,7 @@ class Evaluator:
             identifier = image_id(target, place=place)
             if numbered is not None and numbered != (identifier is None):
                 raise InputError(
-                    _validate.message(
+                    checks.message(
                         "image_id", "be in every target or in none", got=repr(identifier), place=place
                     )
                 )
@@ -178,9 +178,7 @@ class Evaluator:
         mine, theirs = self.protocol, other.protocol
         if mine != theirs or _labels(self.categories) != _labels(other.categories):
             got = f"{mine.name!r} and {theirs.name!r}"
-            raise InputError(
-                _validate.message("evaluators", "have one protocol and the same classes", got=got)
-            )
+            raise InputError(checks.message("evaluators", "have one protocol and the same classes", got=got))
         self._add(other._images, other._numbered)
 
     def reset(self) -> None:
@@ -198,7 +196,7 @@ class Evaluator:
         if not images:
             return
         if self._numbered is not None and self._numbered != numbered:
-            raise InputError(_validate.message("image_id", "be in every target or in none", got="both"))
+            raise InputError(checks.message("image_id", "be in every target or in none", got="both"))
         new: dict[Id, _Image] = {}
         if numbered:
             new = {len(self._images) + place: image for place, image in enumerate(images.values())}
@@ -214,7 +212,7 @@ class Evaluator:
     def _refuse_duplicate(self, identifier: Id) -> None:
         if self.duplicates == "error":
             raise InputError(
-                _validate.message(
+                checks.message(
                     "image_id",
                     "come once",
                     got=f"{identifier!r} again",
@@ -225,7 +223,7 @@ class Evaluator:
 
     def _evaluate(self) -> Evaluation:
         if not self._images:
-            raise InputError(_validate.message("an evaluator", "have seen an image", got="none"))
+            raise InputError(checks.message("an evaluator", "have seen an image", got="none"))
         images = Images.build(list(self._images))
         ordered = [self._images[identifier] for identifier in images.ids.tolist()]
         predictions, targets = [one.prediction for one in ordered], [one.target for one in ordered]

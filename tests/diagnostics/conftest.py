@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from boxscore import Detections, GroundTruth
-from boxscore.vocabulary import Images
+from boxscore.data.vocabulary import Images
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "datasets" / "shapes_coco"

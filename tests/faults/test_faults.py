@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from boxscore import _files
+from boxscore._utils import files
 from boxscore.cli import main
 from support.program import SOURCES, run_boxscore
 
@@ -157,7 +157,7 @@ def test_interrupted_while_it_reads(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("boxscore.datasets.coco._read_object", interrupt)
+    monkeypatch.setattr("boxscore.formats.coco._read_object", interrupt)
     assert main(command) == 130
     assert capsys.readouterr() == ("", "boxscore: interrupted\n")
 
@@ -166,7 +166,7 @@ def test_interrupted_while_it_reads(
 def test_a_file_that_vanishes_while_it_is_read(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from boxscore.datasets import coco
+    from boxscore.formats import coco
 
     path = tmp_path / "dt.json"
     path.write_bytes(Path(DT).read_bytes())
@@ -221,7 +221,7 @@ def test_no_temporary_name_is_a_final_one(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "replace", note)
-        _files.write_atomically(tmp_path / "a.json", "{}")
+        files.write_atomically(tmp_path / "a.json", "{}")
     assert len(seen) == 1
     assert seen[0].startswith(".a.json.")
     assert seen[0].endswith(".part")

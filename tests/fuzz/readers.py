@@ -16,8 +16,8 @@ from pathlib import Path
 import boxscore
 from boxscore.cli.run import read_config
 from boxscore.errors import BoxscoreError, BoxscoreWarning
-from boxscore.protocol import Similarity
 from boxscore.protocols import load_protocol
+from boxscore.protocols.protocol import Similarity
 from boxscore.validation import validate, validate_files
 
 HERE = Path(__file__).parent

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore.keypoints import box_of_keypoints, object_keypoint_similarity
-from boxscore.verification import verify
+from boxscore.compat.verification import verify
+from boxscore.data.keypoints import box_of_keypoints
+from boxscore.similarity.keypoints import object_keypoint_similarity
 from support.instances import assert_same_bits, evaluate, keypoint_case, run_pycocotools
 from support.real_data import real
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore.cli import main
-from boxscore.verification import verify
+from boxscore.compat.verification import verify
 from support.instances import assert_same_bits, evaluate, mask_case, run_pycocotools
 from support.real_data import real
 

@@ -11,8 +11,8 @@ import pytest
 from pycocotools import mask as coco_mask
 
 import boxscore
-from boxscore.mask_column import Masks
-from boxscore.run_lengths import DAMAGED, MOST_CHARACTERS, run_totals
+from boxscore.data.masks import Masks
+from boxscore.data.run_lengths import DAMAGED, MOST_CHARACTERS, run_totals
 from support.program import run_boxscore
 
 

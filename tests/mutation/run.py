@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -80,7 +81,7 @@ def report(session: Path = SESSION, explained_file: Path = HERE / "survivors.tom
     open_survivors: list[tuple[Any, ...]] = []
     with sqlite3.connect(session) as connection:
         for module, line, definition, outcome, diff in connection.execute(QUERY):
-            name = Path(module).stem
+            name = re.sub(r"^src/(boxscore/)?|\.py$", "", module)
             count = counts.setdefault(name, Counter())
             if outcome != "SURVIVED":
                 count["killed"] += 1

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import event, given, settings
 
 import boxscore
-from boxscore.verification import verify
+from boxscore.compat.verification import verify
 from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
 from support.cases import Case, coco_cases
 from support.examples import examples

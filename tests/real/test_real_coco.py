@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import boxscore
-from boxscore.verification import verify
+from boxscore.compat.verification import verify
 from oracles.pycoco import assert_equal_to_pycocotools, run_pycocotools
 from support.real_data import real
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import boxscore
+from boxscore.data.vocabulary import Images
 from boxscore.reports.findings import findings
 from boxscore.reports.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POSITIVE, read_outcomes
-from boxscore.vocabulary import Images
 
 
 def test_each_oddity_is_said() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import boxscore
-from boxscore.vocabulary import Images
+from boxscore.data.vocabulary import Images
 
 PROJECT = Path(__file__).parents[2]
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.average_precision import TruePositives, tie_starts
-from boxscore.interpolation import curve_area
-from boxscore.matching import Matches, bit_type
+from boxscore.matching.greedy import Matches, bit_type
 from boxscore.protocols import load_protocol
+from boxscore.scoring.curves import TruePositives, tie_starts
+from boxscore.scoring.interpolation import curve_area
 
 K = 4
 RANGES = {"all": [0, 1e10], "small": [0, 30], "large": [30, 1e10]}

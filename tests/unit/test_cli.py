@@ -273,7 +273,7 @@ def test_verify(run: Run) -> None:
 
 
 def test_verify_fails_with_status_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from boxscore import verification
+    from boxscore.compat import verification
 
     monkeypatch.setattr(
         verification,
@@ -410,8 +410,18 @@ def test_importing_boxscore_loads_little() -> None:
     status, output, _ = run_python(["-c", code])
     loaded = set(output.split())
     assert status == 0
-    assert {"boxscore", "numpy"} <= loaded
-    assert not loaded & {"pandas", "matplotlib", "pycocotools", "msgspec", "tqdm", "scipy", "torch", "tomli"}
+    assert "boxscore" in loaded
+    assert not loaded & {
+        "numpy",
+        "pandas",
+        "matplotlib",
+        "pycocotools",
+        "msgspec",
+        "tqdm",
+        "scipy",
+        "torch",
+        "tomli",
+    }
 
 
 def test_evaluating_loads_neither_pandas_nor_pycocotools() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from boxscore import InputError
-from boxscore._files import write_atomically, write_folder
+from boxscore._utils.files import write_atomically, write_folder
 
 
 def test_write(tmp_path: Path) -> None:

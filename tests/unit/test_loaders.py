@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore import BoxscoreWarning, FileFormatError, InputError, load_detections, load_ground_truth
-from boxscore._forks import Forked
-from boxscore.datasets import _json, detect_format, load_both
-from boxscore.datasets._packed import packed_columns
+from boxscore._utils.processes import Forked
+from boxscore.formats import _json, detect_format, load_both
+from boxscore.formats._packed import packed_columns
 
 IMAGES = [{"id": number, "file_name": f"photos/{number:012d}.jpg"} for number in range(1, 11)]
 CATEGORIES = [{"id": 3, "name": "cat"}, {"id": 5, "name": "potted plant"}]
@@ -130,7 +130,7 @@ def test_both_files_at_once(
     path = write_truth(tmp_path, annotations)
     monkeypatch.setattr(_json, "PART_BYTES", 500)
     monkeypatch.setattr(_json, "SLICE_BYTES", 700)
-    monkeypatch.setattr(boxscore.datasets, "TRUTH_WORK", share)
+    monkeypatch.setattr(boxscore.formats, "TRUTH_WORK", share)
     truth, detections = load_both(path, found, workers=workers)
     alone = load_ground_truth(path)
     assert truth.ids.tolist() == alone.ids.tolist()

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore import matching
 from boxscore.evaluation import match_tables
-from boxscore.matching import Matches, merge
-from boxscore.overlaps import _chunks
+from boxscore.matching import greedy as matching
+from boxscore.matching.candidates import _chunks
+from boxscore.matching.greedy import Matches, merge
 from boxscore.protocols import load_protocol
 
 

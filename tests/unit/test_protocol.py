@@ -12,8 +12,8 @@ from pycocotools.cocoeval import Params
 
 import boxscore
 from boxscore import InputError, Protocol, ProtocolError, load_protocol
-from boxscore.grids import colon, grid
 from boxscore.protocols import protocol_names, protocol_toml, read_toml
+from boxscore.protocols.grids import colon, grid
 
 V = boxscore.__version__
 VOC = (

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boxscore.reports.render import (
+from boxscore._utils.text import (
     csv_table,
     json_text,
     json_value,

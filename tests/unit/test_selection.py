@@ -9,7 +9,7 @@ import pytest
 
 import boxscore
 from boxscore import BoxscoreWarning, Detections, GroundTruth, InputError
-from boxscore.selection import align, pool_classes, select
+from boxscore.data.alignment import align, pool_classes, select
 
 BOX = [0, 0, 4, 4]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boxscore.sorting import descending_order, ragged_ranges, run_starts, stable_order
+from boxscore._utils.ordering import descending_order, ragged_ranges, run_starts, stable_order
 from support.examples import examples
 
 TINY = 5e-324

@@ -1,9 +1,8 @@
-"""Rules that the source keeps: import layers, ``__all__``, docstrings, doctests."""
+"""Rules that the source keeps: import layers, ``__all__``, docstrings."""
 
 from __future__ import annotations
 
 import ast
-import doctest
 import importlib
 import inspect
 import pkgutil
@@ -31,54 +30,42 @@ PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in n
 # ---------------------------------------------------------------- import layers
 
 LAYERS = [
-    ["_allocator", "_collector", "_forks", "_version", "errors", "sorting"],
-    ["_files", "_validate", "run_lengths"],
-    ["boxes", "grids", "keypoints", "mask_column", "similarity_rules", "vocabulary"],
-    ["batches", "instance_columns", "masks", "protocol", "_table_columns"],
-    ["nms"],
-    ["boundaries", "interpolation", "protocols", "signature", "tables"],
-    ["ranking", "selection", "similarity_inputs"],
-    ["datasets", "matching", "overlaps"],
-    ["average_precision", "rematching"],
-    ["evaluation", "weighted"],
-    ["compat", "diagnostics", "evaluator", "verification"],
-    ["reports"],
-    ["plots", "validation"],
-    ["cli"],
+    "errors",
+    "_version",
+    "_utils",
+    "data",
+    "protocols",
+    "formats",
+    "similarity",
+    "matching",
+    "scoring",
+    "suppression",
+    "evaluation",
+    "evaluator",
+    "diagnostics",
+    "validation",
+    "reports",
+    "compat",
+    "cli",
 ]
-"""From left to right. A module imports from layers to its left; inside a package, from anywhere in it."""
+"""From left to right. A package imports from packages to its left; inside a package, from anywhere in it."""
 
-NEEDED = {
-    ("average_precision", "matching"),  # it reads Matches, the value that matching makes
-    ("overlaps", "ranking"),
-    ("matching", "ranking"),
-    ("datasets", "selection"),  # warns of unknown classes the same way
+BACKWARDS: set[tuple[str, str]] = {
+    ("boxscore.data.tables", "suppression"),
 }
-"""The only imports from one stage of the flow to its neighbour."""
-
-STAGES = {"ranking", "selection", "overlaps", "matching", "average_precision", "datasets"}
+"""Imports from right to left, each with its reason."""
 
 
 def layer_of(part: str) -> int:
-    return next(number for number, layer in enumerate(LAYERS) if part in layer)
+    return LAYERS.index(part)
 
 
-def imports_of(module: str, *, lazy: bool) -> set[str]:
-    """Return the top-level parts of boxscore that a module imports; those inside functions, or for types only, when ``lazy``."""
+def imports_of(module: str) -> set[str]:
+    """Return the packages of boxscore that a module imports, wherever in it and for whatever."""
     path = ROOT.joinpath(*module.split(".")[1:])
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    inside = {
-        node
-        for block in ast.walk(tree)
-        if isinstance(block, ast.FunctionDef)
-        or (isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test))
-        for node in ast.walk(block)
-    }
     found = set()
-    for node in ast.walk(tree):
-        if (node in inside) != lazy:
-            continue
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -90,40 +77,15 @@ def imports_of(module: str, *, lazy: bool) -> set[str]:
     return found
 
 
-def test_every_module_has_a_layer() -> None:
-    parts = {name.split(".")[1] for name in MODULES if name != "boxscore"}
-    assert parts == {part for layer in LAYERS for part in layer}
+def test_every_package_has_a_layer() -> None:
+    assert {name.split(".")[1] for name in MODULES if name != "boxscore"} == set(LAYERS)
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name != "boxscore"])
 def test_imports_run_from_left_to_right(module: str) -> None:
     own = module.split(".")[1]
-    for part in imports_of(module, lazy=False) - {own}:
-        assert layer_of(part) < layer_of(own), f"{module} imports {part}"
-        if own in STAGES and part in STAGES:
-            assert (own, part) in NEEDED, f"the stage {own} imports its neighbour {part}"
-
-
-def test_lazy_imports_are_known() -> None:
-    """An import inside a function can hide a circle."""
-    lazy = {(module, part) for module in MODULES for part in imports_of(module, lazy=True)}
-    backwards = {
-        (module, part)
-        for module, part in lazy
-        if module != "boxscore" and layer_of(part) > layer_of(module.split(".")[1])
-    }
-    assert backwards == {
-        ("boxscore.protocol", "signature"),  # a method that prints what it is
-        ("boxscore.reports.folder", "plots"),  # drawn into the folder when asked for, by --plots
-        ("boxscore.nms.detections", "tables"),  # a type only
-    }
-
-
-def test_only_evaluation_and_the_command_line_know_the_whole_chain() -> None:
-    chain = {"overlaps", "matching", "average_precision"}
-    assert {module for module in MODULES if chain <= imports_of(module, lazy=False)} == {
-        "boxscore.evaluation"
-    }
+    backwards = {(module, part) for part in imports_of(module) - {own} if layer_of(part) >= layer_of(own)}
+    assert backwards == {pair for pair in BACKWARDS if pair[0] == module}
 
 
 # ---------------------------------------------------------------- __all__
@@ -155,11 +117,24 @@ def test_all_is_what_is_exported(name: str) -> None:
     assert own <= set(exported), f"public, and not in __all__: {sorted(own - set(exported))}"
 
 
-def test_the_package_exports_what_it_imports() -> None:
+def test_the_face_gives_what_it_says() -> None:
+    """Type checkers read imports that never run; what runs is a table of names."""
     tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
-    imported = [a.asname or a.name for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names]
-    deleted = {name.id for n in tree.body if isinstance(n, ast.Delete) for name in n.targets}  # type: ignore[attr-defined]
-    assert sorted({*imported} - deleted) == sorted(boxscore.__all__)
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {
+        alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert sorted({*typed, "__version__"}) == sorted(boxscore.__all__)
+    for name, module in typed.items():
+        value = getattr(boxscore, name)
+        if isinstance(value, ModuleType):
+            assert value.__name__ == f"{module}.{name}"
+        else:
+            assert value is getattr(importlib.import_module(module), name)
+            assert value.__module__ == "boxscore"
 
 
 # ---------------------------------------------------------------- docstrings
@@ -231,27 +206,3 @@ def test_what_users_call_is_documented_in_numpydoc(name: str, value: Any) -> Non
         }
         assert set(parameters) <= documented, set(parameters) - documented
         assert "Returns\n-------" in text or value.__annotations__.get("return") == "None", name
-
-
-# ---------------------------------------------------------------- doctests
-
-
-def modules_with_examples() -> list[ModuleType]:
-    finder = doctest.DocTestFinder()
-    modules = [importlib.import_module(name) for name in MODULES]
-    return [m for m in modules if any(test.examples for test in finder.find(m, module=m))]
-
-
-WITH_EXAMPLES = modules_with_examples()
-
-
-@pytest.mark.parametrize("module", WITH_EXAMPLES, ids=[module.__name__ for module in WITH_EXAMPLES])
-def test_doctests(module: ModuleType) -> None:
-    result = doctest.testmod(module)
-    assert result.failed == 0
-    assert result.attempted > 0
-
-
-def test_there_are_doctests() -> None:
-    names = {module.__name__ for module in WITH_EXAMPLES}
-    assert {"boxscore.boxes", "boxscore.evaluation", "boxscore.tables", "boxscore.protocols"} <= names

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from boxscore import Detections, GroundTruth, InputError
-from boxscore.vocabulary import Categories, Images
+from boxscore.data.vocabulary import Categories, Images
 
 BOXES = [[0, 0, 10, 10], [5, 5, 9, 9]]
 

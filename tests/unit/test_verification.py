@@ -10,7 +10,7 @@ import pytest
 
 import boxscore
 from boxscore import Detections, Evaluation, GroundTruth, ProtocolError
-from boxscore.verification import verify
+from boxscore.compat.verification import verify
 
 RNG = np.random.default_rng(3)
 

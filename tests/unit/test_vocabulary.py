@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boxscore import InputError
-from boxscore.vocabulary import Categories, Images, as_ids
+from boxscore.data.vocabulary import Categories, Images, as_ids
 
 INTEGERS = st.one_of(st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**70), 2**70))
 IDS = st.one_of(st.lists(INTEGERS), st.lists(st.one_of(INTEGERS, st.text(max_size=3))))

@@ -18,9 +18,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from boxscore._utils.allocator import keep_freed_memory
+from boxscore._utils.text import printable
 from boxscore._version import __version__
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError
-from boxscore.reports.render import printable
 
 __all__ = ["COMMANDS", "main"]
 
@@ -64,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit status.
     """
+    keep_freed_memory()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if not given or given[0] not in COMMANDS:

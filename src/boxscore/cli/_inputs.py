@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from boxscore import _validate
-from boxscore.datasets import detect_format, load_both
+from boxscore._utils import checks
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
-from boxscore.protocol import Protocol
+from boxscore.formats import detect_format, load_both
 from boxscore.protocols import IOU_TYPES, load_protocol, protocol_of_type
-from boxscore.tables import Detections, GroundTruth
-from boxscore.vocabulary import Id
+from boxscore.protocols.protocol import Protocol
 
 __all__ = [
     "Inputs",
@@ -112,7 +112,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     """
     protocol = chosen_protocol(arguments)
     if arguments.workers is not None:
-        _validate.whole_number(arguments.workers, 1, name="--workers")
+        checks.whole_number(arguments.workers, 1, name="--workers")
     readers = arguments.workers or available_processors()
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         found, reason = detect_format(path)
@@ -182,14 +182,12 @@ def _chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: boo
                 lines = path.read_text(encoding="utf-8-sig").splitlines()
             except UnicodeDecodeError:
                 raise InputError(
-                    _validate.message("a file of ids", "be UTF-8 text", got="other bytes", place=str(path))
+                    checks.message("a file of ids", "be UTF-8 text", got="other bytes", place=str(path))
                 ) from None
             chosen = [line.strip() for line in lines if line.strip()]
             if not chosen:
                 raise InputError(
-                    _validate.message(
-                        "a file of ids", "name at least one", got="an empty file", place=str(path)
-                    )
+                    checks.message("a file of ids", "name at least one", got="an empty file", place=str(path))
                 )
             texts += chosen
         else:

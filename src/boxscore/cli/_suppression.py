@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from boxscore import _validate
+from boxscore._utils import checks
+from boxscore.data.tables import Detections
+from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
-from boxscore.nms.detections import GroupOptions
-from boxscore.nms.methods import METHODS
-from boxscore.tables import Detections
-from boxscore.vocabulary import Id
+from boxscore.suppression.detections import GroupOptions
+from boxscore.suppression.methods import METHODS
 
 __all__ = ["add_group_arguments", "group_options", "method_names"]
 
@@ -64,7 +64,7 @@ def _read_groups(path: Path, detections: Detections) -> list[list[Id]]:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise InputError(
-            _validate.message("a file of groups", "be UTF-8 text", got="other bytes", place=str(path))
+            checks.message("a file of groups", "be UTF-8 text", got="other bytes", place=str(path))
         ) from None
     names = set(detections.categories.names.tolist())
     integers = detections.categories.ids.dtype != object
@@ -76,6 +76,6 @@ def _read_groups(path: Path, detections: Detections) -> list[list[Id]]:
     groups = [[label(word) for word in words] for words in lists if words]
     if not groups:
         raise InputError(
-            _validate.message("a file of groups", "name at least one class", got="none", place=str(path))
+            checks.message("a file of groups", "name at least one class", got="none", place=str(path))
         )
     return groups

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
 from boxscore.evaluation import Evaluation
 from boxscore.reports.evaluation_text import counts_line
-from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
 if TYPE_CHECKING:
     import pandas as pd

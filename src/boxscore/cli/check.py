@@ -14,11 +14,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from boxscore import _validate
+from boxscore._utils import checks
+from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
 from boxscore.errors import InputError
 from boxscore.reports import gate
-from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
 __all__ = ["add_arguments", "run"]
 
@@ -44,15 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read or evaluate, check, print; return the exit status."""
     metrics, signature = _result(arguments)
-    tolerance = _validate.number_between(arguments.tolerance, 0, 1, name="--tolerance")
+    tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
     known = list(metrics)
-    checks = gate.check_bounds(
+    results = gate.check_bounds(
         metrics,
         minimum=[gate.parse_bound(text, known, name="--min") for text in arguments.min],
         maximum=[gate.parse_bound(text, known, name="--max") for text in arguments.max],
     )
     if arguments.no_regression:
-        checks += gate.check_baseline(
+        results += gate.check_baseline(
             metrics,
             signature,
             gate.read_result(arguments.no_regression),
@@ -60,10 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
             only=arguments.metrics,
             place=str(arguments.no_regression),
         )
-    if not checks:
+    if not results:
         raise InputError("check must be given something to check: --min, --max or --no-regression.")
-    print(_written(checks, signature, arguments.output))
-    return 0 if all(check.passed for check in checks) else 1
+    print(_written(results, signature, arguments.output))
+    return 0 if all(result.passed for result in results) else 1
 
 
 def _result(arguments: argparse.Namespace) -> tuple[dict[str, float | None], str]:

@@ -13,12 +13,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
 from boxscore.cli._report import add_report_arguments, remembered_warnings, save_comparison
 from boxscore.cli._tables import add_resampling_arguments, print_table
-from boxscore.datasets import load_detections
 from boxscore.errors import InputError
+from boxscore.formats import load_detections
 
 __all__ = ["add_arguments", "run"]
 
@@ -38,9 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     paths: list[Path] = arguments.detections
     if len(paths) < 2:
-        raise InputError(
-            _validate.message("--detections", "name two files or more to compare", got=len(paths))
-        )
+        raise InputError(checks.message("--detections", "name two files or more to compare", got=len(paths)))
     with remembered_warnings() as messages:
         first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
         kind = first.protocol.similarity

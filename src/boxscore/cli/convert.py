@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from boxscore.datasets import load_detections, load_ground_truth, save_columns
+from boxscore.formats import load_detections, load_ground_truth, save_columns
 from boxscore.protocols import IOU_TYPES, load_protocol
 
 __all__ = ["add_arguments", "run"]

@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.cli._inputs import add_input_arguments, evaluate_inputs, read_inputs
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -42,12 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, draw; return the exit status."""
     os.environ.setdefault("MPLBACKEND", "Agg")
-    from boxscore.plots._style import pyplot
     from boxscore.reports.diagnosis import operating_score
     from boxscore.reports.gallery import worst_images
+    from boxscore.reports.plots._style import pyplot
 
     pyplot()
-    _validate.whole_number(arguments.worst, 1, name="--worst")
+    checks.whole_number(arguments.worst, 1, name="--worst")
     if arguments.image_folder is not None and not arguments.image_folder.is_dir():
         raise InputError(f"--image-folder must be a folder. Got {str(arguments.image_folder)!r}.")
     inputs = read_inputs(arguments)
@@ -68,10 +68,10 @@ def _draw(evaluation: Evaluation, row: int, score: float, number: int, arguments
     """Write one picture and return its path."""
     import io
 
-    from boxscore._files import write_folder
-    from boxscore.plots._style import pyplot
-    from boxscore.plots.boxes import draw_evaluated
+    from boxscore._utils.files import write_folder
     from boxscore.reports.pictures import find_picture
+    from boxscore.reports.plots._style import pyplot
+    from boxscore.reports.plots.boxes import draw_evaluated
 
     images = evaluation.ground_truth.images
     folder: Path | None = arguments.image_folder

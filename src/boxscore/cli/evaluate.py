@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
     if arguments.verify:
-        from boxscore.verification import check_protocol, verify
+        from boxscore.compat.verification import check_protocol, verify
 
         check_protocol(chosen_protocol(arguments))
     with remembered_warnings() as messages:

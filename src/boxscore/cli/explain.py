@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from boxscore import _validate
+from boxscore._utils import checks
+from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
 from boxscore.cli._tables import table_columns, table_rows
 from boxscore.errors import InputError
-from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,11 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.protocol != DEFAULT_PROTOCOL:
         raise InputError(
-            _validate.message("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
+            checks.message("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
         )
     if (arguments.first is None) == (arguments.number is None):
         raise InputError(
-            _validate.message(
+            checks.message(
                 "explain",
                 "be given either --from TOOL or --number X",
                 got="neither" if arguments.first is None else "both",
@@ -64,9 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     evaluation = evaluate_inputs(read_inputs(arguments))
     if evaluation.protocol.similarity != "box":
-        raise InputError(
-            _validate.message("explain", "compare boxes", got=f"--iou-type {arguments.iou_type}")
-        )
+        raise InputError(checks.message("explain", "compare boxes", got=f"--iou-type {arguments.iou_type}"))
     tables = (evaluation.ground_truth, evaluation.detections)
     if arguments.number is not None:
         frame = find_number(*tables, arguments.number)

@@ -19,12 +19,12 @@ from typing import Any, get_args
 
 import numpy as np
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.cli._inputs import available_processors
+from boxscore.data.tables import Detections
+from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
-from boxscore.nms.fusion import Confidence, nmw, weighted_boxes_fusion
-from boxscore.tables import Detections
-from boxscore.vocabulary import Categories, Id, Images
+from boxscore.suppression.fusion import Confidence, nmw, weighted_boxes_fusion
 
 __all__ = ["add_arguments", "run"]
 
@@ -70,28 +70,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fuse, write; return the exit status."""
-    from boxscore.datasets.results import load_results, save_table
+    from boxscore.formats.results import load_results, save_table
 
-    _validate.one_of(arguments.method, ("wbf", "nmw"), name="method")
+    checks.one_of(arguments.method, ("wbf", "nmw"), name="method")
     files: list[Path] = arguments.detections
     if arguments.weights is not None:
-        _validate.same_length(len(files), of="the files", **{"--weights": arguments.weights})
+        checks.same_length(len(files), of="the files", **{"--weights": arguments.weights})
     if arguments.workers is not None:
-        _validate.whole_number(arguments.workers, 1, name="--workers")
+        checks.whole_number(arguments.workers, 1, name="--workers")
     options: dict[str, Any] = {}
     if arguments.confidence is not None:
         if arguments.method != "wbf":
             raise InputError(
-                _validate.message(
-                    "confidence", "be left out with method 'nmw'", got=repr(arguments.confidence)
-                )
+                checks.message("confidence", "be left out with method 'nmw'", got=repr(arguments.confidence))
             )
         options["confidence"] = arguments.confidence
     read = [load_results(file, workers=arguments.workers or available_processors()) for file in files]
     for results in read[1:]:
         if results.format != read[0].format:
             raise InputError(
-                _validate.message(
+                checks.message(
                     "what is fused",
                     f"be of one form, {read[0].format} as {read[0].path}",
                     got=results.format,
@@ -144,7 +142,7 @@ def _all_classes(tables: list[Detections]) -> Categories:
         ):
             if names.setdefault(identifier, name) != name:
                 raise InputError(
-                    _validate.message(
+                    checks.message(
                         f"class {identifier}",
                         f"have one name in all files, {names[identifier]!r} as before",
                         got=repr(name),

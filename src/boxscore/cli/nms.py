@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.cli._inputs import available_processors
 from boxscore.cli._suppression import add_group_arguments, group_options, method_names
-from boxscore.nms.detections import nms_detections
-from boxscore.nms.methods import check_method
+from boxscore.suppression.detections import nms_detections
+from boxscore.suppression.methods import check_method
 
 __all__ = ["add_arguments", "run"]
 
@@ -76,13 +76,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, suppress, write; return the exit status."""
-    from boxscore.datasets.results import load_results, save_results
+    from boxscore.formats.results import load_results, save_results
 
     options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
     options["similarity"] = SIMILARITIES[arguments.iou_type]
     check_method(arguments.method, **options)  # before a large file is read
     if arguments.workers is not None:
-        _validate.whole_number(arguments.workers, 1, name="--workers")
+        checks.whole_number(arguments.workers, 1, name="--workers")
     _progress(f"reading {arguments.detections}")
     results = load_results(
         arguments.detections,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from boxscore._utils.text import text_table
 from boxscore.protocols import load_protocol, protocol_names, protocol_toml
-from boxscore.reports.render import text_table
 
 __all__ = ["add_arguments", "run"]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.cli import evaluate
 from boxscore.errors import InputError, ProtocolError
 from boxscore.protocols import IOU_TYPES, load_protocol, read_toml
@@ -58,12 +58,12 @@ def _read_config(path: Path) -> argparse.Namespace:
     config = read_toml(path)
     for table, values in config.items():
         if table not in _KEYS:
-            raise ProtocolError(_validate.unknown_key(table, table, _KEYS))
+            raise ProtocolError(checks.unknown_key(table, table, _KEYS))
         if not isinstance(values, dict):
-            raise ProtocolError(_validate.message(table, "be a table", got=repr(values)))
+            raise ProtocolError(checks.message(table, "be a table", got=repr(values)))
         for key in values:
             if key not in _KEYS[table]:
-                raise ProtocolError(_validate.unknown_key(f"{table}.{key}", key, _KEYS[table]))
+                raise ProtocolError(checks.unknown_key(f"{table}.{key}", key, _KEYS[table]))
 
     def value(table: str, key: str, kind: type, default: Any = None) -> Any:
         found = config.get(table, {}).get(key, default)
@@ -71,18 +71,18 @@ def _read_config(path: Path) -> argparse.Namespace:
             isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
         ):
             wanted = {str: "a string", bool: "true or false", int: "a whole number", list: "a list"}[kind]
-            raise ProtocolError(_validate.message(f"{table}.{key}", f"be {wanted}", got=repr(found)))
+            raise ProtocolError(checks.message(f"{table}.{key}", f"be {wanted}", got=repr(found)))
         return found
 
     def required(table: str) -> Path:
         found: str | None = value(table, "path", str)
         if found is None:
-            raise ProtocolError(_validate.message(f"{table}.path", "be given", got="none"))
+            raise ProtocolError(checks.message(f"{table}.path", "be given", got="none"))
         return Path(os.path.normpath(path.parent / found))
 
     def choice(key: str, known: Sequence[str]) -> str | None:
         found: str | None = value("evaluation", key, str)
-        return None if found is None else _validate.one_of(found, known, name=f"evaluation.{key}")
+        return None if found is None else checks.one_of(found, known, name=f"evaluation.{key}")
 
     protocol = value("evaluation", "protocol", str, "coco")
     if not protocol.endswith(".toml"):
@@ -93,7 +93,7 @@ def _read_config(path: Path) -> argparse.Namespace:
     return argparse.Namespace(
         ground_truth=required("ground_truth"),
         detections=required("detections"),
-        format=_validate.one_of(
+        format=checks.one_of(
             value("ground_truth", "format", str, "auto"), ("auto", "coco", "voc"), name="ground_truth.format"
         ),
         image_set=str(path.parent / image_set) if image_set and image_set.endswith(".txt") else image_set,
@@ -103,7 +103,7 @@ def _read_config(path: Path) -> argparse.Namespace:
         classes=_texts(value("evaluation", "classes", list)),
         images=_texts(value("evaluation", "images", list)),
         workers=value("evaluation", "workers", int),
-        output=_validate.one_of(
+        output=checks.one_of(
             value("output", "form", str, "text"), ("text", "json", "csv", "markdown"), name="output.form"
         ),
         per_class=value("output", "per_class", bool, False),
@@ -112,8 +112,8 @@ def _read_config(path: Path) -> argparse.Namespace:
         digest=value("output", "digest", bool, True),
         title=value("output", "title", str, ""),
         image_folder=Path(os.path.normpath(path.parent / image_folder)) if image_folder else None,
-        tables=tables and _validate.one_of(tables, ("parquet", "json", "csv"), name="output.tables"),
-        plots=plots and _validate.one_of(plots, ("png", "svg", "pdf"), name="output.plots"),
+        tables=tables and checks.one_of(tables, ("parquet", "json", "csv"), name="output.tables"),
+        plots=plots and checks.one_of(plots, ("png", "svg", "pdf"), name="output.plots"),
         gallery=value("output", "gallery", int, 48),
         resamples=value("output", "resamples", int),
     )

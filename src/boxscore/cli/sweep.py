@@ -20,15 +20,15 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from boxscore import _validate
-from boxscore._files import write_atomically
+from boxscore._utils import checks
+from boxscore._utils.files import write_atomically
+from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, read_inputs
 from boxscore.cli._suppression import add_group_arguments, group_options, method_names
 from boxscore.cli._tables import table_columns, table_rows
 from boxscore.diagnostics.sweeping import ALL, best_settings, sweep
 from boxscore.errors import InputError
-from boxscore.nms.methods import METHODS
-from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
+from boxscore.suppression.methods import METHODS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         _check_plot(arguments.plot)
     methods = [
-        _validate.one_of(name.strip(), list(METHODS), name="method") for name in arguments.method.split(",")
+        checks.one_of(name.strip(), list(METHODS), name="method") for name in arguments.method.split(",")
     ]
     iou_thresholds = grid(arguments.iou_threshold, name="--iou-threshold")
     sigmas = None if arguments.sigma is None else grid(arguments.sigma, name="--sigma")
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         else grid(arguments.score_threshold, name="--score-threshold")
     )
     for value in iou_thresholds:
-        _validate.number_between(value, 0, 1, name="--iou-threshold")
+        checks.number_between(value, 0, 1, name="--iou-threshold")
     inputs = read_inputs(arguments)
     table = sweep(
         inputs.ground_truth,
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     metrics = [row.key.removeprefix("m") for row in inputs.protocol.rows]
     chosen = arguments.metrics or metrics
     for name in chosen:
-        _validate.one_of(name.removeprefix("m"), metrics, name="--metrics")
+        checks.one_of(name.removeprefix("m"), metrics, name="--metrics")
     chosen = [name.removeprefix("m") for name in chosen]
     if arguments.metrics is None and arguments.output in ("text", "markdown"):
         chosen = chosen[:SHOWN]
@@ -125,19 +125,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_plot(path: Path) -> None:
     """Find out before the work whether the plot can be drawn."""
-    _validate.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --plot")
+    checks.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --plot")
     if not path.parent.is_dir():
-        raise InputError(_validate.message("--plot", "be in a folder that exists", got=repr(str(path))))
+        raise InputError(checks.message("--plot", "be in a folder that exists", got=repr(str(path))))
     os.environ.setdefault("MPLBACKEND", "Agg")
-    from boxscore.plots._style import pyplot
+    from boxscore.reports.plots._style import pyplot
 
     pyplot()
 
 
 def _draw(table: pd.DataFrame, metric: str, path: Path) -> None:
     """Write the picture."""
-    from boxscore import plots
-    from boxscore.plots._style import pyplot
+    from boxscore.reports import plots
+    from boxscore.reports.plots._style import pyplot
 
     figure = plots.sweep(table, metric=metric)
     output = io.BytesIO()
@@ -148,7 +148,7 @@ def _draw(table: pd.DataFrame, metric: str, path: Path) -> None:
 
 def _print(table: pd.DataFrame, best: pd.DataFrame, protocol: object, arguments: argparse.Namespace) -> None:
     """Print the grid and the best of it, or the best alone."""
-    from boxscore.protocol import Protocol
+    from boxscore.protocols.protocol import Protocol
 
     assert isinstance(protocol, Protocol)
     whole, classes = best[best["class"] == ALL].drop(columns="class"), best[best["class"] != ALL]
@@ -202,16 +202,16 @@ def grid(text: str, *, name: str) -> list[float]:
         except InvalidOperation:
             numbers = []
         if len(numbers) not in (1, 3) or not all(number.is_finite() for number in numbers):
-            raise InputError(_validate.message(name, "be numbers or start:stop:step", got=repr(part)))
+            raise InputError(checks.message(name, "be numbers or start:stop:step", got=repr(part)))
         if len(numbers) == 1:
             values.append(float(numbers[0]))
             continue
         start, stop, step = numbers
         if step <= 0 or stop < start or (stop - start) / step > MOST:
             raise InputError(
-                _validate.message(name, "rise from start to stop by a step above 0", got=repr(part))
+                checks.message(name, "rise from start to stop by a step above 0", got=repr(part))
             )
         values += [float(start + step * count) for count in range(int((stop - start) / step) + 1)]
     if len(set(values)) < len(values):
-        raise InputError(_validate.message(name, "have each number once", got=repr(text)))
+        raise InputError(checks.message(name, "have each number once", got=repr(text)))
     return values

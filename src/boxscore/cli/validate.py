@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from boxscore._utils.text import csv_table, json_text, markdown_table, printable
 from boxscore.cli._inputs import add_output_argument
-from boxscore.protocol import Protocol
 from boxscore.protocols import load_protocol
-from boxscore.reports.render import csv_table, json_text, markdown_table, printable
+from boxscore.protocols.protocol import Protocol
 from boxscore.validation import SEVERITIES, Finding, validate_files
 
 __all__ = ["add_arguments", "run"]

@@ -11,12 +11,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.tables import BoxTable
+from boxscore.data.vocabulary import Categories
 from boxscore.evaluation import Evaluation
-from boxscore.overlaps import candidate_pairs
-from boxscore.protocol import MatchingRules
-from boxscore.ranking import rank_detections
-from boxscore.tables import BoxTable
-from boxscore.vocabulary import Categories
+from boxscore.matching.candidates import candidate_pairs
+from boxscore.matching.ranking import rank_detections
+from boxscore.protocols.protocol import MatchingRules
 
 Table = TypeVar("Table", bound=BoxTable)
 

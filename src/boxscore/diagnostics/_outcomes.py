@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-Arrays run over the detections in class order, as in :class:`~boxscore.matching.Matches`. A detection that is
+Arrays run over the detections in class order, as in ``Matches``. A detection that is
 ignored (its ground truth is, or it matches nothing and lies outside the area range) is not *counted*.
 """
 
@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate
-from boxscore.average_precision import positives
+from boxscore._utils import checks
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.scoring.curves import positives
 
 __all__ = ["EVERY_CLASS", "Outcomes", "area_index", "ignored_truths", "outcomes", "threshold_index"]
 
@@ -49,7 +49,7 @@ def threshold_index(evaluation: Evaluation, iou: float | None) -> int:
     near = np.flatnonzero(np.isclose(thresholds, iou, rtol=0, atol=1e-9))
     if not len(near):
         known = ", ".join(f"{value:g}" for value in thresholds)
-        raise InputError(_validate.message("iou", f"be a threshold of the protocol ({known})", got=repr(iou)))
+        raise InputError(checks.message("iou", f"be a threshold of the protocol ({known})", got=repr(iou)))
     return int(near[0])
 
 
@@ -62,7 +62,7 @@ def area_index(evaluation: Evaluation, area: str) -> int:
         When the protocol has no range of this name.
     """
     names = list(evaluation.protocol.ignore.area_ranges)
-    return names.index(_validate.one_of(area, names, name="area"))
+    return names.index(checks.one_of(area, names, name="area"))
 
 
 def outcomes(evaluation: Evaluation, *, iou: float | None = None, area: str = "all") -> Outcomes:

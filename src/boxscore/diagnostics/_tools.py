@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.errors import ProtocolError
-from boxscore.grids import grid_text
-from boxscore.protocol import Protocol, SummaryRow
 from boxscore.protocols import load_protocol, protocol_names
+from boxscore.protocols.grids import grid_text
+from boxscore.protocols.protocol import Protocol, SummaryRow
 
 __all__ = ["CHOICES", "Choice", "Tool", "box_protocols", "tool_names", "tool_of", "with_choice", "with_field"]
 
@@ -147,16 +147,16 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
     """Return a tool by name, or any protocol as one; ``iou`` puts one threshold in place of its own."""
     if isinstance(tool, str) and not tool.endswith(".toml"):
         name = ALIASES.get(tool, tool)
-        _validate.one_of(name, tool_names(), name="tool")
+        checks.one_of(name, tool_names(), name="tool")
         protocol = load_protocol(name)
     else:
         protocol = load_protocol(tool)
         name = protocol.name
         if protocol.similarity != "box":
-            raise ProtocolError(_validate.message("an explained protocol", "compare boxes", got=repr(name)))
+            raise ProtocolError(checks.message("an explained protocol", "compare boxes", got=repr(name)))
     matching = dataclasses.replace(protocol.matching, max_detections=protocol.matching.max_detections[-1:])
     if iou is not None:
-        _validate.number_between(iou, 0, 1, name="iou", open_low=True)
+        checks.number_between(iou, 0, 1, name="iou", open_low=True)
         matching = dataclasses.replace(matching, iou_thresholds=(iou,))
     reduced = dataclasses.replace(
         protocol,

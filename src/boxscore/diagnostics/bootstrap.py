@@ -7,7 +7,7 @@ the uncertainty that comes from which images happened to be collected.
 
 Conventions
 -----------
-- An image drawn three times counts three times (:mod:`boxscore.weighted`). Dropping the repetitions, as some
+- An image drawn three times counts three times (``scoring.weighted``). Dropping the repetitions, as some
   tools do, leaves about 63 % of the images in every draw and makes intervals too narrow.
 - Nothing is matched again. The draws depend on ``seed`` and the number of images alone, so that two results
   on one data set are drawn alike.
@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.diagnostics._outcomes import EVERY_CLASS
 from boxscore.evaluation import Evaluation
-from boxscore.protocol import SummaryRow
-from boxscore.weighted import WeightedCurves
+from boxscore.protocols.protocol import SummaryRow
+from boxscore.scoring.weighted import WeightedCurves
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,8 +98,8 @@ def bootstrap(
     import pandas as pd
 
     rows = chosen_rows(evaluation, metrics)
-    _validate.number_between(confidence, 0, 1, name="confidence", open_low=True)
-    _validate.one_of(method, get_args(Method), name="method")
+    checks.number_between(confidence, 0, 1, name="confidence", open_low=True)
+    checks.one_of(method, get_args(Method), name="method")
     score = weighted_metrics(evaluation, rows)
     images = len(evaluation.ground_truth.images)
     draws = np.stack([score(w) for w in draw_weights(images, resamples, seed=seed, progress=progress)])
@@ -124,7 +124,7 @@ def bootstrap(
 def chosen_rows(evaluation: Evaluation, metrics: Sequence[str] | None) -> list[SummaryRow]:
     """Return the protocol's headline rows of these names, or all."""
     rows = {row.key: row for row in evaluation.protocol.rows}
-    return [rows[_validate.one_of(name, list(rows), name="metrics")] for name in metrics or rows]
+    return [rows[checks.one_of(name, list(rows), name="metrics")] for name in metrics or rows]
 
 
 def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = False) -> Iterator[FloatArray]:
@@ -137,7 +137,7 @@ def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = Fal
     """
     from tqdm import tqdm
 
-    _validate.whole_number(resamples, 1, name="resamples")
+    checks.whole_number(resamples, 1, name="resamples")
     random = np.random.default_rng(seed)
     quiet = None if progress else True  # None: only on a terminal
     for _ in tqdm(range(resamples), desc="bootstrap", unit="draw", file=sys.stderr, disable=quiet):

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.diagnostics._outcomes import EVERY_CLASS, outcomes
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -77,16 +77,16 @@ def reliability(
     """
     import pandas as pd
 
-    _validate.whole_number(bins, 1, name="bins")
-    _validate.one_of(binning, get_args(Binning), name="binning")
-    _validate.number_between(minimum_score, 0, 1, name="minimum_score")
+    checks.whole_number(bins, 1, name="bins")
+    checks.one_of(binning, get_args(Binning), name="binning")
+    checks.number_between(minimum_score, 0, 1, name="minimum_score")
     made, found = outcomes(evaluation, iou=iou, area=area), evaluation.matched
     kept = np.flatnonzero(made.counted & (found.score >= minimum_score))
     score = found.score[kept]
     outside = np.flatnonzero((score < 0) | (score > 1))
     if len(outside):
         raise InputError(
-            _validate.message(
+            checks.message(
                 "scores",
                 "lie in [0, 1] for calibration",
                 got=float(score[outside[0]]),

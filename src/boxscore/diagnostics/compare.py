@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.diagnostics._outcomes import EVERY_CLASS
 from boxscore.diagnostics.bootstrap import (
     Method,
@@ -72,8 +72,8 @@ def compare(
     """
     import pandas as pd
 
-    _validate.one_of(method, get_args(Method), name="method")
-    _validate.number_between(confidence, 0, 1, name="confidence", open_low=True)
+    checks.one_of(method, get_args(Method), name="method")
+    checks.number_between(confidence, 0, 1, name="confidence", open_low=True)
     names, results = list(evaluations), list(evaluations.values())
     _check_comparable(names, results)
     rows = chosen_rows(results[0], metrics)
@@ -129,7 +129,7 @@ def compare(
 
 def _check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:
     if len(results) < 2:
-        raise InputError(_validate.message("a comparison", "have two results or more", got=len(results)))
+        raise InputError(checks.message("a comparison", "have two results or more", got=len(results)))
     first = results[0]
     for name, other in zip(names[1:], results[1:], strict=True):
         mine, yours = first.ground_truth, other.ground_truth
@@ -141,13 +141,13 @@ def _check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> No
         )
         if not same:
             raise InputError(
-                _validate.message(
+                checks.message(
                     "compared results", "be of one ground truth", got=f"{names[0]!r} and {name!r} of two"
                 )
             )
         if first.protocol != other.protocol:
             raise InputError(
-                _validate.message(
+                checks.message(
                     "compared results",
                     "be of one protocol",
                     got=f"{first.protocol.name!r} and {other.protocol.name!r}",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.diagnostics._cross_class import cross_class_pairs, greedy_one_to_one
 from boxscore.diagnostics._outcomes import ignored_truths
 from boxscore.evaluation import Evaluation
@@ -78,7 +78,7 @@ def confusion_matrix(
     """
     import pandas as pd
 
-    _validate.one_of(normalise, get_args(Normalise), name="normalise")
+    checks.one_of(normalise, get_args(Normalise), name="normalise")
     cells = _cells(evaluation, iou, minimum_score, assign)
     names = [*evaluation.ground_truth.categories.labels, BACKGROUND]
     counts = np.zeros((len(names), len(names)), dtype=np.int64)
@@ -145,9 +145,9 @@ def top_confusions(
 
 
 def _cells(evaluation: Evaluation, iou: float, minimum_score: float, assign: Assign) -> _Cells:
-    _validate.number_between(iou, 0, 1, name="iou", open_low=True)
-    _validate.number_between(minimum_score, -np.inf, np.inf, name="minimum_score")
-    _validate.one_of(assign, get_args(Assign), name="assign")
+    checks.number_between(iou, 0, 1, name="iou", open_low=True)
+    checks.number_between(minimum_score, -np.inf, np.inf, name="minimum_score")
+    checks.one_of(assign, get_args(Assign), name="assign")
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = ignored_truths(evaluation)
     pairs = cross_class_pairs(evaluation, lowest=iou, minimum_score=minimum_score)

@@ -37,12 +37,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate
+from boxscore._utils import checks
+from boxscore._utils.ordering import descending_order, stable_order
 from boxscore.diagnostics._cross_class import CrossPairs, cross_class_pairs, greedy_one_to_one
 from boxscore.diagnostics._outcomes import EVERY_CLASS, ignored_truths
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.sorting import descending_order, stable_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ def error_types(
     """
     import pandas as pd
 
-    _validate.one_of(absent_classes, get_args(Absent), name="absent_classes")
+    checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
     errors = _find(evaluation, iou, background_iou, most_per_image)
     K = len(evaluation.ground_truth.categories)
     base, has_data = _average_precision(evaluation, errors, None)
@@ -192,11 +192,11 @@ def _where(condition: BoolArray, values: NDArray[np.object_], rows: NDArray[np.i
 
 def _find(evaluation: Evaluation, iou: float, background_iou: float, most_per_image: int) -> _Errors:
     """Match as TIDE does and name every error."""
-    _validate.number_between(iou, 0, 1, name="iou", open_low=True)
-    _validate.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
+    checks.number_between(iou, 0, 1, name="iou", open_low=True)
+    checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
     if background_iou > iou:
-        raise InputError(_validate.message("background_iou", f"be <= iou ({iou:g})", got=background_iou))
-    _validate.whole_number(most_per_image, 1, name="most_per_image")
+        raise InputError(checks.message("background_iou", f"be <= iou ({iou:g})", got=background_iou))
+    checks.whole_number(most_per_image, 1, name="most_per_image")
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = ignored_truths(evaluation)
     pairs = cross_class_pairs(evaluation, lowest=background_iou, most_per_image=most_per_image, crowd=ignored)

@@ -2,7 +2,7 @@
 
 Goal
 ----
-Every tool is a point in one small space of choices, and a :class:`~boxscore.protocol.Protocol` is such a
+Every tool is a point in one small space of choices, and a protocol is such a
 point. Walking from one tool's protocol to another's, choice by choice, shows what each choice moves.
 
 Conventions
@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from boxscore import _validate
+from boxscore._utils import checks
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._tools import (
     CHOICES,
     Tool,
@@ -42,8 +43,7 @@ from boxscore.diagnostics._tools import (
 )
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import evaluate
-from boxscore.protocol import Protocol
-from boxscore.tables import Detections, GroundTruth
+from boxscore.protocols.protocol import Protocol
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -229,8 +229,8 @@ def find_number(
     try:
         wanted = float(text)
     except ValueError:
-        raise InputError(_validate.message("number", "be a number", got=repr(number))) from None
-    _validate.number_between(wanted, 0, 100, name="number")
+        raise InputError(checks.message("number", "be a number", got=repr(number))) from None
+    checks.number_between(wanted, 0, 100, name="number")
     digits = len(text.partition(".")[2])
     scale = 100.0 if wanted > 1 or str(number).strip().endswith("%") else 1.0
     margin = 0.5 * 10.0**-digits / scale if within is None else within
@@ -265,7 +265,7 @@ def _value(ground_truth: GroundTruth, detections: Detections, tool: Tool) -> flo
     value = _metrics(ground_truth, detections, tool)["AP"]
     if math.isnan(value):
         raise InputError(
-            _validate.message(
+            checks.message(
                 "an explained AP",
                 "be defined",
                 got=f"NaN for {tool.name!r}",

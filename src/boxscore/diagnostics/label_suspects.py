@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate
-from boxscore.boxes import box_iou
+from boxscore._utils import checks
 from boxscore.diagnostics._cross_class import CrossPairs, cross_class_pairs
 from boxscore.diagnostics._outcomes import ignored_truths
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.similarity.box import box_iou
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,11 +74,11 @@ def label_suspects(
     """
     import pandas as pd
 
-    _validate.number_between(minimum_score, -np.inf, np.inf, name="minimum_score")
-    _validate.number_between(iou, 0, 1, name="iou", open_low=True)
-    _validate.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
+    checks.number_between(minimum_score, -np.inf, np.inf, name="minimum_score")
+    checks.number_between(iou, 0, 1, name="iou", open_low=True)
+    checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
     if background_iou > iou:
-        raise InputError(_validate.message("background_iou", f"be <= iou ({iou:g})", got=background_iou))
+        raise InputError(checks.message("background_iou", f"be <= iou ({iou:g})", got=background_iou))
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = ignored_truths(evaluation)
     pairs = cross_class_pairs(evaluation, lowest=background_iou, minimum_score=minimum_score, crowd=ignored)

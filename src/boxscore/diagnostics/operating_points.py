@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate
+from boxscore._utils import checks
+from boxscore._utils.ordering import descending_order
 from boxscore.diagnostics._outcomes import EVERY_CLASS, outcomes
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.sorting import descending_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +138,7 @@ def operating_points(
     asked = [name for name, value in given.items() if value is not None]
     if len(asked) > 1:
         raise InputError(
-            _validate.message("an operating point", "be asked for in one way", got=" and ".join(asked))
+            checks.message("an operating point", "be asked for in one way", got=" and ".join(asked))
         )
     curves = _curves(evaluation, iou, area)
     rows = []
@@ -176,7 +176,7 @@ def _curve(label: str, score: FloatArray, true: NDArray[np.bool_], positive: int
 
 def _columns(curve: _Curve, places: NDArray[np.intp], beta: float) -> dict[str, Any]:
     """Table columns at these places; NO_POINT keeps no detection."""
-    _validate.number_between(beta, 0, 1e6, name="beta", open_low=True)
+    checks.number_between(beta, 0, 1e6, name="beta", open_low=True)
     true, false = (np.append(values, 0)[places] for values in (curve.true, curve.false))
     missed = curve.positive - true
     with np.errstate(invalid="ignore"):
@@ -203,15 +203,15 @@ def _place(
 ) -> int:
     """Place on the curve that is asked for, or NO_POINT."""
     if at_score is not None:
-        _validate.number_between(at_score, -np.inf, np.inf, name="at_score")
+        checks.number_between(at_score, -np.inf, np.inf, name="at_score")
         return int(np.searchsorted(-curve.score, -at_score, side="right")) - 1
     columns = _columns(curve, np.arange(len(curve.score)), beta)
     if at_precision is not None:
-        _validate.number_between(at_precision, 0, 1, name="at_precision", open_low=True)
+        checks.number_between(at_precision, 0, 1, name="at_precision", open_low=True)
         good = np.flatnonzero(columns["precision"] >= at_precision)
         return int(good[-1]) if len(good) else NO_POINT
     if at_recall is not None:
-        _validate.number_between(at_recall, 0, 1, name="at_recall", open_low=True)
+        checks.number_between(at_recall, 0, 1, name="at_recall", open_low=True)
         good = np.flatnonzero(columns["recall"] >= at_recall)
         return int(good[0]) if len(good) else NO_POINT
     f_score = columns["f_score"]

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate
+from boxscore._utils import checks
+from boxscore.data.alignment import pool_classes
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._outcomes import ignored_truths
 from boxscore.diagnostics.bootstrap import weighted_metrics
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.matching import Matches, match
-from boxscore.overlaps import candidate_pairs, detection_areas
-from boxscore.protocol import Protocol, SummaryRow
+from boxscore.matching.candidates import candidate_pairs, detection_areas
+from boxscore.matching.greedy import Matches, match
+from boxscore.matching.ranking import rank_detections
 from boxscore.protocols import load_protocol
-from boxscore.ranking import rank_detections
-from boxscore.selection import pool_classes
-from boxscore.tables import Detections, GroundTruth
+from boxscore.protocols.protocol import Protocol, SummaryRow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def _relative_area(table: Table, protocol: Protocol) -> FloatArray:
     unknown = np.flatnonzero(np.isnan(extent).any(axis=1))
     if len(unknown):
         raise InputError(
-            _validate.message(
+            checks.message(
                 "slices by relative size",
                 "know every image's width and height",
                 got="none",
@@ -127,7 +127,7 @@ def slices(evaluation: Evaluation, *, by: str, bins: Bins = None) -> pd.DataFram
     InputError
         When ``by`` is unknown, the edges do not ascend, or there are more than 64 slices.
     """
-    _validate.one_of(by, slice_names(evaluation), name="by")
+    checks.one_of(by, slice_names(evaluation), name="by")
     truth = evaluation.ground_truth
     if by == CROWDEDNESS:
         counted = ~ignored_truths(evaluation)
@@ -156,13 +156,13 @@ def _coco_sizes() -> _Bins:
 def _edges_to_bins(edges: int | Sequence[float], values: FloatArray, *, whole: bool = False) -> _Bins:
     """Slices between edges, or of equally many values; ``whole`` numbers get plainer labels."""
     if isinstance(edges, (int, np.integer)):
-        count = _validate.whole_number(edges, 1, name="bins")
+        count = checks.whole_number(edges, 1, name="bins")
         cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1))) if len(values) else np.zeros(1)
         ends = cuts.tolist() if len(cuts) > 1 else [float(cuts[0]), np.inf]
     else:
-        ends = [_validate.number_between(edge, 0, np.inf, name="bins") for edge in edges]
+        ends = [checks.number_between(edge, 0, np.inf, name="bins") for edge in edges]
     if len(ends) < 2 or any(high <= low for low, high in itertools.pairwise(ends)):
-        raise InputError(_validate.message("bins", "be two or more ascending edges", got=ends))
+        raise InputError(checks.message("bins", "be two or more ascending edges", got=ends))
     ranges = [(low, float(np.nextafter(high, -np.inf))) for low, high in itertools.pairwise(ends)]
     ranges[-1] = (ends[-2], ends[-1])
     return _Bins([_label(low, high, whole) for low, high in itertools.pairwise(ends)], ranges)
@@ -183,7 +183,7 @@ def _column_bins(column: NDArray[Any], bins: Bins) -> tuple[FloatArray, _Bins]:
             values = column.astype(np.float64)
         except (TypeError, ValueError):
             raise InputError(
-                _validate.message("a column with bins", "hold numbers", got=repr(column[:1].tolist()))
+                checks.message("a column with bins", "hold numbers", got=repr(column[:1].tolist()))
             ) from None
         return values, _edges_to_bins(bins, values[~np.isnan(values)])
     labels, codes = np.unique(np.array([str(value) for value in column.tolist()]), return_inverse=True)
@@ -228,7 +228,7 @@ def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _
 
     if len(chosen.labels) > MOST_SLICES:
         raise InputError(
-            _validate.message("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
+            checks.message("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
         )
     truth = evaluation.ground_truth
     ranges = {str(i): pair for i, pair in enumerate(chosen.ranges)}

@@ -34,18 +34,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import _validate
+from boxscore._utils import checks
+from boxscore.data.alignment import align, select
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate, match_tables
-from boxscore.matching import Matches
-from boxscore.nms.detections import GroupOptions, Suppression, Suppressor
-from boxscore.nms.methods import METHODS, Setting, check_method
-from boxscore.protocol import Protocol
+from boxscore.matching.greedy import Matches
+from boxscore.matching.rematching import Rematcher
 from boxscore.protocols import load_protocol
-from boxscore.rematching import Rematcher
-from boxscore.selection import align, select
-from boxscore.tables import Detections, GroundTruth
-from boxscore.vocabulary import Id
+from boxscore.protocols.protocol import Protocol
+from boxscore.suppression.detections import GroupOptions, Suppression, Suppressor
+from boxscore.suppression.methods import METHODS, Setting, check_method
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +89,7 @@ def sweep(
     detections : Detections
         Raw: before any suppression.
     methods : sequence of str, default ("hard",)
-        Names of :data:`boxscore.nms.methods.METHODS`.
+        Names of :data:`boxscore.suppression.methods.METHODS`.
     iou_thresholds : sequence of float, default (0.3, 0.4, 0.5, 0.6, 0.7)
         A method that has none is computed once.
     sigmas : sequence of float, optional
@@ -101,7 +101,7 @@ def sweep(
     workers : int, default 1
         Threads. The result does not depend on it.
     **options
-        Further options of :func:`boxscore.nms.nms_detections`, the same for every setting:
+        Further options of :func:`boxscore.suppression.nms_detections`, the same for every setting:
         ``class_agnostic``, ``class_groups``, ``max_per_group``, ``max_per_image``, ``pixel_offset``.
 
     Returns
@@ -129,7 +129,7 @@ def sweep(
     from tqdm import tqdm
 
     _refuse_settings(options)
-    _validate.whole_number(workers, 1, name="workers")
+    checks.whole_number(workers, 1, name="workers")
     chosen = load_protocol(protocol)
     jobs = _jobs(methods, iou_thresholds, sigmas, score_thresholds)
     # Nothing to score, but every option checked, once and before the work.
@@ -191,7 +191,7 @@ def _refuse_settings(options: GroupOptions) -> None:
     for name in SETTING:
         if name in options:
             raise InputError(
-                _validate.message(f"{name}", "be left to the grid", got="it", cause=f"pass {name}s")
+                checks.message(f"{name}", "be left to the grid", got="it", cause=f"pass {name}s")
             )
 
 
@@ -206,13 +206,13 @@ def _jobs(
     given |= {"score_thresholds": score_thresholds if score_thresholds is not None else [0.0]}
     for name, values in given.items():
         if isinstance(values, str) or not len(values):
-            raise InputError(_validate.message(name, "be a list of at least one", got=repr(values)))
+            raise InputError(checks.message(name, "be a list of at least one", got=repr(values)))
         if len(set(values)) < len(values):
-            raise InputError(_validate.message(name, "be given once each", got=repr(list(values))))
+            raise InputError(checks.message(name, "be given once each", got=repr(list(values))))
     floors: tuple[float | None, ...] = (None,) if score_thresholds is None else tuple(score_thresholds)
     jobs = []
     for method in methods:
-        reads = METHODS[_validate.one_of(method, list(METHODS), name="method")].reads
+        reads = METHODS[checks.one_of(method, list(METHODS), name="method")].reads
         ious: Sequence[float | None] = iou_thresholds if "iou_threshold" in reads else [None]
         widths: Sequence[float | None] = sigmas if sigmas is not None and "sigma" in reads else [None]
         for iou, sigma in itertools.product(ious, widths):

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.average_precision import tie_starts
 from boxscore.diagnostics._outcomes import EVERY_CLASS
 from boxscore.evaluation import Evaluation
-from boxscore.protocol import TieOrder
+from boxscore.protocols.protocol import TieOrder
+from boxscore.scoring.curves import tie_starts
 
 if TYPE_CHECKING:
     import pandas as pd

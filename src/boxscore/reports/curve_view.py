@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.text import json_value
 from boxscore.evaluation import Evaluation
-from boxscore.reports.render import json_value
 
 __all__ = ["TOLERANCE", "curve_view", "significant", "thin"]
 

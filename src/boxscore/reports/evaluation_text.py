@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
 from boxscore.evaluation import Evaluation
-from boxscore.reports.render import csv_table, json_text, markdown_table, text_table
 
 __all__ = [
     "as_csv",

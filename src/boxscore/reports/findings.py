@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.tables import BoxTable
 from boxscore.evaluation import Evaluation
-from boxscore.tables import BoxTable
 
 __all__ = ["Finding", "findings"]
 

@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from boxscore import _validate
-from boxscore._files import write_folder
+from boxscore._utils import checks
+from boxscore._utils.files import write_folder
+from boxscore._utils.text import csv_table, json_text
 from boxscore.errors import BoxscoreError, InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import evaluation_text
 from boxscore.reports.html import render_page
-from boxscore.reports.render import csv_table, json_text
 from boxscore.reports.view import ReportOptions, report_view
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def write_report(
         "per_class.csv": evaluation_text.as_csv(evaluation, per_class=True),
     }
     if tables is not None:
-        _validate.one_of(tables, TABLE_FORMATS, name="tables")
+        checks.one_of(tables, TABLE_FORMATS, name="tables")
         for name, frame in evaluation_tables(evaluation).items():
             files[f"tables/{name}.{tables}"] = table_bytes(frame, tables)
     if plots is not None:
@@ -130,7 +130,7 @@ def write_comparison(
 
     options, folder = options or ReportOptions(), Path(folder)
     if len(evaluations) < 2:
-        raise InputError(_validate.message("a comparison", "have two results or more", got=len(evaluations)))
+        raise InputError(checks.message("a comparison", "have two results or more", got=len(evaluations)))
     (first, base), *others = evaluations.items()
     resamples = max(options.resamples_for(*evaluations.values()), 20)
     frame = compare(evaluations, resamples=resamples, seed=options.seed, per_class=True)
@@ -141,10 +141,10 @@ def write_comparison(
         view = comparison_view({first: base, name: other}, options=options, table=rows)
         files[page] = render_page(view, template="comparison")
     if tables is not None:
-        _validate.one_of(tables, TABLE_FORMATS, name="tables")
+        checks.one_of(tables, TABLE_FORMATS, name="tables")
         files[f"tables/comparison.{tables}"] = table_bytes(frame, tables)
     if plots is not None:
-        from boxscore import plots as drawing
+        from boxscore.reports import plots as drawing
 
         makers = {"compare": lambda: drawing.compare(evaluations, resamples=resamples, seed=options.seed)}
         files.update(_plots(makers, plots))
@@ -233,7 +233,7 @@ def _joined(value: Any) -> Any:
 
 
 def _plot_makers(evaluation: Evaluation) -> dict[str, Callable[[], Any]]:
-    from boxscore import plots
+    from boxscore.reports import plots
 
     best: Sequence[str] = plots.PerClassDisplay.from_evaluation(evaluation, most=5).labels
     return {
@@ -248,9 +248,9 @@ def _plot_makers(evaluation: Evaluation) -> dict[str, Callable[[], Any]]:
 
 def _plots(makers: Mapping[str, Callable[[], Any]], form: PlotFormat) -> dict[str, bytes]:
     """Draw and close; the date is left out, so that equal results give equal files."""
-    from boxscore.plots._style import pyplot
+    from boxscore.reports.plots._style import pyplot
 
-    _validate.one_of(form, PLOT_FORMATS, name="plots")
+    checks.one_of(form, PLOT_FORMATS, name="plots")
     plt = pyplot()
     metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
     files = {}

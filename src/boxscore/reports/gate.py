@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore.errors import FileFormatError, InputError
 
 __all__ = ["Check", "check_baseline", "check_bounds", "parse_bound", "read_result"]
@@ -67,13 +67,13 @@ def parse_bound(text: str, known: Sequence[str], *, name: str) -> tuple[str, flo
     """
     metric, sign, number = text.partition("=")
     if not sign:
-        raise InputError(_validate.message(name, "have the form METRIC=NUMBER", got=repr(text)))
-    _validate.one_of(metric.strip(), list(known), name=name)
+        raise InputError(checks.message(name, "have the form METRIC=NUMBER", got=repr(text)))
+    checks.one_of(metric.strip(), list(known), name=name)
     try:
         value = float(number)
     except ValueError:
-        raise InputError(_validate.message(name, "end in a number", got=repr(text))) from None
-    return metric.strip(), _validate.number_between(value, -1e300, 1e300, name=f"{name} {metric.strip()}")
+        raise InputError(checks.message(name, "end in a number", got=repr(text))) from None
+    return metric.strip(), checks.number_between(value, -1e300, 1e300, name=f"{name} {metric.strip()}")
 
 
 def check_bounds(
@@ -83,13 +83,13 @@ def check_bounds(
     maximum: Sequence[tuple[str, float]] = (),
 ) -> list[Check]:
     """Compare metrics with bounds; both ends are allowed values."""
-    checks = []
+    results = []
     for bounds, sign in ((minimum, ">="), (maximum, "<=")):
         for metric, bound in bounds:
             value = _defined(metrics[metric])
             met = value is not None and (value >= bound if sign == ">=" else value <= bound)
-            checks.append(Check(metric, value, f"{sign} {bound:g}", met))
-    return checks
+            results.append(Check(metric, value, f"{sign} {bound:g}", met))
+    return results
 
 
 def check_baseline(
@@ -127,7 +127,7 @@ def check_baseline(
     """
     if _rules(signature) != _rules(baseline["signature"]):
         raise InputError(
-            _validate.message(
+            checks.message(
                 "a baseline",
                 f"have the signature {signature}",
                 got=baseline["signature"],
@@ -136,19 +136,19 @@ def check_baseline(
             )
         )
     old = {key: value for key, value in baseline["metrics"].items() if _defined(value) is not None}
-    chosen = [_validate.one_of(key, list(metrics), name="--metrics") for key in only] or list(metrics)
-    checks = []
+    chosen = [checks.one_of(key, list(metrics), name="--metrics") for key in only] or list(metrics)
+    results = []
     for key in chosen:
         if key in old:
             value = _defined(metrics[key])
             floor = float(old[key]) - tolerance
             rule = f">= {old[key]:.4f}" + (f" - {tolerance:g}" if tolerance else "") + " (baseline)"
-            checks.append(Check(key, value, rule, value is not None and value >= floor))
-    if not checks:
+            results.append(Check(key, value, rule, value is not None and value >= floor))
+    if not results:
         raise InputError(
-            _validate.message("a baseline", "define a metric to compare", got=sorted(old), place=place)
+            checks.message("a baseline", "define a metric to compare", got=sorted(old), place=place)
         )
-    return checks
+    return results
 
 
 def _defined(value: float | None) -> float | None:

@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
+from boxscore._utils.text import json_value
 from boxscore.errors import MissingDependencyError
-from boxscore.reports.render import json_value
 
 __all__ = ["embedded_json", "plain", "render_page"]
 

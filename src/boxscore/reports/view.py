@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from boxscore import _validate
+from boxscore._utils import checks
 from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.reports import diagnosis
@@ -68,9 +68,9 @@ class ReportOptions:
     date: str | None = None
 
     def __post_init__(self) -> None:
-        _validate.whole_number(self.gallery, 0, name="gallery")
+        checks.whole_number(self.gallery, 0, name="gallery")
         if self.resamples is not None:
-            _validate.whole_number(self.resamples, 0, name="resamples")
+            checks.whole_number(self.resamples, 0, name="resamples")
 
     def resamples_for(self, *evaluations: Evaluation) -> int:
         """Resamples to draw: what was asked for, or as many as take some twenty seconds, at most 200."""

@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from boxscore import _validate
-from boxscore.datasets import detect_format, load_detections, load_ground_truth
+from boxscore._utils import checks
+from boxscore.data.alignment import align
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.protocol import Protocol
+from boxscore.formats import detect_format, load_detections, load_ground_truth
 from boxscore.protocols import load_protocol
-from boxscore.selection import align
-from boxscore.tables import Detections, GroundTruth
+from boxscore.protocols.protocol import Protocol
 from boxscore.validation._findings import Context, Finding
 from boxscore.validation.geometric import geometric_findings
 from boxscore.validation.mismatch import mismatch_findings
@@ -82,9 +82,7 @@ def validate(
     """
     if not isinstance(ground_truth, GroundTruth):
         raise InputError(
-            _validate.message(
-                "ground_truth", "be a GroundTruth table", got=f"a {type(ground_truth).__name__}"
-            )
+            checks.message("ground_truth", "be a GroundTruth table", got=f"a {type(ground_truth).__name__}")
         )
     if detections is not None:
         with warnings.catch_warnings():

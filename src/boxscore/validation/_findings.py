@@ -20,11 +20,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation, evaluate
-from boxscore.protocol import Protocol
-from boxscore.tables import BoxTable, Detections, GroundTruth
-from boxscore.vocabulary import Images
+from boxscore.protocols.protocol import Protocol
 
 __all__ = ["Context", "Finding", "Kind", "Repair", "Severity", "Tables", "counted", "image_rows", "quietly"]
 

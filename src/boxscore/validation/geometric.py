@@ -15,9 +15,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.datasets._box_order import FRACTIONS, box_order, reread
-from boxscore.protocol import Protocol
-from boxscore.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.formats._box_order import FRACTIONS, box_order, reread
+from boxscore.protocols.protocol import Protocol
 from boxscore.validation._findings import Context, Finding, Repair, counted
 
 __all__ = ["geometric_findings", "quick_geometric_findings"]

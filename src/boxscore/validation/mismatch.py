@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.tables import Detections
 from boxscore.errors import InputError
-from boxscore.tables import Detections
 from boxscore.validation._findings import Context, Finding, Repair, Tables, counted
 
 __all__ = ["mismatch_findings"]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.boxes import box_iou
-from boxscore.tables import BoxTable, Detections
+from boxscore.data.tables import BoxTable, Detections
+from boxscore.similarity.box import box_iou
 from boxscore.validation._findings import Context, Finding, Repair, counted
 
 __all__ = ["quick_semantic_findings", "semantic_findings"]

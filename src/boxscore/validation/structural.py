@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from boxscore.selection import select
+from boxscore.data.alignment import select
 from boxscore.validation._findings import Context, Finding, counted, image_rows
 
 __all__ = ["quick_structural_findings", "structural_findings"]

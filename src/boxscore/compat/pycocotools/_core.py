@@ -2,7 +2,7 @@
 
 Goal
 ----
-Lists of annotation dictionaries become tables, the tables :class:`~boxscore.matching.Matches`, and those the
+Lists of annotation dictionaries become tables, the tables ``Matches``, and those the
 arrays of ``eval``, all to the reference's last bit.
 
 Conventions
@@ -24,17 +24,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import stable_order
+from boxscore.data.keypoints import keypoint_array
+from boxscore.data.masks import Masks
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.keypoints import keypoint_array
-from boxscore.mask_column import Masks
-from boxscore.matching import Matches, match
-from boxscore.overlaps import candidate_pairs
-from boxscore.protocol import ApRules, IgnoreRules, KeypointRules, MatchingRules, Protocol, Similarity
-from boxscore.ranking import rank_detections
-from boxscore.sorting import stable_order
-from boxscore.tables import Detections, GroundTruth
-from boxscore.vocabulary import Categories, Images
+from boxscore.matching.candidates import candidate_pairs
+from boxscore.matching.greedy import Matches, match
+from boxscore.matching.ranking import rank_detections
+from boxscore.protocols.protocol import (
+    ApRules,
+    IgnoreRules,
+    KeypointRules,
+    MatchingRules,
+    Protocol,
+    Similarity,
+)
 
 Record = dict[str, Any]
 FloatArray = NDArray[np.float64]

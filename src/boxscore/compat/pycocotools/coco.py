@@ -25,8 +25,8 @@ from urllib.request import urlretrieve
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.collector import paused_collector
 from boxscore.compat.pycocotools import mask as maskUtils
-from boxscore.compat.pycocotools._collector import no_collection
 
 Record = dict[str, Any]
 
@@ -48,7 +48,7 @@ def _member_of(values: Any) -> Callable[[Any], bool]:
 
 
 def _read_json(path: Any) -> Any:
-    with no_collection(), Path(path).open() as file:
+    with paused_collector(), Path(path).open() as file:
         return json.load(file)
 
 
@@ -93,7 +93,7 @@ class COCO:
         annotations = self.dataset.get("annotations", [])
         by_image: defaultdict[Any, list[Record]] = defaultdict(list)
         by_category: defaultdict[Any, list[Any]] = defaultdict(list)
-        with no_collection():
+        with paused_collector():
             for annotation in annotations:
                 by_image[annotation["image_id"]].append(annotation)
             if "categories" in self.dataset:
@@ -221,7 +221,7 @@ class COCO:
         of_images = {ann["image_id"] for ann in anns}
         assert of_images <= set(self.getImgIds()), "Results do not correspond to current coco set"
         first = anns[0]
-        with no_collection():
+        with paused_collector():
             if "caption" in first:
                 res.dataset["images"] = [img for img in res.dataset["images"] if img["id"] in of_images]
                 _number(anns)

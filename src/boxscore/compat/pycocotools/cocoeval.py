@@ -10,7 +10,7 @@ Conventions
 - ``evaluate`` keeps the core's matches; ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made of them when
   first looked at. What has been handed out is from then on what counts: it may have been changed.
 - A subclass that overrides ``computeIoU``, ``computeOks`` or ``evaluateImg`` is evaluated through them.
-- Axis letters as in :mod:`boxscore.tables`; undefined is -1.
+- Axis letters as in :mod:`boxscore.data.tables`; undefined is -1.
 
 References
 ----------
@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
+from boxscore._utils.collector import paused_collector
 from boxscore.compat.pycocotools import _core, _per_image
 from boxscore.compat.pycocotools import mask as maskUtils
 from boxscore.compat.pycocotools._accumulate import accumulate_images
-from boxscore.compat.pycocotools._collector import no_collection
 from boxscore.compat.pycocotools._encode import encode_annotations
 from boxscore.compat.pycocotools._eval_imgs import eval_imgs
 from boxscore.compat.pycocotools._params import Params
@@ -96,7 +96,7 @@ class COCOeval:
     def evalImgs(self) -> Any:
         """The outcome of each category, area range and image."""
         if "evalImgs" not in self._made and self._run is not None:
-            with no_collection():
+            with paused_collector():
                 self._made["evalImgs"] = eval_imgs(self._run, self._evaluated)
         return self._made["evalImgs"]
 
@@ -108,7 +108,7 @@ class COCOeval:
     def ious(self) -> Any:
         """Overlaps by image and category, [D, G] each; an empty list where there is nothing to compare."""
         if "ious" not in self._made:
-            with no_collection():
+            with paused_collector():
                 self._made["ious"] = self._all_ious()
         return self._made["ious"]
 

@@ -1,0 +1,1 @@
+"""What knows nothing of detection: checks, orders, files, text, processes."""

@@ -1,0 +1,167 @@
+"""One helper per rule, one form of message.
+
+Conventions
+-----------
+- Every helper takes the value first and ``name`` as a keyword: what the user calls the thing.
+- Messages read ``<name> must <rule>. Got <value>[ in <place>][; <likely cause>].``
+- Helpers return the checked value in the form the library computes with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore.errors import InputError
+
+LARGEST_COORDINATE = 1e100
+"""Coordinates beyond this make areas overflow, and an overlap of infinity over infinity matches anything."""
+
+Place = Callable[[int], str]
+"""Names row ``i`` of a table for the user, for example ``annotation 17 (id 512) of gt.json``."""
+
+
+def message(name: str, rule: str, *, got: object, place: str = "", cause: str = "") -> str:
+    """Build the one form of message: name, rule, value, place, likely cause."""
+    text = f"{name} must {rule}. Got {got}"
+    if place:
+        text += f" in {place}"
+    if cause:
+        text += f"; {cause}"
+    return text if text.endswith("?") else text + "."
+
+
+def did_you_mean(value: object, known: Iterable[str]) -> str:
+    """Say which known name is nearest to a misspelt one, or list the known names."""
+    names = [str(name) for name in known]
+    near = _nearest(value, names)
+    return near or (f"known: {', '.join(names)}" if names else "there is none")
+
+
+def _nearest(value: object, names: Sequence[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(str(value), names, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def unknown_key(name: str, key: str, known: Iterable[str]) -> str:
+    """Message for a key of a protocol or run configuration that nothing reads."""
+    return message("a key", "be known", got=name, cause=did_you_mean(key, sorted(known)))
+
+
+def one_of(value: str, known: Sequence[str], *, name: str) -> str:
+    """Check that a string is one of a fixed set."""
+    if value not in known:
+        raise InputError(
+            message(
+                name,
+                f"be one of {', '.join(map(repr, known))}",
+                got=repr(value),
+                cause=_nearest(value, known),
+            )
+        )
+    return value
+
+
+def number_between(
+    value: Any, low: float, high: float, *, name: str, open_low: bool = False, place: str = ""
+) -> float:
+    """Check that a number is finite and lies in [low, high], or (low, high] with ``open_low``."""
+    rule = f"be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not is_number or not (low < value <= high if open_low else low <= value <= high):
+        raise InputError(message(name, rule, got=_given(value), place=place))
+    return float(value)
+
+
+def whole_number(value: Any, low: int, *, name: str, place: str = "") -> int:
+    """Check that a value is an integer of at least ``low``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise InputError(message(name, f"be a whole number >= {low}", got=_given(value), place=place))
+    return int(value)
+
+
+def _given(value: Any) -> str:
+    """Show a value; a missing key of a TOML file is None here."""
+    return "none" if value is None else repr(value)
+
+
+def plain_name(value: str, *, name: str, place: str = "") -> str:
+    """Check that a name from a file stays in its folder: no separators, no ``..``, no NUL."""
+    if value in ("", ".", "..") or any(mark in value for mark in "/\\\0"):
+        raise InputError(message(name, "be a plain name without / or ..", got=repr(value), place=place))
+    return value
+
+
+def float_array(values: ArrayLike, *, name: str, columns: int | None = None) -> NDArray[np.float64]:
+    """Return a float64 array: [N], or [N, columns] when ``columns`` is given.
+
+    An empty list passes for an empty array of either shape.
+    """
+    shape = "have shape [N]" if columns is None else f"have shape [N, {columns}]"
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(message(name, f"be numbers and {shape}", got=_first_words(error))) from None
+    if array.size == 0 and array.ndim <= 2 and (columns is None or array.shape[-1] in (0, columns)):
+        return np.empty((0,) if columns is None else (0, columns))
+    if array.ndim != (1 if columns is None else 2) or (columns is not None and array.shape[1] != columns):
+        raise InputError(message(name, shape, got=f"shape {list(array.shape)}"))
+    return array
+
+
+def _first_words(error: Exception) -> str:
+    return str(error).split("\n", 1)[0].rstrip(".")
+
+
+def same_length(length: int, *, of: str, **columns: Sequence[Any] | NDArray[Any]) -> None:
+    """Check that every column is as long as the one it goes with."""
+    for name, column in columns.items():
+        if len(column) != length:
+            raise InputError(message(name, f"be as long as {of} ({length})", got=f"length {len(column)}"))
+
+
+def finite(
+    values: NDArray[np.float64],
+    *,
+    name: str,
+    place: Place | None = None,
+    limit: float = LARGEST_COORDINATE,
+    cause: str = "",
+) -> None:
+    """Check that every number of [N] or [N, C] is finite and not absurdly large."""
+    if not values.size or -limit <= values.min() <= values.max() <= limit:  # NaN compares false
+        return
+    good = np.abs(values) <= limit
+    row = int(np.argmin(good if good.ndim == 1 else good.all(axis=1)))
+    got = values[row] if values.ndim == 1 else values[row].tolist()
+    where = place(row) if place else f"row {row}"
+    rule = f"be at most {limit:g} in size" if np.isfinite(values[row]).all() else "be finite"
+    raise InputError(message(name, rule, got=got, place=where, cause=cause))
+
+
+def sizes_not_negative(
+    sizes: NDArray[np.float64],
+    *,
+    name: str = "boxes",
+    place: Place | None = None,
+    cause: str = "are these x1,y1,x2,y2?",
+) -> None:
+    """Check that widths and heights [N, 2] are not negative."""
+    if not sizes.size or sizes.min() >= 0:
+        return
+    row, side = (int(i) for i in np.argwhere(sizes < 0)[0])
+    where = place(row) if place else f"row {row}"
+    raise InputError(
+        message(
+            name,
+            f"have {('width', 'height')[side]} >= 0",
+            got=f"{('width', 'height')[side]} {sizes[row, side]}",
+            place=where,
+            cause=cause,
+        )
+    )

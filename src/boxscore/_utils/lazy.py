@@ -1,0 +1,51 @@
+"""Names of a package that load when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["lazy_names"]
+
+
+def lazy_names(
+    package: str,
+    names: Mapping[str, Sequence[str]],
+    *,
+    modules: Sequence[str] = (),
+    public_module: str | None = None,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Make the ``__getattr__`` and ``__dir__`` of a package.
+
+    Parameters
+    ----------
+    package : str
+        The package's ``__name__``.
+    names : mapping of str to sequence of str
+        Full names of modules, and what each gives.
+    modules : sequence of str
+        Full names of modules that are given as they are, under the last part of their names.
+    public_module : str, optional
+        What the ``__module__`` of functions and classes becomes: where a user found them.
+    """
+    origin = {name: module for module, some in names.items() for name in some}
+    whole = {module.rpartition(".")[2]: module for module in modules}
+
+    def load(name: str) -> Any:
+        if name in whole:
+            value: Any = importlib.import_module(whole[name])
+        elif name in origin:
+            value = getattr(importlib.import_module(origin[name]), name)
+            if public_module is not None and hasattr(value, "__qualname__"):
+                value.__module__ = public_module
+        else:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def listed() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *origin, *whole})
+
+    return load, listed

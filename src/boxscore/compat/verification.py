@@ -1,0 +1,276 @@
+"""Running pycocotools on the same input, and naming the first place where it differs.
+
+Conventions
+-----------
+pycocotools gets the tables that were evaluated, as COCO dictionaries: ids are row numbers plus one, so that
+no annotation has id 0, which pycocotools would read as "no match". Its arrays must equal ours bit for bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+from typing import Any
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore.data.masks import decoded
+from boxscore.errors import MissingDependencyError, ProtocolError
+from boxscore.evaluation import Evaluation
+from boxscore.matching.candidates import detection_areas
+from boxscore.matching.inputs import with_needed_columns
+from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.boundary import mask_boundary
+
+__all__ = ["Verification", "check_protocol", "verify"]
+
+_IOU_TYPES = {"box": "bbox", "mask": "segm", "boundary": "segm", "keypoints": "keypoints"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """What comparing the arrays gave.
+
+    Attributes
+    ----------
+    largest : dict of str to float
+        Largest absolute difference of ``precision``, ``recall`` and ``scores``; a cell that only one side
+        defines counts as infinite.
+    first : str
+        The first cell that differs, and the first image and detection judged differently; empty if none.
+    """
+
+    largest: dict[str, float]
+    first: str
+
+    @property
+    def equal(self) -> bool:
+        """Whether every cell of every array is equal."""
+        return not self.first
+
+    def __str__(self) -> str:
+        worst = max(self.largest.values())
+        parts = ", ".join(f"{name} {value:g}" for name, value in self.largest.items())
+        if self.equal:
+            return f"verified against pycocotools: largest difference {worst!r} ({parts})"
+        return f"differs from pycocotools: largest difference {worst!r} ({parts}); {self.first}"
+
+
+def verify(evaluation: Evaluation) -> Verification:
+    """Evaluate the same tables with pycocotools and compare precision, recall and scores.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+
+    Returns
+    -------
+    Verification
+
+    Raises
+    ------
+    ProtocolError
+        When pycocotools cannot compute the protocol.
+    MissingDependencyError
+        When pycocotools is not installed.
+    """
+    check_protocol(evaluation.protocol)
+    reference = _run_pycocotools(evaluation)
+    ours = evaluation.arrays()
+    largest, first = {}, ""
+    for name, mine in ours.items():
+        # -1 is undefined in precision and recall; a score may be -1.
+        undefined = reference.eval["recall" if name == "recall" else "precision"] == -1
+        theirs = np.where(undefined, np.nan, reference.eval[name])
+        same = (mine == theirs) | (np.isnan(mine) & np.isnan(theirs))
+        difference = np.where(same, 0.0, np.abs(mine - theirs))
+        largest[name] = float(np.where(np.isnan(difference), np.inf, difference).max(initial=0.0))
+        if not same.all() and not first:
+            cell = tuple(int(i) for i in np.argwhere(~same)[0])
+            first = _describe(evaluation, reference, name, cell, float(mine[cell]), float(theirs[cell]))
+    return Verification(largest, first)
+
+
+def check_protocol(protocol: Protocol) -> None:
+    """Check that pycocotools can compute a protocol.
+
+    Raises
+    ------
+    ProtocolError
+        Naming the first choice that it does not have.
+    """
+    per_class = protocol.matching.per_class
+    reasons = {
+        "boxes.pixel_offset = 0": protocol.boxes.pixel_offset == 0,
+        'matching.candidate = "best_available"': protocol.matching.candidate == "best_available",
+        'matching.equal_iou = "last"': protocol.matching.equal_iou == "last",
+        'matching.equal_scores = "image_order"': protocol.matching.equal_scores == "image_order",
+        "matching.threshold_closed = true": protocol.matching.threshold_closed,
+        'ignore.crowd = "iof"': protocol.ignore.crowd == "iof",
+        'ignore.difficult = "count"': protocol.ignore.difficult == "count",
+        'ap.interpolation = "points"': protocol.ap.interpolation == "points",
+        "matching.largest_threshold = 1 - 1e-10": protocol.matching.largest_threshold == 1 - 1e-10,
+        "ap.precision_epsilon = numpy.spacing(1)": protocol.ap.precision_epsilon == np.spacing(1),
+        "matching.max_detections": bool(protocol.matching.max_detections),
+        "matching.per_class = true for keypoints": per_class or protocol.similarity != "keypoints",
+        'ignore.unlabelled = "ignore"': (protocol.similarity == "keypoints")
+        == (protocol.ignore.unlabelled == "ignore"),
+    }
+    for rule, holds in reasons.items():
+        if not holds:
+            raise ProtocolError(
+                checks.message(
+                    "a protocol to verify", f"have {rule}, as pycocotools does", got=repr(protocol.name)
+                )
+            )
+
+
+def _run_pycocotools(evaluation: Evaluation) -> Any:
+    try:
+        from pycocotools.coco import COCO
+        from pycocotools.cocoeval import COCOeval
+    except ImportError:
+        raise MissingDependencyError("--verify needs pycocotools: pip install pycocotools.") from None
+    truth, protocol = evaluation.ground_truth, evaluation.protocol
+    detections = with_needed_columns(truth, evaluation.detections, protocol)
+    dataset = {
+        "images": [
+            {"id": row, "width": width, "height": height}
+            for row, (width, height) in enumerate(_pixels(truth.images.sizes), start=1)
+        ],
+        "categories": [{"id": row + 1, "name": name} for row, name in enumerate(truth.categories.labels)],
+        "annotations": [
+            {**record, "area": area, "iscrowd": int(crowd), "num_keypoints": count}
+            for record, area, crowd, count in zip(
+                _records(truth),
+                truth.area.tolist(),
+                truth.crowd.tolist(),
+                [1] * len(truth) if truth.keypoint_count is None else truth.keypoint_count.tolist(),
+                strict=True,
+            )
+        ],
+    }
+    results = [
+        {**record, "score": score, "area": area}
+        for record, score, area in zip(
+            _records(detections),
+            detections.scores.tolist(),
+            detection_areas(detections, protocol).tolist(),
+            strict=True,
+        )
+    ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        reference = COCO()
+        reference.dataset = dataset
+        reference.createIndex()
+        found = COCO()
+        found.dataset = {**dataset, "annotations": results}
+        found.createIndex()
+        kind = _with_boundaries(COCOeval, protocol) if protocol.similarity == "boundary" else COCOeval
+        run = kind(reference, found, _IOU_TYPES[protocol.similarity])
+        if protocol.similarity == "keypoints":
+            run.params.kpt_oks_sigmas = protocol.keypoints.spread
+        run.params.iouThrs = np.array(protocol.matching.iou_thresholds)
+        run.params.recThrs = np.array(protocol.ap.recall_points)
+        run.params.maxDets = list(protocol.matching.max_detections)
+        run.params.areaRng = [list(pair) for pair in protocol.ignore.area_ranges.values()]
+        run.params.areaRngLbl = list(protocol.ignore.area_ranges)
+        run.params.useCats = int(protocol.matching.per_class)
+        run.evaluate()
+        run.accumulate()
+    return run
+
+
+def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
+    """Give pycocotools' evaluator the overlap of the boundary IoU authors' fork, on whole images."""
+    from pycocotools import mask as coco_mask
+
+    def outline(annotation: dict[str, Any]) -> Any:
+        pixels = decoded([annotation["segmentation"]])[:, :, 0]
+        boundary = mask_boundary(pixels, dilation_ratio=protocol.masks.boundary_dilation)
+        return coco_mask.encode(np.asfortranarray(boundary, dtype=np.uint8))
+
+    class Boundaries(evaluator):  # type: ignore[misc]
+        def computeIoU(self, imgId: int, catId: int) -> Any:  # noqa: N802 - their names
+            overlaps = super().computeIoU(imgId, catId)
+            classes = [catId] if self.params.useCats else self.params.catIds
+            truths = [truth for k in classes for truth in self._gts[imgId, k]]
+            found = [one for k in classes for one in self._dts[imgId, k]]
+            if not truths or not found:
+                return overlaps
+            order = np.argsort([-one["score"] for one in found], kind="stable")[: self.params.maxDets[-1]]
+            boundaries = coco_mask.iou(
+                [outline(found[place]) for place in order], list(map(outline, truths)), [0] * len(truths)
+            )
+            crowd = np.array([truth["iscrowd"] for truth in truths], dtype=bool)
+            return np.where(crowd, overlaps, np.minimum(overlaps, boundaries))
+
+    return Boundaries
+
+
+def _pixels(sizes: Any) -> list[list[int]]:
+    """Widths and heights as integers; 0 where not known."""
+    pixels: list[list[int]] = np.nan_to_num(sizes).astype(int).tolist()
+    return pixels
+
+
+def _records(table: Any) -> list[dict[str, Any]]:
+    """Rows of a table as COCO dictionaries, numbered from 1."""
+    boxes = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
+    records = [
+        {"id": row, "image_id": image + 1, "category_id": category + 1, "bbox": box}
+        for row, (image, category, box) in enumerate(
+            zip(table.image.tolist(), table.category.tolist(), boxes, strict=True), start=1
+        )
+    ]
+    if table.masks is not None:
+        for record, mask in zip(records, table.masks.given, strict=True):
+            record["segmentation"] = mask
+    if table.keypoints is not None:
+        for record, points in zip(
+            records, [points.ravel().tolist() for points in table.keypoints], strict=True
+        ):
+            record["keypoints"] = points
+    return records
+
+
+def _describe(
+    evaluation: Evaluation, reference: Any, name: str, cell: tuple[int, ...], mine: float, theirs: float
+) -> str:
+    """Name a cell that differs, and the first detection that the two judge differently in its class."""
+    protocol = evaluation.protocol
+    t, k, a, m = cell[0], cell[-3], cell[-2], cell[-1]
+    place = [f"IoU {protocol.matching.iou_thresholds[t]:.2f}", f"class {evaluation.labels[k]}"]
+    if len(cell) == 5:
+        place.insert(1, f"recall {protocol.ap.recall_points[cell[1]]:.2f}")
+    place += [f"area {list(protocol.ignore.area_ranges)[a]}", f"maxDets {protocol.caps[m]}"]
+    text = f"first in {name} at {', '.join(place)}: {mine!r} here, {theirs!r} in pycocotools"
+    return f"{text}; {_first_detection(evaluation, reference, t, k, a)}"
+
+
+def _first_detection(evaluation: Evaluation, reference: Any, t: int, k: int, a: int) -> str:
+    found, images = evaluation.matched, evaluation.ground_truth.images
+    here: dict[int, int] = {}
+    of_class = found.category[found.pair_detection] == k
+    hit = of_class & (((found.matched[:, a] >> found.matched.dtype.type(t)) & 1) == 1)
+    rows = evaluation.unpooled_rows(evaluation.detections)
+    truths = evaluation.unpooled_rows(evaluation.ground_truth)
+    for position, truth in zip(
+        found.pair_detection[hit].tolist(), found.pair_truth[hit].tolist(), strict=True
+    ):
+        here[int(rows[found.row[position]])] = int(truths[found.truth_row[truth]])
+    span = len(images)
+    block = reference.evalImgs[(k * len(reference.params.areaRng) + a) * span :][:span]
+    for item in block:
+        if item is None:
+            continue
+        for number, truth in zip(item["dtIds"], item["dtMatches"][t], strict=True):
+            row = int(number) - 1
+            if here.get(row, -1) + 1 != int(truth):
+                image = images.ids.tolist()[int(item["image_id"]) - 1]
+                mine = f"ground truth {here[row]}" if row in here else "nothing"
+                theirs = f"ground truth {int(truth) - 1}" if truth else "nothing"
+                return f"image {image!r}, detection {row}: matches {mine} here, {theirs} in pycocotools"
+    return "the same matches: the difference lies in the accumulation"

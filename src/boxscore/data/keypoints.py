@@ -1,0 +1,39 @@
+"""Keypoints as arrays, and the box around them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+from boxscore.errors import InputError
+
+__all__ = ["box_of_keypoints", "keypoint_array"]
+
+FloatArray = NDArray[np.float64]
+
+
+def keypoint_array(values: ArrayLike, *, name: str = "keypoints") -> FloatArray:
+    """Return keypoints as float64 [N, J, 3]; rows of ``x1, y1, v1, x2, ...`` [N, 3 * J] are taken too."""
+    rule = "have shape [N, J, 3] or [N, 3 * J], every row alike"
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(checks.message(name, rule, got=str(error).split("\n", 1)[0].rstrip("."))) from None
+    if array.ndim == 2 and array.shape[1] % 3 == 0:
+        array = array.reshape(len(array), array.shape[1] // 3, 3)
+    if array.size == 0 and array.ndim < 3:
+        return np.empty((len(array), 0, 3))
+    if array.ndim != 3 or array.shape[2] != 3:
+        raise InputError(checks.message(name, rule, got=f"shape {list(array.shape)}"))
+    return array
+
+
+def box_of_keypoints(keypoints: FloatArray) -> FloatArray:
+    """Box ``x1, y1, x2, y2`` around all keypoints [N, J, 3] of each row, labelled or not, [N, 4].
+
+    pycocotools measures keypoint results by this box.
+    """
+    if not keypoints.shape[1]:
+        return np.zeros((len(keypoints), 4))
+    return np.hstack([keypoints[:, :, :2].min(axis=1), keypoints[:, :, :2].max(axis=1)])

@@ -1,0 +1,236 @@
+"""Vocabularies: the images and the categories a table's row numbers point into.
+
+Conventions
+-----------
+- Ids are integers or strings, unique, and sorted: integers first, ascending, then strings.
+  Row order is evaluation order: equally scored detections are taken image by image in it.
+- A row number is an ``int32``; -1 stands for "not in this vocabulary" in what :meth:`Vocabulary.rows`
+  returns and nowhere else. An id is never a flag: 0 is an id like any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.errors import InputError
+
+__all__ = ["Categories", "Id", "Images", "Vocabulary", "as_ids", "read_only"]
+
+Id = int | str
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array as a view that refuses writes."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
+    """Return ids as an int64 array, or as an object array when any is a string.
+
+    Raises
+    ------
+    InputError
+        When an id is neither an integer nor a string.
+    """
+    if not isinstance(values, np.ndarray):
+        values = list(values)
+        if all(type(item) is int for item in values):
+            with contextlib.suppress(OverflowError):
+                return np.array(values, dtype=np.int64)
+    array = np.array(values, dtype=object) if isinstance(values, list) else values
+    if array.ndim != 1:
+        raise InputError(checks.message(name, "have shape [N]", got=f"shape {list(array.shape)}"))
+    if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
+        return array.astype(np.int64, copy=False)
+    items = [item.item() if isinstance(item, np.generic) else item for item in array.tolist()]
+    for row, item in enumerate(items):
+        if isinstance(item, bool) or not isinstance(item, (int, str)):
+            raise InputError(
+                checks.message(name, "be integers or strings", got=repr(item), place=f"row {row}")
+            )
+    if all(isinstance(item, int) for item in items):
+        try:
+            return np.array(items, dtype=np.int64)
+        except OverflowError:
+            pass  # larger than 64 bits: legal as an id, kept as a Python integer
+    ids = np.empty(len(items), dtype=object)
+    ids[:] = items
+    return ids
+
+
+def _sort_key(identifier: Id) -> tuple[bool, Id]:
+    return isinstance(identifier, str), identifier
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Sorted unique ids, and what is known of each.
+
+    Attributes
+    ----------
+    ids : ndarray, [N]
+        int64, or object when any id is a string.
+    """
+
+    ids: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", read_only(self.ids))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @staticmethod
+    def order(ids: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the positions that sort the ids, each id once: the last of its repetitions."""
+        if ids.dtype != object:
+            order = np.argsort(ids, kind="stable")
+            in_order = ids[order]
+            return order[np.append(in_order[1:] != in_order[:-1], True)] if len(ids) else order
+        last = {identifier: position for position, identifier in enumerate(ids.tolist())}
+        return np.array([last[identifier] for identifier in sorted(last, key=_sort_key)], dtype=np.int64)
+
+    def same_as(self, other: Vocabulary) -> bool:
+        """Whether both have the same ids in the same order."""
+        return self is other or self.ids.tolist() == other.ids.tolist()
+
+    def index(self) -> dict[Id, int]:
+        """Map each id to its row number."""
+        return {identifier: row for row, identifier in enumerate(self.ids.tolist())}
+
+    def rows(self, ids: NDArray[Any] | Sequence[Id]) -> NDArray[np.int32]:
+        """Return the row number of each id; -1 where the vocabulary does not have it."""
+        values = ids if isinstance(ids, np.ndarray) else as_ids(ids, name="ids")
+        if not len(self) or not len(values):
+            return np.full(len(values), -1, dtype=np.int32)
+        if self.ids.dtype != object and values.dtype != object:
+            return _integer_rows(self.ids, values)
+        index = self.index()
+        return np.fromiter((index.get(value, -1) for value in values.tolist()), np.int32, len(values))
+
+
+def _integer_rows(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int32]:
+    low, high = int(known[0]), int(known[-1])
+    if high - low <= 8 * len(values) + 1_000_000:
+        table = np.full(high - low + 2, -1, dtype=np.int32)
+        table[known - low] = np.arange(len(known), dtype=np.int32)
+        outside = (values < low) | (values > high)
+        if outside.any():
+            return table[np.where(outside, high - low + 1, values - low)]
+        return np.take(table, values - low)
+    rows = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[rows] == values, rows, -1).astype(np.int32)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Images(Vocabulary):
+    """The images of a data set.
+
+    Attributes
+    ----------
+    file_names : ndarray of object, [N]
+        A file name, or None where the data set gives none.
+    sizes : ndarray of float64, [N, 2]
+        Width and height in pixels; NaN where unknown.
+    columns : mapping of str to ndarray, [N] each
+        Anything else known of each image (camera, weather), for slicing.
+    """
+
+    file_names: NDArray[np.object_]
+    sizes: NDArray[np.float64]
+    columns: Mapping[str, NDArray[Any]] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "file_names", read_only(self.file_names))
+        object.__setattr__(self, "sizes", read_only(self.sizes))
+
+    @classmethod
+    def build(
+        cls,
+        ids: Iterable[Any] | NDArray[Any],
+        *,
+        file_names: Sequence[str | None] | None = None,
+        sizes: Any = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> Images:
+        """Sort the images by id; of repeated ids the last stays, as in pycocotools."""
+        given = as_ids(ids, name="image ids")
+        order = cls.order(given)
+        names = np.full(len(given), None, dtype=object)
+        if file_names is not None:
+            checks.same_length(len(given), of="image ids", file_names=file_names)
+            names[:] = list(file_names)
+        extent = np.full((len(given), 2), np.nan)
+        if sizes is not None:
+            extent = checks.float_array(sizes, name="image sizes", columns=2)
+            checks.same_length(len(given), of="image ids", sizes=extent)
+        extra = {key: np.asarray(value) for key, value in (columns or {}).items()}
+        checks.same_length(len(given), of="image ids", **extra)
+        return cls(given[order], names[order], extent[order], {k: v[order] for k, v in extra.items()})
+
+    def take(self, rows: NDArray[Any]) -> Images:
+        """Return these rows, which must be ascending, as a vocabulary of their own."""
+        columns = {key: value[rows] for key, value in self.columns.items()}
+        return Images(self.ids[rows], self.file_names[rows], self.sizes[rows], columns)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Categories(Vocabulary):
+    """The classes of a data set.
+
+    Attributes
+    ----------
+    names : ndarray of object, [N]
+        A name for each; two ids may share one name and stay two classes.
+    """
+
+    names: NDArray[np.object_]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "names", read_only(self.names))
+
+    @classmethod
+    def build(cls, ids: Iterable[Any] | NDArray[Any], *, names: Sequence[str] | None = None) -> Categories:
+        """Sort the classes by id; of repeated ids the last stays. Without names, the ids are the names."""
+        given = as_ids(ids, name="category ids")
+        order = cls.order(given)
+        if names is not None:
+            checks.same_length(len(given), of="category ids", names=names)
+        texts = np.empty(len(given), dtype=object)
+        texts[:] = [str(identifier) for identifier in given.tolist()] if names is None else list(names)
+        return cls(given[order], texts[order])
+
+    @property
+    def labels(self) -> list[str]:
+        """Names that tell every class apart: a name that occurs twice gets its id in brackets."""
+        names = self.names.tolist()
+        counts = Counter(names) if len(set(names)) < len(names) else {}
+        repeated = {name for name, count in counts.items() if count > 1}
+        return [
+            f"{name} ({identifier})" if name in repeated else name
+            for name, identifier in zip(names, self.ids.tolist(), strict=True)
+        ]
+
+    def take(self, rows: NDArray[Any]) -> Categories:
+        """Return these rows, which must be ascending, as a vocabulary of their own."""
+        return Categories(self.ids[rows], self.names[rows])
+
+    def rows_by_id_or_name(self, values: Sequence[Id]) -> NDArray[np.int32]:
+        """Return the row of each value, taken for an id first and for a name second; -1 for unknown."""
+        by_id = self.index()
+        by_name: dict[Id, int] = {}
+        for row, name in enumerate(self.names.tolist()):
+            by_name.setdefault(name, row)
+        return np.array([by_id.get(value, by_name.get(value, -1)) for value in values], dtype=np.int32)

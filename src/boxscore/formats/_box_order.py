@@ -1,0 +1,138 @@
+"""Noticing boxes that were written in another order than the file format says.
+
+Conventions
+-----------
+Evidence is how many boxes reach outside their image. Where many do, and few would if the same four numbers
+were read another way, the user is told; nothing is changed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.tables import BoxTable
+from boxscore.errors import BoxscoreWarning
+
+__all__ = ["FRACTIONS", "BoxOrder", "box_order", "reread", "warn_of_box_order"]
+
+SUSPICIOUS = 0.10
+"""Share of boxes outside their image above which something is wrong; detectors overhang by a few pixels."""
+
+SLACK = 0.05
+"""Part of the image's side by which a box may overhang."""
+
+MOST_LOOKED_AT = 20_000
+"""Boxes looked at, spread over the table."""
+
+FRACTIONS = "fractions of the image's size"
+"""The reading of numbers that all lie in 0..1."""
+
+FloatArray = NDArray[np.float64]
+
+
+class BoxOrder(NamedTuple):
+    """What is wrong with a table's boxes, and the reading of the numbers that would be right."""
+
+    message: str
+    reading: str | None
+    outside: float
+    """Share of the boxes that reach outside their image."""
+
+
+def warn_of_box_order(table: BoxTable, *, given_sizes: bool, stacklevel: int = 3) -> None:
+    """Warn when a table's boxes look like another form of box.
+
+    Parameters
+    ----------
+    table : BoxTable
+        Nothing is said where the images' sizes are unknown.
+    given_sizes : bool
+        Whether the file gave ``x, y, width, height`` (true) or two corners.
+    stacklevel : int, default 3
+        Of the warning.
+    """
+    found = box_order(table, given_sizes=given_sizes)
+    if found is not None:
+        warnings.warn(f"{table.source}: {found.message}", BoxscoreWarning, stacklevel=stacklevel)
+
+
+def box_order(table: BoxTable, *, given_sizes: bool) -> BoxOrder | None:
+    """Say whether a table's boxes look like another form of box; None where nothing is suspicious.
+
+    Parameters
+    ----------
+    table : BoxTable
+    given_sizes : bool
+        Whether the file gave ``x, y, width, height`` (true) or two corners.
+
+    Returns
+    -------
+    BoxOrder or None
+    """
+    if not len(table):
+        return None
+    rows = np.arange(0, len(table), -(-len(table) // MOST_LOOKED_AT))
+    extent = table.images.sizes[table.image[rows]]
+    known = ~np.isnan(extent).any(axis=1)
+    if not known.any():
+        return None
+    extent, rows = extent[known], rows[known]
+    corners = table.boxes[rows]
+    numbers = _numbers(table, rows, given_sizes=given_sizes)
+    outside = _share_outside(corners, extent)
+    if float(np.max(np.abs(numbers))) <= 1.5 and float(extent.min()) > 4:
+        text = "all coordinates lie in 0..1. Are these fractions of the image's size?"
+        return BoxOrder(text, FRACTIONS, outside)
+    if outside < SUSPICIOUS:
+        return None
+    readings = _readings(numbers, given_sizes=given_sizes)
+    shares = {name: _share_outside(box, extent) for name, box in readings.items()}
+    best = min(shares, key=lambda name: shares[name])
+    form = "x,y,width,height" if given_sizes else "x1,y1,x2,y2"
+    text = f"read as {form}, {outside:.0%} of the boxes reach outside their image"
+    if shares[best] < outside / 4:
+        text += f"; read as {best}, {shares[best]:.1%} would. Are these {best}?"
+        return BoxOrder(text, best, outside)
+    return BoxOrder(text + ". Are they of another image size or data set?", None, outside)
+
+
+def reread(table: BoxTable, reading: str, *, given_sizes: bool) -> FloatArray:
+    """Return the corners [N, 4] of a table's boxes under another reading of the same numbers."""
+    rows = np.arange(len(table))
+    if reading == FRACTIONS:
+        corners: FloatArray = table.boxes * np.tile(table.images.sizes[table.image], 2)
+        return corners
+    return _readings(_numbers(table, rows, given_sizes=given_sizes), given_sizes=given_sizes)[reading]
+
+
+def _numbers(table: BoxTable, rows: NDArray[np.intp], *, given_sizes: bool) -> FloatArray:
+    """Four numbers a box, as the file had them."""
+    corners = table.boxes[rows]
+    return np.hstack([corners[:, :2], table.sizes[rows]]) if given_sizes else corners
+
+
+def _readings(numbers: FloatArray, *, given_sizes: bool) -> dict[str, FloatArray]:
+    """Corners [N, 4] under each other reading of the same numbers."""
+    a, b, c, d = numbers.T
+    readings = {
+        "y1,x1,y2,x2": np.stack([b, a, d, c], axis=1),
+        "centre x,centre y,width,height": np.stack([a - c / 2, b - d / 2, a + c / 2, b + d / 2], axis=1),
+    }
+    if given_sizes:
+        readings["x1,y1,x2,y2"] = numbers
+        readings["y,x,height,width"] = np.stack([b, a, b + d, a + c], axis=1)
+    else:
+        readings["x,y,width,height"] = np.stack([a, b, a + c, b + d], axis=1)
+    return readings
+
+
+def _share_outside(corners: FloatArray, extent: FloatArray) -> float:
+    """Share of boxes that leave their image or are inside out."""
+    slack = SLACK * extent
+    inside = (corners[:, :2] >= -slack) & (corners[:, 2:] <= extent + slack)
+    inside &= corners[:, 2:] >= corners[:, :2]
+    return 1.0 - float(inside.all(axis=1).mean())

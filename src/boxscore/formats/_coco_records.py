@@ -1,0 +1,343 @@
+"""COCO's records as columns: what annotations and results have in common.
+
+Goal
+----
+Half a million records in a fraction of a second, with flat memory and without compiled code of our own.
+
+Conventions
+-----------
+- Text is decoded a slice at a time, each slice into columns before the next is read. Large texts may be cut
+  between records and read by several processes.
+- Records that hold numbers alone, which nearly every file has, take the way of ``_packed``; others (ids that
+  are text, null, masks) become columns by their attributes.
+- An id is a whole number or text; ``7.0`` is 7, as in pycocotools.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.processes import Forked
+from boxscore.data.vocabulary import as_ids
+from boxscore.errors import FileFormatError
+from boxscore.formats import _coco_parts, _json
+from boxscore.formats._packed import packed_columns
+
+__all__ = [
+    "DECODING_ERRORS",
+    "Columns",
+    "Kind",
+    "Reading",
+    "Text",
+    "annotation_kind",
+    "result_kind",
+    "text_in_file",
+    "text_in_memory",
+]
+
+Box = tuple[float, float, float, float]
+Columns = dict[str, NDArray[Any]]
+Readers = Mapping[str, Callable[[list[Any], str], NDArray[Any]]]
+"""How a list of records becomes each column."""
+DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+IDS = ("image_id", "category_id", "id")
+FLAGS = ("iscrowd", "difficult")
+EXACT = 2.0**53
+"""Whole numbers below it are exact as floats."""
+
+
+class _Result(msgspec.Struct, gc=False):
+    image_id: int | float | str
+    category_id: int | float | str
+    bbox: Box
+    score: float
+
+
+class _NumericResult(msgspec.Struct, gc=False):
+    image_id: float
+    category_id: float
+    bbox: Box
+    score: float
+
+
+class _Annotation(msgspec.Struct, gc=False):
+    image_id: int | float | str
+    category_id: int | float | str
+    bbox: Box
+    id: int | float | str | None = None
+    area: float | None = None
+    iscrowd: int | bool | None = 0
+    difficult: int | bool | None = 0
+
+
+class _NumericAnnotation(msgspec.Struct, gc=False):
+    image_id: float
+    category_id: float
+    bbox: Box
+    id: float
+    area: float
+    iscrowd: float = 0.0
+    difficult: float = 0.0
+
+
+class Kind(NamedTuple):
+    """One kind of record, and how it becomes columns."""
+
+    name: str
+    """What messages call one: ``"detection"``."""
+    whole: str
+    """What messages say the array must be: ``"a list of results"``."""
+    general: type[msgspec.Struct]
+    readers: Readers
+    """How a list of ``general`` becomes columns."""
+    numeric: type[msgspec.Struct] | None
+    """The same of floats alone; None where records have parts that are no numbers."""
+
+
+class Text(NamedTuple):
+    """The text of a JSON array of records, in a file or in memory, and how to read some of it."""
+
+    size: int
+    chunks: Callable[[int, int], Iterable[bytes | memoryview]]
+    whole: Callable[[], bytes]
+
+
+def text_in_file(path: Path) -> Text:
+    """Return the text of a file that is an array."""
+    return Text(path.stat().st_size, functools.partial(_json.chunks_of, path), path.read_bytes)
+
+
+def text_in_memory(array: msgspec.Raw) -> Text:
+    """Return an array's text that was read with what stands around it."""
+    view = memoryview(array)
+
+    def chunks(start: int, end: int) -> Iterator[memoryview]:
+        return (view[at : min(at + _json.SLICE_BYTES, end)] for at in range(start, end, _json.SLICE_BYTES))
+
+    return Text(len(view), chunks, lambda: bytes(view))
+
+
+class Reading:
+    """Records that are being read; a context, at whose end no process of it is left.
+
+    Parameters
+    ----------
+    text : Text
+    path : Path
+        Where it is from, for messages.
+    kind : Kind
+    workers : int
+        Processes that read a large text of numbers alone together, this one included. Masks are Python
+        objects, which take as long to hand over as to read.
+    beside : float, default 0
+        Work this process has to do before it asks for the columns, as a share of all work; it gets as much
+        less of the text.
+    """
+
+    def __init__(self, text: Text, path: Path, kind: Kind, *, workers: int, beside: float = 0) -> None:
+        self._text, self._path, self._kind = text, path, kind
+        workers = max(1, min(workers, text.size // _json.PART_BYTES)) if kind.numeric else 1
+        own = max(1 / workers - beside, 0.0) / (1 - beside) if workers > 1 else 1.0
+        others = [(1 - own) / (workers - 1)] * (workers - 1) if workers > 1 else []
+        self._parts = _json.parts_of(text.size, self._read, [own, *others])
+        self._forked = Forked([functools.partial(self._part, part) for part in self._parts[1:]])
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave no process behind."""
+        self._forked.close()
+
+    def columns(self) -> Columns:
+        """Read what is left to read, and return the columns: ``bbox`` is [N, 4], the others are [N].
+
+        Raises
+        ------
+        FileFormatError
+            Naming the record and the field.
+        """
+        try:
+            columns = self._together()
+        except DECODING_ERRORS as error:
+            raise _json.explain(
+                error,
+                self._path,
+                record=self._kind.name,
+                text=self._text.whole(),
+                whole=(f"{self._kind.name}s", self._kind.whole),
+            ) from None
+        return {name: self._finished(name, values) for name, values in columns.items()}
+
+    def _together(self) -> Columns:
+        if len(self._parts) > 1:
+            try:
+                first = self._part(self._parts[0])
+                return _concatenated([first, *self._forked.results()])
+            except DECODING_ERRORS:
+                pass  # a cut fell inside a record, or the file breaks a rule: read it whole, for the place
+        return self._decoded(lambda: self._text.chunks(0, self._text.size), self._text.whole, self._text.size)
+
+    def _read(self, start: int, end: int) -> bytes:
+        return b"".join(self._text.chunks(start, end))
+
+    def _part(self, part: tuple[int, int]) -> Columns:
+        """Read one of several parts; what ends before the text's end lacks the closing bracket."""
+        start, end = part
+        closing = [b"]"] if end < self._text.size else []
+        chunks = lambda: itertools.chain(self._text.chunks(start, end), closing)  # noqa: E731
+        return self._decoded(chunks, _refuse, end - start)
+
+    def _decoded(
+        self, chunks: Callable[[], Iterable[bytes | memoryview]], whole: Callable[[], bytes], size: int
+    ) -> Columns:
+        kind = self._kind
+        if kind.numeric is not None:
+            decode = msgspec.json.Decoder(list[kind.numeric]).decode  # type: ignore[name-defined]
+            slices = _json.decode_records(chunks(), decode, _refuse)
+            try:
+                columns = packed_columns(slices, kind.numeric, expected_slices=size / _json.SLICE_BYTES)
+                if all(_are_whole(columns[name]) for name in {*IDS, *FLAGS} & {*columns}):
+                    return columns
+            except DECODING_ERRORS:
+                pass  # something else than numbers: text, null, or what breaks a rule
+        decode = msgspec.json.Decoder(list[kind.general]).decode  # type: ignore[name-defined]
+        with _json.paused_collector():
+            return _concatenated(
+                [
+                    {name: read(records, name) for name, read in kind.readers.items()}
+                    for records in _json.decode_records(chunks(), decode, whole)
+                ]
+            )
+
+    def _finished(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        if name in FLAGS:
+            return values.astype(bool)
+        if name not in IDS:
+            return values
+        if values.dtype != object:
+            return values.astype(np.int64)
+        ids = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
+        for row, value in enumerate(ids):
+            if isinstance(value, float):
+                raise FileFormatError(
+                    checks.message(
+                        name,
+                        "be an integer or a string",
+                        got=repr(value),
+                        place=f"{self._kind.name} {row} of {self._path}",
+                    )
+                )
+        if name == "id" and None in ids:
+            return np.arange(1, len(ids) + 1)
+        return as_ids(ids, name=name)
+
+
+def _refuse() -> bytes:
+    raise msgspec.DecodeError("this does not decode slice by slice")
+
+
+def _are_whole(values: NDArray[np.float64]) -> bool:
+    """Whether all are whole numbers, and small enough for a float to hold them exactly."""
+    return bool((np.abs(values) < EXACT).all() and (np.trunc(values) == values).all())
+
+
+def _concatenated(parts: Sequence[Columns]) -> Columns:
+    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    if len(parts) == 1:
+        return parts[0]
+    if any(part.dtype == object for part in parts):
+        parts = [part.astype(object) for part in parts]
+    return np.concatenate(parts)
+
+
+# ---------------------------------------------------------------- records that hold more than numbers
+
+
+def _numbers_of(values: list[Any], code: str) -> NDArray[Any]:
+    """Turn Python numbers into an array; struct reads them several times faster than NumPy.
+
+    Raises
+    ------
+    struct.error
+        When a value is of another kind or out of range.
+    """
+    return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
+
+
+def _ids(records: list[Any], name: str) -> NDArray[Any]:
+    """Read a column of ids: int64, or object where any is no integer or a large one."""
+    values = list(map(operator.attrgetter(name), records))
+    try:
+        return _numbers_of(values, "q")
+    except struct.error:
+        column = np.empty(len(values), dtype=object)
+        column[:] = values
+        return column
+
+
+def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
+    """Read a column of numbers; null is NaN."""
+    return np.array(list(map(operator.attrgetter(name), records)), dtype=np.float64)
+
+
+def _flags(records: list[Any], name: str) -> NDArray[np.bool_]:
+    """Read a column of flags; null is false."""
+    return np.fromiter(map(operator.attrgetter(name), records), dtype=bool, count=len(records))
+
+
+def _boxes(records: list[Any], name: str) -> NDArray[np.float64]:
+    """Read boxes [N, 4]."""
+    flat: list[float] = []
+    for record in records:
+        flat += record.bbox
+    return _numbers_of(flat, "d").reshape(-1, 4).copy()  # the table overwrites it
+
+
+# ---------------------------------------------------------------- the two kinds
+
+
+def annotation_kind(part: _coco_parts.Part) -> Kind:
+    """Return the kind of ground truth's records; ``part`` says what they are read for beside boxes."""
+    readers = {
+        "image_id": _ids,
+        "category_id": _ids,
+        "bbox": _boxes,
+        "id": _ids,
+        "area": _numbers,
+        "iscrowd": _flags,
+        "difficult": _flags,
+        **_coco_parts.readers(part, results=False),
+    }
+    numeric = _NumericAnnotation if part == "none" else None
+    return Kind("annotation", "a list", _coco_parts.record_type(_Annotation, part), readers, numeric)
+
+
+def result_kind(part: _coco_parts.Part) -> Kind:
+    """Return the kind of results' records; ``part`` says what they are read for beside boxes."""
+    readers = {
+        "image_id": _ids,
+        "category_id": _ids,
+        "bbox": _boxes,
+        "score": _numbers,
+        **_coco_parts.readers(part, results=True),
+    }
+    numeric = _NumericResult if part == "none" else None
+    return Kind("detection", "a list of results", _coco_parts.record_type(_Result, part), readers, numeric)

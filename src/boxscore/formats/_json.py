@@ -1,0 +1,302 @@
+"""Typed JSON, read in slices so that memory stays flat.
+
+Conventions
+-----------
+- An array of records is decoded a slice at a time, cut between two records, straight into msgspec
+  structs; the caller turns each slice into columns before the next is read. Where a cut falls wrong
+  (a record that itself holds records), the whole is decoded at once instead.
+- The garbage collector is paused meanwhile: it would walk objects that cannot form cycles.
+- Errors name the file, the record, the field, the rule and the value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import msgspec
+
+from boxscore._utils.checks import message
+from boxscore._utils.collector import paused_collector
+from boxscore.errors import FileFormatError
+
+__all__ = [
+    "chunks_of",
+    "decode_records",
+    "explain",
+    "first_byte",
+    "open_binary",
+    "parts_of",
+    "paused_collector",
+]
+
+Record = TypeVar("Record")
+
+SLICE_BYTES = 1 << 17
+PART_BYTES = 1 << 22
+"""Least share of a file that is worth a process of its own."""
+PROGRESS_BYTES = 1 << 27
+"""Files from this size on take about a second to read."""
+
+
+@contextlib.contextmanager
+def open_binary(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading, with an error that names it when that fails."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
+    with file:
+        yield file
+
+
+def first_byte(path: Path) -> bytes:
+    """Return the first byte that is not white space, empty for an empty file."""
+    with open_binary(path) as file:
+        start = file.read(4096)
+        return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+
+
+def chunks_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Read bytes [start, end) of a file in slices, with a progress bar on stderr where that takes long."""
+    with open_binary(path) as file, _progress(path) as advance:
+        file.seek(start)
+        left = path.stat().st_size - start if end is None else end - start
+        while chunk := file.read(min(SLICE_BYTES, left)):
+            left -= len(chunk)
+            advance(len(chunk))
+            yield chunk
+
+
+@contextlib.contextmanager
+def _progress(path: Path) -> Iterator[Callable[[int], object]]:
+    size = path.stat().st_size
+    if size < PROGRESS_BYTES or not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=size, unit="B", unit_scale=True, desc=f"reading {path.name}", leave=False) as bar:
+        yield bar.update
+
+
+def parts_of(size: int, read: Callable[[int, int], bytes], shares: Sequence[float]) -> list[tuple[int, int]]:
+    """Cut the text of a JSON array between records into ranges of bytes.
+
+    Parameters
+    ----------
+    size : int
+        Of the text, in bytes.
+    read : callable
+        Returns the bytes [start, end) of the text.
+    shares : sequence of float
+        About how much of the text each range shall have; they sum to 1.
+
+    Returns
+    -------
+    list of (start, end)
+        The whole as one where no boundary is found. Every range but the first starts
+        at a record; every one but the last ends before the comma behind one.
+    """
+    starts, ends = [0], []
+    for middle in [int(size * share) for share in itertools.accumulate(shares[:-1])]:
+        found = _last_boundary(read(middle, middle + SLICE_BYTES))
+        if found is None:
+            return [(0, size)]
+        ends.append(middle + found[0])
+        starts.append(middle + found[1])
+    return list(zip(starts, [*ends, size], strict=True))
+
+
+def decode_records(
+    chunks: Iterable[bytes | memoryview],
+    decode: Callable[[bytes], list[Record]],
+    whole: Callable[[], bytes],
+) -> Iterator[list[Record]]:
+    """Decode a JSON array of records slice by slice.
+
+    Parameters
+    ----------
+    chunks : iterable of bytes
+        The array's text, in pieces of any length.
+    decode : callable
+        Decodes the text of an array; raises ``msgspec.MsgspecError``.
+    whole : callable
+        Returns the whole text, for when a slice does not decode. Then the array is decoded at once, and
+        what ``decode`` raises names the place in it.
+
+    Yields
+    ------
+    list of records
+    """
+    buffer = b""
+    done = 0
+    for chunk in chunks:
+        if not buffer and not done:
+            chunk = bytes(chunk).removeprefix(b"\xef\xbb\xbf").lstrip()
+            if chunk[:1] == b"]":
+                break  # not the start of an array, which a bracket set before it would make of it
+            chunk = chunk.removeprefix(b"[")
+        buffer += chunk
+        cut = _last_boundary(buffer)
+        if not cut:
+            continue
+        try:
+            records = decode(b"[" + buffer[: cut[0]] + b"]")
+        except msgspec.MsgspecError:
+            break
+        yield records
+        done += len(records)
+        buffer = buffer[cut[1] :]
+    else:
+        try:
+            yield decode(b"[" + buffer)
+        except msgspec.MsgspecError:
+            pass
+        else:
+            return
+    yield decode(whole().removeprefix(b"\xef\xbb\xbf"))[done:]
+
+
+def _last_boundary(text: bytes) -> tuple[int, int] | None:
+    """Find the last ``}, {``: the end of a record and the start of the next."""
+    start = len(text)
+    for _ in range(64):
+        start = text.rfind(b"{", 0, start)
+        if start <= 0:
+            return None
+        window = text[max(0, start - 32) : start]
+        between = window.rstrip()
+        if between.endswith(b",") and between[:-1].rstrip().endswith(b"}"):
+            return start - len(window) + len(between) - 1, start
+    return None
+
+
+_PLACE = re.compile(r" - at `\$(?P<place>[^`]*)`$")
+_KINDS = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+    "bool": "true or false",
+}
+
+
+def explain(
+    error: Exception, path: Path, *, record: str, text: bytes, whole: tuple[str, str]
+) -> FileFormatError:
+    """Turn a decoding error into the one form of message.
+
+    Parameters
+    ----------
+    error : Exception
+        What msgspec raised.
+    path : Path
+    record : str
+        What one record is called: ``"detection"``, ``"annotation"``.
+    text : bytes
+        The file's content, to tell a cut file from a malformed one.
+    whole : (str, str)
+        What the whole is called and must be: ``("detections", "a list of results")``.
+    """
+    if not text.strip():
+        return FileFormatError(message("a JSON file", "hold JSON", got="an empty file", place=str(path)))
+    text_of_error = str(error)
+    if isinstance(error, RecursionError):
+        return FileFormatError(
+            message("a JSON file", "not nest deeper", got="too many levels", place=str(path))
+        )
+    if isinstance(error, UnicodeDecodeError):
+        return FileFormatError(_not_utf8(text, path))
+    if "truncated" in text_of_error:
+        return FileFormatError(_cut_short(path))
+    if "malformed" in text_of_error:
+        return FileFormatError(_malformed(text_of_error, text, path))
+    found = _PLACE.search(text_of_error)
+    place = found["place"] if found else ""
+    rule = text_of_error[: found.start()] if found else text_of_error
+    index = re.search(r"\[(\d+)\]", place)
+    field = place[index.end() :].lstrip(".") if index else place.lstrip(".")
+    where = f"{record} {index[1]} of {path}" if index else str(path)
+    article = "an" if record[0] in "aeiou" else "a"
+    missing = re.match(r"Object missing required field `(\w+)`", rule)
+    if missing:
+        cause = _cause_of_missing(record, missing[1])
+        return FileFormatError(
+            message(f"{article} {record}", f"have {missing[1]}", got="none", place=where, cause=cause)
+        )
+    what = field or (f"{article} {record}" if index else whole[0])
+    kinds = re.match(r"Expected `([^`]+)`, got `(\w+)`", rule)
+    if kinds:
+        named = [kind.strip() for kind in kinds[1].split("|")]
+        if {"int", "float", "str"} <= {*named}:  # an id: 7.0 passes for 7
+            named.remove("float")
+        wanted = " or ".join(_KINDS.get(kind, kind) for kind in named)
+        wanted = wanted if index or field else whole[1]
+        return FileFormatError(message(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where))
+    length = re.match(r"Expected `array` of length (\d+)(?:, got (\d+))?", rule)
+    if length:
+        got = length[2] or "another number"
+        return FileFormatError(message(what, f"have {length[1]} numbers", got=got, place=where))
+    if "out of range" in rule:
+        return FileFormatError(message(what, "be finite", got="a number too large for a float", place=where))
+    return FileFormatError(f"{where}: {what}: {rule}.")
+
+
+def _cause_of_missing(record: str, field: str) -> str:
+    if record != "detection":
+        return ""
+    return {
+        "score": "is this a ground-truth file?",
+        "bbox": "are these results of masks or keypoints without boxes?",
+    }.get(field, "")
+
+
+def _cut_short(path: Path) -> str:
+    return message(
+        "a JSON file",
+        "be complete",
+        got="an end of file in the middle of a value",
+        place=str(path),
+        cause="was the download or the write cut short?",
+    )
+
+
+def _not_utf8(text: bytes, path: Path) -> str:
+    cause = "UTF-16?" if text[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        got = f"the byte {text[error.start]:#04x} at byte {error.start}"
+        return message("a JSON file", "be UTF-8", got=got, place=str(path), cause=cause)
+    return message("a JSON file", "be UTF-8", got="other bytes", place=str(path))
+
+
+def _malformed(error: str, text: bytes, path: Path) -> str:
+    position = re.search(r"byte (\d+)", error)
+    start = int(position[1]) if position else 0
+    for word in (b"-Infinity", b"Infinity", b"NaN"):
+        begin = text.find(word, max(0, start - len(word)), start + len(word))
+        if begin >= 0:
+            key = re.findall(rb'"(\w+)"\s*:', text[max(0, begin - 200) : begin])
+            return message(
+                key[-1].decode() if key else "a number",
+                "be finite",
+                got=word.decode(),
+                place=f"{path}, byte {begin}",
+                cause="a diverged model? JSON has no NaN or Infinity",
+            )
+    if start >= len(text.rstrip()):
+        return _cut_short(path)
+    if b"\0" in text[:64] or text[:2] in (b"\x1f\x8b", b"PK"):
+        kind = "compressed" if text[:2] in (b"\x1f\x8b", b"PK") else "binary or UTF-16"
+        return message("a JSON file", "be JSON text", got=f"{kind} data", place=str(path))
+    near = text[max(0, start - 20) : start + 20].decode("utf-8", errors="replace")
+    return message("a JSON file", "be JSON", got=f"{near!r} near byte {start}", place=str(path))

@@ -1,0 +1,95 @@
+"""Columns from JSON records that hold numbers alone, without Python code for each record.
+
+Goal
+----
+Records decode into msgspec structs of floats. The same structs, encoded as MessagePack, where a float always
+takes a marker and eight bytes, are a NumPy record array: its fields are the columns. This is three times
+faster than asking every struct for its attributes.
+
+Conventions
+-----------
+- Columns are allocated once, for as many records as the first slice lets expect; pages that are never
+  touched cost nothing.
+- A struct's fields are ``float``, or a tuple of them.
+
+References
+----------
+https://github.com/msgpack/msgpack/blob/master/spec.md: maps, strings, arrays and ``float 64``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.collector import paused_collector
+
+__all__ = ["packed_columns"]
+
+Columns = dict[str, NDArray[Any]]
+
+_NUMBER = np.dtype({"names": ["number"], "formats": [">f8"], "offsets": [1], "itemsize": 9})
+_SPARE = 17 / 16
+"""Room for this many times the records that the first slice lets expect."""
+
+
+def packed_columns(
+    slices: Iterable[list[msgspec.Struct]], kind: type[msgspec.Struct], *, expected_slices: float
+) -> Columns:
+    """Turn slices of records into columns.
+
+    Parameters
+    ----------
+    slices : iterable of list of ``kind``
+    kind : type of msgspec.Struct
+        With fields ``float`` or ``tuple[float, ...]`` of a fixed length.
+    expected_slices : float
+        About how many slices will come, all of about equal length.
+
+    Returns
+    -------
+    dict of str to ndarray of float64
+        [N], or [N, n] for tuples of n.
+    """
+    layout = _layout(kind)
+    encode = msgspec.msgpack.Encoder().encode
+    columns = _allocated(layout, 0)
+    count = room = 0
+    with paused_collector():
+        for records in slices:
+            end = count + len(records)
+            if end > room:
+                room = int(max(end * 2, len(records) * expected_slices * _SPARE) if count == 0 else end * 2)
+                larger = _allocated(layout, room)
+                for name, column in columns.items():
+                    larger[name][:count] = column[:count]
+                columns = larger
+            packed = encode(records)
+            rows = np.frombuffer(packed, layout, offset=len(packed) - len(records) * layout.itemsize)
+            for name, column in columns.items():
+                column[count:end] = rows[name]["number"]
+            count = end
+    return {name: column[:count] for name, column in columns.items()}
+
+
+def _layout(kind: type[msgspec.Struct]) -> np.dtype[Any]:
+    """Where MessagePack puts the numbers of one record: a map of names to floats or arrays of floats."""
+    offset = 1
+    names, formats, offsets = [], [], []
+    for name, hint in get_type_hints(kind).items():
+        offset += 1 + len(name)
+        shape = (len(get_args(hint)),) if get_args(hint) else ()
+        offset += len(shape)  # an array's own marker
+        names.append(name)
+        formats.append((_NUMBER, shape))
+        offsets.append(offset)
+        offset += _NUMBER.itemsize * int(np.prod(shape))
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": offset})
+
+
+def _allocated(layout: np.dtype[Any], room: int) -> Columns:
+    return {name: np.empty((room, *layout[name].shape)) for name in layout.names or ()}

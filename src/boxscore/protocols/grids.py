@@ -1,0 +1,109 @@
+"""Grids of IoU thresholds and recall points, built to the last bit.
+
+Conventions
+-----------
+- ``{start, stop, count}`` is ``numpy.linspace``, as in pycocotools: decimal literals differ from it in
+  one IoU threshold and ten recall points.
+- ``{start, stop, step, rule = "arange"}`` is ``numpy.arange``, as in the Python ports of the VOC kit.
+- ``{start, stop, count, rule = "float32"}`` is ``torch.linspace`` in single precision, as in torchmetrics.
+- ``{start, stop, count, rule = "hundredths"}`` is ``i / (count - 1)`` scaled, as in TIDE.
+- ``{start, stop, step, rule = "colon"}`` is MATLAB's ``start:step:stop``, as in the kit itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore.errors import ProtocolError
+
+__all__ = ["colon", "grid", "grid_text", "number_text"]
+
+MOST_VALUES = 100_000
+"""Far more than any curve is read at; a step that is a slip of the pen must not fill the memory."""
+
+GridRule = Literal["linspace", "float32", "hundredths", "arange", "colon"]
+
+
+def grid(spec: Any, *, name: str) -> tuple[float, ...]:
+    """Build a grid from a list of numbers, ``{start, stop, count}`` or ``{start, stop, step, rule}``."""
+    if isinstance(spec, (list, tuple)):
+        values = [checks.number_between(value, 0, 1, name=name) for value in spec]
+    elif isinstance(spec, Mapping):
+        known = {"start", "stop", "count", "step", "rule"}
+        for key in spec:
+            if key not in known:
+                raise ProtocolError(checks.unknown_key(f"{name}.{key}", key, known))
+        start = checks.number_between(spec.get("start", 0), 0, 1, name=f"{name}.start")
+        stop = checks.number_between(spec.get("stop", 1), 0, 2, name=f"{name}.stop")
+        rule = checks.one_of(str(spec.get("rule", "linspace")), get_args(GridRule), name=f"{name}.rule")
+        if rule in _COUNTED:
+            count = checks.whole_number(spec.get("count"), 1, name=f"{name}.count")
+            _check_count(count, name)
+            values = _COUNTED[rule](start, stop, count)
+        else:
+            step = checks.number_between(spec.get("step"), 0, 1, name=f"{name}.step", open_low=True)
+            _check_count((stop - start) / step, name)
+            values = np.arange(start, stop, step).tolist() if rule == "arange" else colon(start, step, stop)
+    else:
+        raise ProtocolError(
+            checks.message(name, "be a list of numbers or {start, stop, count}", got=repr(spec))
+        )
+    if not values:
+        raise ProtocolError(checks.message(name, "have at least one value", got="none"))
+    if any(later <= earlier for earlier, later in itertools.pairwise(values)):
+        raise ProtocolError(checks.message(name, "be ascending, each value once", got=values))
+    return tuple(values)
+
+
+def _check_count(count: float, name: str) -> None:
+    if count > MOST_VALUES:
+        raise ProtocolError(checks.message(name, f"have at most {MOST_VALUES} values", got=f"{count:g}"))
+
+
+def _single_precision(start: float, stop: float, count: int) -> list[float]:
+    """torch.linspace: up from start to the middle, down from stop after it; one rounding a value (FMA)."""
+    step = np.float64((np.float32(stop) - np.float32(start)) / np.float32(max(count - 1, 1)))
+    number = np.arange(count)
+    values = np.where(number < count // 2, start + step * number, stop - step * (count - 1 - number))
+    return [float(value) for value in values.astype(np.float32)]
+
+
+_COUNTED: dict[str, Callable[[float, float, int], list[float]]] = {
+    "linspace": lambda start, stop, count: np.linspace(start, stop, count).tolist(),
+    "float32": _single_precision,
+    "hundredths": lambda start, stop, count: [
+        start + (stop - start) * (i / max(count - 1, 1)) for i in range(count)
+    ],
+}
+
+
+def colon(start: float, step: float, stop: float) -> list[float]:
+    """MATLAB's ``start:step:stop``: the lower half counted up from start, the upper half down from stop."""
+    last = round((stop - start) / step)
+    lower = [start + i * step for i in range((last + 1) // 2)]
+    middle = [(start + stop) / 2] if last % 2 == 0 else []
+    upper = [stop - i * step for i in range((last + 1) // 2)][::-1]
+    return lower + middle + upper
+
+
+def grid_text(values: tuple[float, ...]) -> str:
+    """Write a grid the way a signature shows it: two grids that differ in a bit read differently."""
+    if len(values) > 2 and values == tuple(np.linspace(values[0], values[-1], len(values)).tolist()):
+        return f"{_number_text(values[0])}:{_number_text(values[-1])}/{len(values)}"
+    if len(values) == 1:
+        return _number_text(values[0])
+    return ",".join(map(number_text, values))
+
+
+def number_text(value: float) -> str:
+    """Write a number as short as it goes without losing a bit."""
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+
+
+def _number_text(value: float) -> str:
+    return f"{value:.2f}" if float(f"{value:.2f}") == value else repr(value)

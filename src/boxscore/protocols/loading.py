@@ -1,0 +1,245 @@
+"""Reading protocols: the TOML files beside this module, and the user's own.
+
+A file may say ``extends = "coco"`` (or the path of another file) and give only what differs. Tables merge
+key by key; grids, area ranges, lists and the summary replace. Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils import checks
+from boxscore.errors import ProtocolError
+from boxscore.protocols.protocol import (
+    ApRules,
+    BoxRules,
+    IgnoreRules,
+    KeypointRules,
+    MaskRules,
+    MatchingRules,
+    Protocol,
+    SummaryRow,
+)
+
+__all__ = ["IOU_TYPES", "load_protocol", "protocol_names", "protocol_of_type", "protocol_toml", "read_toml"]
+
+IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
+"""pycocotools' names of what is compared, and COCO's protocol for each."""
+
+_TABLES = {
+    "boxes": BoxRules,
+    "masks": MaskRules,
+    "keypoints": KeypointRules,
+    "matching": MatchingRules,
+    "ignore": IgnoreRules,
+    "ap": ApRules,
+}
+
+
+_FOLDER = Path(__file__).parent
+
+
+def protocol_names() -> list[str]:
+    """Names of the protocols that ship with boxscore."""
+    return sorted(file.stem for file in _FOLDER.glob("*.toml"))
+
+
+def protocol_toml(name: str) -> str:
+    """Return the TOML text of a protocol that ships with boxscore."""
+    names = protocol_names()
+    if name not in names:
+        cause = checks.did_you_mean(name, names)
+        raise ProtocolError(
+            checks.message("protocol", "be a known name or a .toml file", got=repr(name), cause=cause)
+        )
+    return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protocol:
+    """Return a protocol by name, from a user's TOML file, or from the values of one.
+
+    Parameters
+    ----------
+    protocol : str, Path, mapping or Protocol
+        A shipped name (``"coco"``, ``"voc2007"``), a path that ends in ``.toml``, or a mapping with the
+        keys of such a file. A Protocol is returned as it is.
+
+    Returns
+    -------
+    Protocol
+
+    Raises
+    ------
+    ProtocolError
+        When a key or value breaks a rule; the message names the file and the key.
+
+    Examples
+    --------
+    >>> strict = load_protocol({"extends": "coco", "matching": {"iou_thresholds": [0.75]}, "summary": []})
+    >>> strict.matching.iou_thresholds
+    (0.75,)
+    """
+    if isinstance(protocol, Protocol):
+        return protocol
+    if isinstance(protocol, Mapping):
+        return _build(_resolve(dict(protocol), seen=()))
+    if str(protocol).endswith(".toml"):
+        path = Path(protocol)
+        own = read_toml(path)
+        own.setdefault("name", path.stem)
+        try:
+            return _build(_resolve(own, seen=(str(path.resolve()),), folder=path.parent))
+        except ValueError as error:
+            raise ProtocolError(f"{path}: {error}") from None
+    return _build(_resolve(_parse_text(protocol_toml(str(protocol)), f"protocol {protocol}"), seen=()))
+
+
+def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
+    """Return a protocol that compares what ``iou_type`` says.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    iou_type : {"bbox", "segm", "boundary", "keypoints"}
+
+    Returns
+    -------
+    Protocol
+        The given one if it does already; COCO's own of that type for ``coco``; else the given one with
+        masks in place of boxes.
+
+    Raises
+    ------
+    ProtocolError
+        When the protocol compares something else than boxes, or knows no keypoints.
+    """
+    wanted = load_protocol(IOU_TYPES[checks.one_of(iou_type, list(IOU_TYPES), name="iou_type")])
+    if protocol.similarity == wanted.similarity:
+        return protocol
+    if protocol == load_protocol("coco"):
+        return wanted
+    if protocol.similarity != "box" or wanted.similarity == "keypoints":
+        rule = f"compare {wanted.similarity}, as the IoU type {iou_type!r} does"
+        raise ProtocolError(
+            checks.message(
+                f"protocol {protocol.name}", rule, got=protocol.similarity, cause=f"extend {wanted.name!r}"
+            )
+        )
+    ignore = dataclasses.replace(protocol.ignore, detection_area=wanted.ignore.detection_area)
+    return dataclasses.replace(
+        protocol, name=f"{protocol.name}-{iou_type}", similarity=wanted.similarity, ignore=ignore
+    )
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises
+    ------
+    ProtocolError
+        When it cannot be read or is not TOML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ProtocolError(f"{path}: cannot be read: {reason}.") from None
+    return _parse_text(text, str(path))
+
+
+def _parse_text(text: str, source: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ProtocolError(f"{source}: must be TOML. It is nested too deep.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ProtocolError(f"{source}: must be TOML. {error}.") from None
+    except ValueError:
+        raise ProtocolError(f"{source}: must be TOML. A whole number in it is too long.") from None
+
+
+def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | None = None) -> dict[str, Any]:
+    """Merge a protocol into the one it extends."""
+    parent = values.pop("extends", None)
+    if parent is None:
+        return values
+    if not isinstance(parent, str):
+        raise ProtocolError(checks.message("extends", "be a protocol's name or file", got=repr(parent)))
+    if parent.endswith(".toml"):
+        path = (folder or Path()) / parent
+        key, raw, where = str(path.resolve()), read_toml(path), path.parent
+    else:
+        key, raw, where = parent, _parse_text(protocol_toml(parent), f"protocol {parent}"), None
+    if key in seen:
+        raise ProtocolError(
+            checks.message(
+                "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
+            )
+        )
+    base = _resolve(raw, seen=(*seen, key), folder=where)
+    for own in ("name", "title"):  # what differs from a protocol does not go by its name
+        base.pop(own, None)
+    return _merged(base, values)
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in changes.items():
+        whole = key in ("iou_thresholds", "recall_points", "area_ranges")
+        if isinstance(value, dict) and isinstance(merged.get(key), dict) and not whole:
+            merged[key] = _merged(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _build(values: dict[str, Any]) -> Protocol:
+    """Turn the values of a TOML file into a Protocol, refusing unknown keys."""
+    _check_keys(values, Protocol, prefix="")
+    arguments: dict[str, Any] = {key: values[key] for key in ("name", "title", "similarity") if key in values}
+    for key, kind in _TABLES.items():
+        if key in values:
+            arguments[key] = _table(values[key], kind, prefix=f"{key}.")
+    if "summary" in values:
+        if not isinstance(values["summary"], list):
+            raise ProtocolError(
+                checks.message("summary", "be a list of tables, [[summary]]", got=repr(values["summary"]))
+            )
+        arguments["summary"] = tuple(_table(row, SummaryRow, prefix="summary.") for row in values["summary"])
+    arguments.setdefault("name", "custom")
+    return Protocol(**arguments)
+
+
+def _table(values: Any, kind: type, *, prefix: str) -> Any:
+    if not isinstance(values, dict):
+        raise ProtocolError(checks.message(prefix.rstrip("."), "be a table", got=repr(values)))
+    _check_keys(values, kind, prefix=prefix)
+    for field in dataclasses.fields(kind):
+        if field.type == "bool" and field.name in values and not isinstance(values[field.name], bool):
+            raise ProtocolError(
+                checks.message(f"{prefix}{field.name}", "be true or false", got=repr(values[field.name]))
+            )
+        if field.type == "str" and field.name in values and not isinstance(values[field.name], str):
+            raise ProtocolError(
+                checks.message(f"{prefix}{field.name}", "be a string", got=repr(values[field.name]))
+            )
+    for field in dataclasses.fields(kind):
+        needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if needed and field.name not in values:
+            raise ProtocolError(checks.message(f"{prefix}{field.name}", "be given", got="none"))
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+def _check_keys(values: Mapping[str, Any], kind: type, *, prefix: str) -> None:
+    known = [field.name for field in dataclasses.fields(kind)]
+    for key in values:
+        if key not in known:
+            raise ProtocolError(checks.unknown_key(f"{prefix}{key}", key, known))

@@ -1,0 +1,54 @@
+"""Plots for papers, and boxes over images, with matplotlib.
+
+Goal
+----
+One function a picture, each returning the matplotlib figure, and the display object behind it for those who
+want the arrays or their own axes.
+
+Conventions
+-----------
+- scikit-learn's: a display holds computed arrays; ``from_evaluation`` computes, ``plot(ax=None)`` draws and
+  sets ``figure_`` and ``ax_``. The functions are ``from_evaluation(...).plot(...).figure_``; that of a sweep,
+  which is a table, ``from_table``.
+- matplotlib is imported when something is drawn: ``pip install 'boxscore[plots]'``.
+- Colours are told apart by colour-blind readers (Okabe and Ito), and never are the only difference.
+- Class and file names are drawn as they are written: no mathematics, no control or direction marks.
+"""
+
+from boxscore.reports.plots.bars import (
+    CompareDisplay,
+    ErrorsDisplay,
+    PerClassDisplay,
+    compare,
+    errors,
+    per_class,
+)
+from boxscore.reports.plots.boxes import draw_boxes
+from boxscore.reports.plots.curves import ConfidenceDisplay, PrecisionRecallDisplay, f1_curve, pr_curve
+from boxscore.reports.plots.matrices import (
+    ConfusionDisplay,
+    ReliabilityDisplay,
+    confusion_matrix,
+    reliability,
+)
+from boxscore.reports.plots.sweeps import SweepDisplay, sweep
+
+__all__ = [
+    "CompareDisplay",
+    "ConfidenceDisplay",
+    "ConfusionDisplay",
+    "ErrorsDisplay",
+    "PerClassDisplay",
+    "PrecisionRecallDisplay",
+    "ReliabilityDisplay",
+    "SweepDisplay",
+    "compare",
+    "confusion_matrix",
+    "draw_boxes",
+    "errors",
+    "f1_curve",
+    "per_class",
+    "pr_curve",
+    "reliability",
+    "sweep",
+]

@@ -1,0 +1,249 @@
+"""Boxes drawn over an image, coloured by what became of them.
+
+Conventions
+-----------
+- A detection is drawn with class, score and, when it hit, its IoU; a ground truth is drawn when it was missed
+  or is ignored (a found one lies under its detection).
+- Outcomes differ in colour and in line: found is solid green, a false positive dashed orange, missed
+  dotted blue, ignored thin grey dots.
+- Tables of several images may be given with ``image_id``; what became of a box is decided by the protocol.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation, evaluate
+from boxscore.protocols.protocol import Protocol
+from boxscore.reports.gallery import MOST_BOXES
+from boxscore.reports.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POSITIVE, read_outcomes
+from boxscore.reports.plots._style import axes, label, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_boxes", "draw_evaluated"]
+
+
+class _Style(NamedTuple):
+    name: str
+    colour: str
+    line: Any
+    width: float
+
+
+STYLES = {
+    TRUE_POSITIVE: _Style("true positive", "#009E73", "-", 1.6),
+    FALSE_POSITIVE: _Style("false positive", "#D55E00", (0, (5, 2)), 1.6),
+    MISSED: _Style("missed", "#0072B2", (0, (1.5, 1)), 2.0),
+    IGNORED: _Style("ignored", "#7b828c", (0, (1, 2)), 1.2),
+}
+
+
+def draw_boxes(
+    image: Any,
+    ground_truth: GroundTruth,
+    detections: Detections | None = None,
+    *,
+    image_id: Id | None = None,
+    minimum_score: float = -np.inf,
+    protocol: str | Protocol = "coco",
+    labels: bool = True,
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw ground truth and detections over an image.
+
+    Parameters
+    ----------
+    image : array_like of shape [height, width] or [height, width, 3], path, Pillow image, or None
+        None draws over a blank frame of the size the ground truth states.
+    ground_truth : GroundTruth
+    detections : Detections, optional
+    image_id : int or str, optional
+        Which image of the tables; needed when they hold several.
+    minimum_score : float, optional
+        Detections below are left out.
+    protocol : str or Protocol, default "coco"
+        Decides what is a true positive, at its first IoU threshold.
+    labels, legend : bool, default True
+        Whether boxes are named, and whether a key is drawn.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Raises
+    ------
+    InputError
+        When the tables hold several images and none is chosen, or the image cannot be read.
+    MissingDependencyError
+        When matplotlib is not installed.
+    """
+    pyplot()
+    ids = ground_truth.images.ids.tolist()
+    if image_id is None:
+        if len(ids) != 1:
+            raise InputError(checks.message("image_id", f"be given for {len(ids)} images", got="none"))
+        image_id = ids[0]
+    if detections is None:
+        detections = Detections.from_arrays(
+            [], [], [], [], images=ground_truth.images, categories=ground_truth.categories
+        )
+    evaluation = evaluate(ground_truth, detections, protocol=protocol, images=[image_id])
+    return draw_evaluated(
+        image, evaluation, image_id, minimum_score=minimum_score, labels=labels, legend=legend, ax=ax
+    )
+
+
+def draw_evaluated(
+    image: Any,
+    evaluation: Evaluation,
+    image_id: Id,
+    *,
+    minimum_score: float = -np.inf,
+    labels: bool = True,
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw one image of an evaluation; arguments as in :func:`draw_boxes`.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    row = int(evaluation.ground_truth.images.rows([image_id])[0])
+    if row < 0:
+        raise InputError(checks.message("image_id", "be known", got=repr(image_id)))
+    pixels = _pixels(image)
+    width, height = _frame(evaluation, row) if pixels is None else (pixels.shape[1], pixels.shape[0])
+    long = max(width, height)
+    size = (8.0 * max(width / long, 0.3), 8.0 * max(height / long, 0.3))
+    figure, drawn = axes(ax, size=size)
+    if pixels is None:
+        drawn.set_facecolor("#eef1f5")
+    else:
+        drawn.imshow(pixels, extent=(0, width, height, 0), cmap="gray" if pixels.ndim == 2 else None)
+    outcomes = read_outcomes(evaluation)
+    truth, found = evaluation.ground_truth, evaluation.detections
+    kept = np.flatnonzero((found.image == row) & (found.scores >= minimum_score))
+    kept = kept[np.argsort(-found.scores[kept], kind="stable")][:MOST_BOXES]
+    fates = outcomes.truths_at(minimum_score)
+    truths = np.flatnonzero((truth.image == row) & (fates != TRUE_POSITIVE))[:MOST_BOXES]
+    used = set()
+    names = truth.categories.labels
+    for index in reversed(kept.tolist()):
+        code, overlap = int(outcomes.detection[index]), outcomes.iou[index]
+        text = f"{label(names[found.category[index]], longest=24)} {found.scores[index]:.2f}"
+        text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
+        _draw_box(
+            drawn, found.boxes[index], found.sizes[index], code, text if labels else "", (width, height)
+        )
+        used.add(code)
+    for index in truths.tolist():
+        code = int(fates[index])
+        text = label(names[truth.category[index]], longest=24)
+        _draw_box(
+            drawn, truth.boxes[index], truth.sizes[index], code, text if labels else "", (width, height)
+        )
+        used.add(code)
+    drawn.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
+    if legend and used:
+        _draw_key(drawn, used)
+    return figure
+
+
+def _draw_box(
+    ax: Axes,
+    box: NDArray[np.float64],
+    sides: NDArray[np.float64],
+    code: int,
+    text: str,
+    frame: tuple[float, float],
+) -> None:
+    from matplotlib.patches import Rectangle
+    from matplotlib.patheffects import Normal, Stroke
+
+    style = STYLES[code]
+    shape = Rectangle(
+        (float(box[0]), float(box[1])),
+        float(sides[0]),
+        float(sides[1]),
+        fill=False,
+        edgecolor=style.colour,
+        linestyle=style.line,
+        linewidth=style.width,
+    )
+    shape.set_path_effects([Stroke(linewidth=style.width + 1.2, foreground="white", alpha=0.7), Normal()])
+    ax.add_patch(shape)
+    if text:
+        x = float(np.clip(box[0], 0, frame[0]))
+        y = float(np.clip(box[1], 0, frame[1]))
+        ax.text(
+            x,
+            y,
+            text,
+            fontsize=7,
+            color="white",
+            va="bottom" if y > frame[1] * 0.04 else "top",
+            clip_on=True,
+            bbox={"facecolor": style.colour, "edgecolor": "none", "pad": 1.2, "alpha": 0.9},
+        )
+
+
+def _draw_key(ax: Axes, used: set[int]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=style.colour, linestyle=style.line, linewidth=style.width, label=style.name)
+        for code, style in STYLES.items()
+        if code in used
+    ]
+    ax.legend(
+        handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4, frameon=False, fontsize=8
+    )
+
+
+def _frame(evaluation: Evaluation, row: int) -> tuple[float, float]:
+    """Size of an image: stated, or what holds its boxes."""
+    width, height = evaluation.ground_truth.images.sizes[row].tolist()
+    if width > 0 and height > 0:
+        return width, height
+    tables = (evaluation.ground_truth, evaluation.detections)
+    corners = np.concatenate([table.boxes[table.image == row, 2:] for table in tables])
+    if not len(corners):
+        return 640.0, 480.0
+    right, bottom = np.clip(corners.max(axis=0) * 1.02, 16, 1e5).tolist()
+    return float(right), float(bottom)
+
+
+def _pixels(image: Any) -> NDArray[Any] | None:
+    """Pixels of an array, a Pillow image or a file; None stays None."""
+    if image is None:
+        return None
+    if isinstance(image, (str, Path)):
+        from boxscore.reports.pictures import require_pillow
+
+        try:
+            with require_pillow().open(image) as opened:
+                image = opened.convert("RGB")
+        except OSError as error:
+            raise InputError(f"{image}: cannot be read as an image: {error}.") from None
+    pixels = np.asarray(image)
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (3, 4)):
+        raise InputError(
+            checks.message(
+                "image", "have shape [height, width] or [height, width, 3]", got=f"shape {list(pixels.shape)}"
+            )
+        )
+    return pixels

@@ -1,0 +1,186 @@
+"""Curves: precision against recall, and F1 against confidence."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.evaluation import Evaluation
+from boxscore.reports.plots._style import COLOURS, GREY, axes, label, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from typing_extensions import Self
+
+__all__ = ["ConfidenceDisplay", "PrecisionRecallDisplay", "f1_curve", "pr_curve"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclasses.dataclass
+class PrecisionRecallDisplay:
+    """Precision-recall curves of some classes and their mean.
+
+    Parameters
+    ----------
+    recall : ndarray of float64, [R]
+    precision : ndarray of float64, [K, R]
+        Interpolated, one row a class with ground truth.
+    labels : list of str, [K]
+    iou : float
+    highlight : sequence of str
+        Classes drawn in colour and named; the others are faint.
+    """
+
+    recall: FloatArray
+    precision: FloatArray
+    labels: list[str]
+    iou: float
+    highlight: Sequence[str] = ()
+    figure_: Any = dataclasses.field(default=None, init=False)
+    ax_: Any = dataclasses.field(default=None, init=False)
+
+    @classmethod
+    def from_evaluation(
+        cls, evaluation: Evaluation, *, iou: float | None = None, classes: Sequence[str] = ()
+    ) -> Self:
+        """Read the curves of an evaluation; see :func:`pr_curve`."""
+        thresholds = evaluation.protocol.matching.iou_thresholds
+        near = 0 if iou is None else int(np.argmin(np.abs(np.array(thresholds) - iou)))
+        if iou is not None:
+            checks.number_between(
+                iou, thresholds[near] - 1e-6, thresholds[near] + 1e-6, name="iou (nearest threshold)"
+            )
+        for name in classes:
+            checks.one_of(name, evaluation.labels, name="classes")
+        frame = evaluation.curves()
+        T, R = len(thresholds), len(evaluation.protocol.ap.recall_points)
+        precision = frame["precision"].to_numpy(dtype=np.float64).reshape(-1, T, R)[:, near]
+        labels = frame["class"].to_numpy()[:: T * R].tolist()
+        points = np.array(evaluation.protocol.ap.recall_points)
+        return cls(points, precision, labels, thresholds[near], list(classes))
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw; sets ``figure_`` and ``ax_``."""
+        self.figure_, self.ax_ = axes(ax)
+        for row in self.precision:
+            self.ax_.plot(self.recall, row, color=GREY, linewidth=0.6, alpha=0.35)
+        for number, name in enumerate(self.highlight):
+            if name in self.labels:
+                row = self.precision[self.labels.index(name)]
+                style = ("-", "--", "-.", ":")[number // len(COLOURS) % 4]
+                colour = COLOURS[number % len(COLOURS)]
+                self.ax_.plot(self.recall, row, style, color=colour, linewidth=1.5, label=label(name))
+        if len(self.precision):
+            mean = self.precision.mean(axis=0)
+            self.ax_.plot(self.recall, mean, color="black", linewidth=2, label="mean over classes")
+            self.ax_.legend(frameon=False, fontsize="small")
+        self.ax_.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel=f"precision at IoU {self.iou:.2f}")
+        tidy(self.ax_)
+        return self
+
+
+def pr_curve(
+    evaluation: Evaluation,
+    *,
+    iou: float | None = None,
+    classes: Sequence[str] = (),
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw precision against recall.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    iou : float, optional
+        A threshold of the protocol; the first when not given.
+    classes : sequence of str
+        Classes to draw in colour; every other is a faint line.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure when not given.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Raises
+    ------
+    InputError
+        When the protocol does not have the threshold, or a class does not exist.
+    MissingDependencyError
+        When matplotlib is not installed.
+    """
+    figure: Figure = (
+        PrecisionRecallDisplay.from_evaluation(evaluation, iou=iou, classes=classes).plot(ax).figure_
+    )
+    return figure
+
+
+@dataclasses.dataclass
+class ConfidenceDisplay:
+    """F1, precision and recall of all classes together against the confidence threshold.
+
+    Parameters
+    ----------
+    score, f1, precision, recall : ndarray of float64, [N]
+    best : float
+        The threshold of the best F1; NaN for none.
+    """
+
+    score: FloatArray
+    f1: FloatArray
+    precision: FloatArray
+    recall: FloatArray
+    best: float
+    figure_: Any = dataclasses.field(default=None, init=False)
+    ax_: Any = dataclasses.field(default=None, init=False)
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation) -> Self:
+        """Read the counted curves of an evaluation; see :func:`f1_curve`."""
+        from boxscore.diagnostics import confidence_curve, operating_points
+
+        frame = confidence_curve(evaluation)
+        best = operating_points(evaluation).iloc[-1]
+        frame = frame[frame["class"] == best["class"]]
+        names = ("score", "f_score", "precision", "recall")
+        columns = [frame[name].to_numpy(dtype=np.float64) for name in names]
+        return cls(columns[0], columns[1], columns[2], columns[3], float(best["score"]))
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw; sets ``figure_`` and ``ax_``."""
+        self.figure_, self.ax_ = axes(ax)
+        lines = ((self.precision, "precision", "--"), (self.recall, "recall", ":"), (self.f1, "F1", "-"))
+        for (values, name, style), colour in zip(lines, COLOURS, strict=False):
+            self.ax_.plot(self.score, values, style, color=colour, label=name, linewidth=1.8)
+        if self.best == self.best:
+            top = float(np.nanmax(self.f1))
+            self.ax_.plot([self.best], [top], "o", color=COLOURS[2])
+            text = f"F1 {top:.3f} at {self.best:.3g}"
+            self.ax_.annotate(text, (self.best, top), (4, 6), textcoords="offset points", fontsize="small")
+        self.ax_.set(xlabel="confidence threshold", ylim=(0, 1.05))
+        self.ax_.legend(frameon=False, fontsize="small")
+        tidy(self.ax_)
+        return self
+
+
+def f1_curve(evaluation: Evaluation, *, ax: Axes | None = None) -> Figure:
+    """Draw F1, precision and recall against the confidence threshold, and mark the best F1.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    figure: Figure = ConfidenceDisplay.from_evaluation(evaluation).plot(ax).figure_
+    return figure

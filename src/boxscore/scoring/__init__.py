@@ -1,0 +1,3 @@
+"""From matches to numbers."""
+
+__all__: list[str] = []

@@ -1,0 +1,99 @@
+"""From the true positives of one curve to its area: the rules that do not read fixed recall points only.
+
+Conventions
+-----------
+A curve is given by its true positives in class order: ``precision`` and ``counted`` (how many detections
+count up to each, itself included). Between two of them precision only falls, so nothing else is needed.
+
+References
+----------
+The PASCAL VOC kit, ``VOCap.m`` (area); ultralytics, ``compute_ap`` in ``utils/metrics.py`` up to and from
+April 2026 (straight lines).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.protocols.protocol import ApRules
+
+__all__ = ["curve_area"]
+
+FloatArray = NDArray[np.float64]
+
+
+def curve_area(
+    precision: FloatArray, counted: NDArray[np.int64], total: int, positive: int, rules: ApRules
+) -> float:
+    """Area under one curve, by the protocol's rule.
+
+    Parameters
+    ----------
+    precision : ndarray of float64, [N]
+        At each true positive.
+    counted : ndarray of int64, [N]
+        Detections counted up to each true positive.
+    total : int
+        Detections counted in all.
+    positive : int
+        Counted ground truths, at least one.
+    rules : ApRules
+
+    Returns
+    -------
+    float
+    """
+    if total == 0:
+        return 0.0
+    envelope = np.maximum.accumulate(precision[::-1])[::-1]
+    if rules.interpolation == "area":
+        return _area_under_steps(envelope, positive)
+    return _area_under_lines(
+        envelope,
+        counted,
+        total,
+        positive,
+        np.array(rules.recall_points),
+        line_to_one=rules.interpolation == "trapezoid_to_one",
+    )
+
+
+def _area_under_steps(envelope: FloatArray, positive: int) -> float:
+    """Sum envelope times recall step over the true positives, then the step to recall 1 at precision 0."""
+    reached = np.arange(len(envelope) + 1) / positive
+    steps = np.diff(reached) * envelope
+    return float(np.sum(steps if reached[-1] == 1 else np.append(steps, 0.0)))
+
+
+def _area_under_lines(
+    envelope: FloatArray,
+    counted: NDArray[np.int64],
+    total: int,
+    positive: int,
+    points: FloatArray,
+    *,
+    line_to_one: bool,
+) -> float:
+    """Trapezoids over straight lines between the points of the envelope, read at the recall points.
+
+    The curve starts at (0, 1). A false positive before a true positive leaves a point at the recall
+    reached before, which turns the sloping line between two true positives into a step.
+    """
+    reached = np.arange(len(envelope) + 1) / positive
+    after_false = np.diff(counted, prepend=0) > 1
+    repeat = 1 + after_false
+    last = np.cumsum(repeat) - 1
+    recall = np.repeat(reached[1:], repeat)
+    recall[last[after_false] - 1] = reached[:-1][after_false]
+    height = np.repeat(envelope, repeat)
+    tail_recall, tail_height = [1.0], [0.0]
+    found = len(envelope)
+    if not line_to_one:
+        tail_recall, tail_height = [reached[-1], 1.0], [0.0, 0.0]
+    if total > (counted[-1] if found else 0):  # false positives after the last true positive
+        tail_recall, tail_height = [reached[-1], *tail_recall], [found / total, *tail_height]
+    x = np.concatenate([[0.0], recall, tail_recall])
+    y = np.concatenate([[1.0], height, tail_height])
+    read = np.interp(points, x, y)
+    return float(np.sum((read[1:] + read[:-1]) / 2 * np.diff(points)))

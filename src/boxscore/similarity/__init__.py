@@ -1,0 +1,3 @@
+"""How much two objects agree: boxes, masks, boundaries, keypoints."""
+
+__all__: list[str] = []

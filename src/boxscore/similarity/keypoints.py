@@ -1,0 +1,160 @@
+"""Keypoints: object keypoint similarity (OKS).
+
+Goal
+----
+What pycocotools' ``computeOks`` computes, bit for bit, for many pairs at once.
+
+Conventions
+-----------
+- Keypoints are [N, J, 3]: x, y in pixels and a visibility; a ground truth's keypoint is labelled where its
+  visibility is above 0. The visibility of a detection's keypoint is not read.
+- ``sigmas`` [J] say how far annotators scatter around each keypoint, relative to the object's size.
+- With labelled keypoints, OKS is the mean over them of ``exp(-d^2 / (2 * (area + eps) * (2 * sigma)^2))``,
+  ``d`` the distance in pixels and ``eps`` ``numpy.spacing(1)``.
+- Without one, the distance is measured to the ground truth's box, doubled about its centre on every side
+  (0 inside), and the mean runs over all J.
+- OKS is not an overlap: it needs no boxes, crowds included.
+
+References
+----------
+Ronchi and Perona, arXiv 1707.05388; https://cocodataset.org/#keypoints-eval; pycocotools 2.0.11,
+``cocoeval.py``: ``computeOks``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+from boxscore.data.keypoints import keypoint_array
+from boxscore.errors import InputError
+
+__all__ = ["object_keypoint_similarity", "similarity_of_pairs"]
+
+FloatArray = NDArray[np.float64]
+
+
+def object_keypoint_similarity(
+    keypoints1: ArrayLike,
+    keypoints2: ArrayLike,
+    *,
+    area: ArrayLike,
+    sigmas: ArrayLike,
+    boxes: ArrayLike | None = None,
+) -> FloatArray:
+    """OKS of each detection with each ground truth.
+
+    Parameters
+    ----------
+    keypoints1 : array_like, [N, J, 3]
+        Of detections.
+    keypoints2 : array_like, [M, J, 3]
+        Of ground truths.
+    area : array_like, [M]
+        The ground truths' areas in square pixels.
+    sigmas : array_like, [J]
+        ``load_protocol("coco-keypoints").keypoints.spread`` has COCO's.
+    boxes : array_like, [M, 4], optional
+        The ground truths' ``x1, y1, x2, y2``; needed where one has no labelled keypoint.
+
+    Returns
+    -------
+    ndarray of float64, [N, M]
+
+    Raises
+    ------
+    InputError
+        When shapes differ, or boxes are needed and not given.
+
+    Examples
+    --------
+    >>> one = [[[10, 10, 2], [20, 10, 2]]]
+    >>> moved = [[[10, 10, 1], [20, 14, 1]]]
+    >>> object_keypoint_similarity(moved, one, area=[400], sigmas=[0.05, 0.05]).round(3).tolist()
+    [[0.568]]
+    """
+    found, truth = (
+        keypoint_array(keypoints1, name="keypoints1"),
+        keypoint_array(keypoints2, name="keypoints2"),
+    )
+    spread = checks.float_array(sigmas, name="sigmas")
+    areas = checks.float_array(area, name="area")
+    checks.same_length(len(truth), of="keypoints2", area=areas)
+    for name, array in (("keypoints1", found), ("keypoints2", truth)):
+        if array.shape[1] != len(spread) and len(array):
+            rule = f"have as many keypoints as sigmas ({len(spread)})"
+            raise InputError(checks.message(name, rule, got=array.shape[1]))
+    if boxes is None:
+        if len(truth) and not (truth[:, :, 2] > 0).any(axis=1).all():
+            rule = "be given where a ground truth has no labelled keypoint"
+            raise InputError(checks.message("boxes", rule, got="none"))
+        corners = np.zeros((len(truth), 4))
+    else:
+        corners = checks.float_array(boxes, name="boxes", columns=4)
+    sizes = corners[:, 2:] - corners[:, :2]
+    pairs = np.indices((len(found), len(truth))).reshape(2, -1)
+    similarity = similarity_of_pairs(found, truth, pairs[0], pairs[1], areas, corners, sizes, spread)
+    return similarity.reshape(len(found), len(truth))
+
+
+def similarity_of_pairs(
+    found: FloatArray,
+    truth: FloatArray,
+    pair_found: NDArray[np.intp],
+    pair_truth: NDArray[np.intp],
+    area: FloatArray,
+    corners: FloatArray,
+    sizes: FloatArray,
+    sigmas: FloatArray,
+) -> FloatArray:
+    """OKS of pairs.
+
+    Parameters
+    ----------
+    found, truth : ndarray of float64, [N, J, 3] and [M, J, 3]
+        Keypoints of detections and ground truths.
+    pair_found, pair_truth : ndarray of intp, [P]
+        Their rows.
+    area, corners, sizes : ndarray of float64, [M], [M, 4] and [M, 2]
+        Of the ground truths: stated area, ``x1, y1`` first, width and height.
+    sigmas : ndarray of float64, [J]
+
+    Returns
+    -------
+    ndarray of float64, [P]
+
+    Notes
+    -----
+    The sum over a ground truth's labelled keypoints has to be NumPy's sum of exactly these numbers in a row:
+    its order depends on how many there are. So pairs are taken together that have equally many.
+    """
+    labelled = truth[:, :, 2] > 0  # [M,J]
+    counts = labelled.sum(axis=1)  # [M]
+    variances = (sigmas * 2) ** 2  # [J]
+    scale = area + np.spacing(1)  # [M]
+    similarity = np.zeros(len(pair_found))
+    joints = np.argsort(~labelled, axis=1, kind="stable")  # [M,J], the labelled ones first, in order
+    for count in np.unique(counts[pair_truth]).tolist():
+        pairs = np.flatnonzero(counts[pair_truth] == count)
+        rows, truths = pair_found[pairs, None], pair_truth[pairs]
+        if count:
+            joint = joints[truths, :count]  # [n,count]
+            dx = found[rows, joint, 0] - truth[truths[:, None], joint, 0]
+            dy = found[rows, joint, 1] - truth[truths[:, None], joint, 1]
+            variance = variances[joint]
+        else:
+            dx, dy = (
+                _outside(found[pair_found[pairs], :, axis], corners[truths, axis], sizes[truths, axis])
+                for axis in (0, 1)
+            )
+            variance = variances
+        error = (dx**2 + dy**2) / variance / scale[truths, None] / 2
+        similarity[pairs] = np.exp(-error).sum(axis=1) / error.shape[1]
+    return similarity
+
+
+def _outside(values: FloatArray, start: FloatArray, size: FloatArray) -> FloatArray:
+    """How far coordinates [n, J] lie outside the doubled box, 0 inside."""
+    low, high = start - size, start + size * 2
+    return np.maximum(0, low[:, None] - values) + np.maximum(0, values - high[:, None])

@@ -1,0 +1,216 @@
+"""Overlaps, areas and boxes of instance masks.
+
+Goal
+----
+What pycocotools computes from masks, bit for bit. Its C code does the run-length arithmetic; it is called
+for whole groups of masks at once, and only with masks that can matter.
+
+Conventions
+-----------
+- A mask may be polygons, a run-length code or a binary array: see :mod:`boxscore.data.masks`.
+- Overlaps are as for boxes: IoU, and intersection over the first mask's area where the second is a crowd.
+  Empty masks overlap nothing: 0, never NaN.
+- Masks are compared only with masks of the same size. pycocotools says -1 there and counts a miss;
+  here it is an error.
+
+References
+----------
+pycocotools 2.0.11, ``maskApi.c``: ``rleArea``, ``rleToBbox``, ``rleIou``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.checks import Place
+from boxscore._utils.collector import paused_collector
+from boxscore._utils.ordering import run_starts, stable_order
+from boxscore.data.masks import MaskLike, Masks
+from boxscore.errors import InputError
+
+__all__ = [
+    "Masks",
+    "MasksLike",
+    "as_masks",
+    "mask_area",
+    "mask_iof",
+    "mask_iou",
+    "mask_to_box",
+    "overlaps_of_pairs",
+    "same_size",
+]
+
+FloatArray = NDArray[np.float64]
+
+MASKS_IN_CALL = 32
+"""About as many masks go into one call: a call costs as much as comparing some hundred pairs."""
+
+MasksLike = Masks | Sequence[MaskLike] | NDArray[Any]
+"""A column of masks, a sequence of them, or a binary array [N, H, W]."""
+
+
+def overlaps_of_pairs(
+    first: Masks,
+    second: Masks,
+    pair_first: NDArray[np.intp],
+    pair_second: NDArray[np.intp],
+    group: NDArray[Any],
+    crowd: NDArray[np.bool_],
+) -> FloatArray:
+    """Overlap of pairs of masks; the C code is called for several small groups at once.
+
+    Parameters
+    ----------
+    first, second : Masks, [N] and [M]
+    pair_first, pair_second : ndarray of intp, [P]
+        Rows of ``first`` and ``second``.
+    group : ndarray of int, [M]
+        Ascending with the rows of ``second``. Pairs lie inside a group: (image, class).
+    crowd : ndarray of bool, [M]
+        Where true the denominator is the first mask's area.
+
+    Returns
+    -------
+    ndarray of float64, [P]
+    """
+    if not len(pair_first):
+        return np.empty(0)
+    from pycocotools import mask as coco_mask
+
+    order = stable_order(pair_second, len(second))
+    pair_first, pair_second = pair_first[order], pair_second[order]
+    rows, truth = np.unique(pair_second, return_inverse=True)  # the masks of `second` that are in a pair
+    starts = _calls(group[rows], 1 + np.bincount(truth))
+    call = np.searchsorted(starts, truth, side="right") - 1  # [P], ascending
+    keys, found = np.unique(call * len(first) + pair_first, return_inverse=True)
+    heights = np.bincount(keys // len(first), minlength=len(starts))  # masks of `first` in each call
+    widths = np.diff(np.append(starts, len(rows)))
+    first_codes, second_codes = first[keys % len(first)].codes(), second[rows].codes()
+    iscrowd = crowd[rows].astype(np.uint8)
+    cells = []
+    top = 0
+    with paused_collector():
+        for left, height, width in zip(starts.tolist(), heights.tolist(), widths.tolist(), strict=True):
+            columns = slice(left, left + width)
+            block = coco_mask.iou(first_codes[top : top + height], second_codes[columns], iscrowd[columns])
+            cells.append(block.ravel(order="F"))
+            top += height
+    before = np.cumsum(heights * widths) - heights * widths
+    tops = np.cumsum(heights) - heights
+    cell = before[call] + (truth - starts[call]) * heights[call] + found - tops[call]
+    overlaps = np.empty(len(order))
+    overlaps[order] = np.concatenate(cells)[cell]
+    return overlaps
+
+
+def _calls(group: NDArray[Any], weight: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where the calls start that take whole groups, until their masks weigh ``MASKS_IN_CALL``."""
+    starts = run_starts(group)
+    return starts[run_starts(np.cumsum(np.add.reduceat(weight, starts)) // MASKS_IN_CALL)]
+
+
+def as_masks(masks: MasksLike) -> Masks:
+    """Return a column of masks as it is, anything else as one."""
+    return masks if isinstance(masks, Masks) else Masks(masks)
+
+
+def mask_area(masks: MasksLike) -> FloatArray:
+    """Count the pixels of each mask.
+
+    Parameters
+    ----------
+    masks : Masks, sequence of run-length codes, or array_like of bool, [N, H, W]
+
+    Returns
+    -------
+    ndarray of float64, [N]
+    """
+    return as_masks(masks).area
+
+
+def mask_to_box(masks: MasksLike) -> FloatArray:
+    """Box ``x1, y1, x2, y2`` around the pixels of each mask; ``x2`` and ``y2`` lie past the last pixel.
+
+    Parameters as in :func:`mask_area`.
+
+    Returns
+    -------
+    ndarray of float64, [N, 4]
+    """
+    return as_masks(masks).boxes
+
+
+def mask_iou(
+    masks1: MasksLike,
+    masks2: MasksLike,
+) -> FloatArray:
+    """Intersection over union of each mask with each mask.
+
+    Parameters
+    ----------
+    masks1, masks2 : Masks, sequence of run-length codes, or array_like of bool, [N, H, W] and [M, H, W]
+
+    Returns
+    -------
+    ndarray of float64, [N, M]
+
+    Raises
+    ------
+    InputError
+        When the masks are not all of one size.
+
+    Examples
+    --------
+    >>> left, top = np.zeros((2, 4, 4), dtype=bool)
+    >>> left[:, :2] = top[:2] = True
+    >>> mask_iou([left], [left, top]).round(3).tolist()
+    [[1.0, 0.333]]
+    """
+    return _all_pairs(as_masks(masks1), as_masks(masks2), crowd=False)
+
+
+def mask_iof(
+    masks1: MasksLike,
+    masks2: MasksLike,
+) -> FloatArray:
+    """Intersection over the first mask's own area (foreground), for crowd regions in ``masks2``.
+
+    Parameters, result and errors as in :func:`mask_iou`.
+    """
+    return _all_pairs(as_masks(masks1), as_masks(masks2), crowd=True)
+
+
+def _all_pairs(first: Masks, second: Masks, *, crowd: bool) -> FloatArray:
+    from pycocotools import mask as coco_mask
+
+    shape = len(first), len(second)
+    if not all(shape):
+        return np.zeros(shape)
+    codes = first.codes(), second.codes()
+    same_size(first.sizes, second.sizes[:1])
+    same_size(second.sizes, first.sizes[:1])
+    overlaps: FloatArray = coco_mask.iou(*codes, [int(crowd)] * len(second))
+    return np.ascontiguousarray(overlaps)
+
+
+def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Place = "row {}".format) -> None:
+    """Check that masks which are compared are of one size: height and width, [P, 2], or [1, 2] for all."""
+    different = np.flatnonzero((sizes != others).any(axis=1))
+    if len(different):
+        row = int(different[0])
+        height, width = np.broadcast_to(others, sizes.shape)[row].tolist()
+        turned = sizes[row].tolist() == [width, height]
+        raise InputError(
+            checks.message(
+                "a mask",
+                f"have the size of the mask it is compared with, {height} high and {width} wide",
+                got=sizes[row].tolist(),
+                place=place(row),
+                cause="are height and width swapped?" if turned else "is it of the resized image?",
+            )
+        )

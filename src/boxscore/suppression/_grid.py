@@ -1,0 +1,392 @@
+"""Which boxes can overlap at all: a grid over position and size, exact whatever the threshold.
+
+Goal
+----
+A superset of the pairs that overlap by more than a threshold, small enough that testing each one is cheap:
+about 1.5 candidates a true pair, where sorting by ``x1`` alone gives fifty.
+
+Method
+------
+The IoU of two boxes is at most the IoU of their extents along either axis. So IoU > t needs
+
+- heights whose ratio exceeds t,
+- centres no further apart in y than ``c * (h1 + h2) / 2`` with ``c = (1 - t) / (1 + t)``,
+- the box further right to start before ``x1 + (1 - t) * w`` of the other.
+
+Boxes are put in *levels* by height (a level spans a ratio of 1/t, so partners are at most one level apart)
+and inside a level in *strips* by centre. Level and strip, hashed together with the group, are the row of the
+grid; a row is sorted by ``x1``, and a query is a range of it. A hash that sends two rows to one place only
+adds candidates. For measures that may exceed the IoU the same windows are used with t = 0 (boxes that meet),
+where the ratio of heights is no bound and every level is asked.
+
+Rounding is covered by a slack, so a candidate is never missed: t is lowered by one part in 10^9, and
+coordinates are given some units in the last place.
+
+Conventions
+-----------
+Members are positions of a block; queries yield pairs in chunks, so that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.suppression._measures import Measure
+from boxscore.suppression._order import SMALL, radix_order
+
+__all__ = ["CHUNK", "Grid", "expand"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+KeyArray = NDArray[np.uint64]
+Pairs = tuple[IndexArray, IndexArray]
+_Ranges = tuple[IndexArray, Any, Any, KeyArray]  # query, first and last key or index, row
+
+CHUNK = 1 << 18
+"""Candidate pairs looked at together."""
+
+LOWEST_BOUND = 0.05
+"""Below this threshold the size bound leaves so little out that boxes that meet are asked for instead."""
+
+HIGHEST_BOUND = 0.9
+"""Above this threshold levels and strips get too thin to be worth having."""
+
+SLACK = 1e-9
+"""Relative room for rounding in every bound."""
+
+FARTHEST = 2.0**52
+"""Strip numbers are cut here, where they would no longer be exact; a cut keeps their order."""
+
+QUERIES = 1 << 15
+"""Boxes that ask together: what they ask with fits the cache."""
+
+MOST_STRIPS = 256
+"""Where boxes of all sizes meet, a high one asks this many strips of low ones at most."""
+
+ROW_BITS = 16
+X_BITS, FINE_X_BITS = 16, 32
+"""``x1`` is rastered to 16 bits, or to 32 when a typical box would be narrower than eight of its steps."""
+
+LEVEL_FACTOR = np.uint64(0xD1B54A32D192ED03)
+GROUP_FACTOR = np.uint64(0xAEF17502108EF2D9)
+HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+
+
+def expand(low: IndexArray, high: IndexArray, chunk: int = CHUNK) -> Iterator[Pairs]:
+    """Yield (query number, table number) for ranges ``low[q] <= table < high[q]``, in chunks."""
+    counts = high - low
+    np.maximum(counts, 0, out=counts)
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    first = 0
+    while first < len(counts):
+        done = int(ends[first - 1]) if first else 0
+        if total - done <= chunk:
+            last = len(counts)
+        else:
+            last = max(first + 1, int(np.searchsorted(ends, done + chunk, side="right")))
+        some = counts[first:last]
+        size = int(ends[last - 1]) - done
+        if size:
+            query = np.repeat(np.arange(first, last), some)
+            shift = low[first:last] - (ends[first:last] - some - done)
+            yield query, np.arange(size) + np.repeat(shift, some)
+        first = last
+
+
+class _Extents:
+    """What the grid needs to know of some boxes: start, width, height, centre, group and level."""
+
+    __slots__ = ("centre", "group", "height", "level", "width", "x1")
+
+    def __init__(
+        self,
+        x1: FloatArray,
+        width: FloatArray,
+        height: FloatArray,
+        centre: FloatArray,
+        level: IndexArray,
+        group: IndexArray | None,
+    ) -> None:
+        self.x1, self.width, self.height, self.centre = x1, width, height, centre
+        self.level, self.group = level, group
+
+    @classmethod
+    def of(cls, measure: Measure, members: IndexArray, group: IndexArray | None) -> _Extents:
+        x1, y1 = measure.x1.take(members), measure.y1.take(members)
+        x2, y2 = measure.x2.take(members), measure.y2.take(members)
+        width, height = x2 - x1, y2 - y1
+        if measure.offset:
+            width += measure.offset
+            height += measure.offset
+        y1 += y2
+        y1 *= 0.5
+        return cls(x1, width, height, y1, members, None if group is None else group.take(members))
+
+    def take(self, rows: IndexArray) -> _Extents:
+        """Keep only some boxes, in this order."""
+        return _Extents(
+            self.x1.take(rows),
+            self.width.take(rows),
+            self.height.take(rows),
+            self.centre.take(rows),
+            self.level.take(rows),
+            None if self.group is None else self.group.take(rows),
+        )
+
+
+class Grid:
+    """Boxes of a block, sorted so that those a box may overlap lie in a few ranges.
+
+    Parameters
+    ----------
+    measure : Measure
+        Of the block.
+    members : ndarray of int64, [M]
+        Positions to put in; those without area are left out.
+    iou_threshold : float
+        Pairs that overlap no more than this may be missing.
+    group : ndarray of int64, [N], optional
+        Group of every position of the block; None when there is one.
+    """
+
+    def __init__(
+        self, measure: Measure, members: IndexArray, iou_threshold: float, group: IndexArray | None = None
+    ) -> None:
+        self._measure, self._group = measure, group
+        extents = _Extents.of(measure, members, group)
+        good = np.minimum(extents.height, extents.width) > 0
+        if not good.all():
+            some = np.flatnonzero(good)
+            members, extents = members.take(some), extents.take(some)
+        if len(members) == 0:
+            self._members = members
+            return
+        reach = self._fit(extents, iou_threshold)
+        self._set_levels(extents)
+        lowest, highest = int(extents.level.min()), int(extents.level.max())
+        # One empty level at either end, so that a level's neighbours need no bounds check.
+        self._lowest = lowest - 1
+        levels = np.arange(lowest - 1, highest + 2)
+        self._top: FloatArray = np.power(self._base, levels + 1.0) * (1 + SLACK)
+        centres = extents.centre
+        least = max(8 * self._rounding, float(centres.max() - centres.min()) / MOST_STRIPS)
+        self._strip = np.maximum(2 * self._top * self._spread, 8 * self._rounding if self._bound else least)
+        self._far = 4 * reach > FARTHEST * float(self._strip[0])
+        extents.level -= self._lowest
+        self._filled = np.bincount(extents.level, minlength=len(levels)) > 0
+        self._widest = np.zeros(len(levels))
+        np.maximum.at(self._widest, extents.level, extents.width)
+        rows = self._row_ids(extents.group, extents.level, self._strips(extents.centre, extents.level))
+        keys = self._keys_at(rows, extents.x1)
+        small = len(keys) <= SMALL
+        order = np.argsort(keys, kind="stable") if small else radix_order(keys, ROW_BITS + self._x_bits)
+        self._members, self._extents = members.take(order), extents.take(order)
+        self._rows, self._keys = rows.take(order), keys.take(order)
+
+    def _fit(self, extents: _Extents, iou_threshold: float) -> float:
+        """Choose bounds that hold in spite of rounding, and the raster of ``x1``."""
+        x1, width, height = extents.x1, extents.width, extents.height
+        left, right = float(x1.min()), float(x1.max())
+        reach = max(abs(left), abs(right), float(np.abs(extents.centre).max()))
+        reach += float(width.max()) + float(height.max())
+        self._rounding = 8 * np.finfo(np.float64).eps * reach
+        # Corners computed from a width and a place far away hold that width only roughly.
+        doubt = SLACK + self._rounding / min(float(width.min()), float(height.min()))
+        bound = min(iou_threshold, HIGHEST_BOUND) * (1 - doubt)
+        useful = self._measure.at_most_iou and iou_threshold >= LOWEST_BOUND and doubt < 1e-3
+        self._bound = bound if useful else 0.0
+        self._base = 1 / self._bound if useful else 2.0
+        self._spread = (1 - self._bound) / (1 + self._bound)
+        span = right - left
+        typical = float(np.median(width[:: max(1, len(width) // 256)]))
+        self._x_bits = X_BITS if typical * (1 << X_BITS) > 8 * span else FINE_X_BITS
+        self._left = left
+        self._scale = ((1 << self._x_bits) - 1) / span if span > 0 else 0.0
+        return reach
+
+    def _set_levels(self, extents: _Extents) -> None:
+        extents.level = np.floor(np.log2(extents.height) * (1 / np.log2(self._base))).astype(np.int64)
+
+    def _strips(self, y: FloatArray, level: IndexArray) -> IndexArray:
+        strips = y / self._strip.take(level)
+        np.floor(strips, out=strips)
+        if self._far:
+            np.clip(strips, -FARTHEST, FARTHEST, out=strips)
+        whole: IndexArray = strips.astype(np.int64)
+        return whole
+
+    @staticmethod
+    def _row_ids(group: IndexArray | None, level: IndexArray, strip: IndexArray) -> KeyArray:
+        rows = strip.view(np.uint64) + level.view(np.uint64) * LEVEL_FACTOR
+        if group is not None:
+            rows += group.view(np.uint64) * GROUP_FACTOR
+        return rows
+
+    def _keys_at(self, rows: KeyArray, x: FloatArray) -> KeyArray:
+        """Sort key of a row and a place along it."""
+        places = x - self._left
+        places *= self._scale
+        np.maximum(places, 0, out=places)
+        np.minimum(places, (1 << self._x_bits) - 1, out=places)
+        keys = rows * HASH_FACTOR
+        keys >>= np.uint64(64 - ROW_BITS)
+        keys <<= np.uint64(self._x_bits)
+        keys |= places.astype(np.uint64)
+        return keys
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def pairs(self, chunk: int = CHUNK) -> Iterator[Pairs]:
+        """Candidates among the members, each unordered pair once, as positions of the block."""
+        for start in range(0, len(self), QUERIES):
+            numbers = np.arange(start, min(start + QUERIES, len(self)))
+            extents = self._extents if len(numbers) == len(self) else self._extents.take(numbers)
+            yield from self._candidates(self._members, *self._own_ranges(extents, numbers), chunk)
+
+    def neighbours(self, positions: IndexArray, chunk: int = CHUNK) -> Iterator[Pairs]:
+        """Candidates (position, member) of some members; each also meets itself, and some meet twice."""
+        if len(self) == 0:
+            return
+        extents = _Extents.of(self._measure, positions, self._group)
+        good = np.flatnonzero(np.minimum(extents.height, extents.width) > 0)
+        if len(good) < len(positions):
+            extents, positions = extents.take(good), positions.take(good)
+        self._set_levels(extents)
+        extents.level -= self._lowest
+        # Asked in the grid's own order, neighbouring look-ups stay in the cache.
+        rows = self._row_ids(extents.group, extents.level, self._strips(extents.centre, extents.level))
+        order = np.argsort(self._keys_at(rows, extents.x1))
+        extents, positions = extents.take(order), positions.take(order)
+        for start in range(0, len(positions), QUERIES):
+            numbers = np.arange(start, min(start + QUERIES, len(positions)))
+            some = extents if len(numbers) == len(positions) else extents.take(numbers)
+            parts = [self._windows(some, numbers, target) for target in self._targets(some, own=False)]
+            query, start, end, _ = self._look_up(parts)
+            yield from self._candidates(positions, query, start, end, None, chunk)
+
+    def crowding(self, sample: int = 512) -> float:
+        """Estimate how many members share a box's row within its reach."""
+        if len(self) == 0:
+            return 0.0
+        some = np.arange(0, len(self), max(1, len(self) // sample))
+        keys = self._keys_at(self._rows.take(some), self._right(self._extents.take(some)))
+        return float((np.searchsorted(self._keys, keys, side="right") - some).mean())
+
+    def _right(self, extents: _Extents) -> FloatArray:
+        """Furthest start of a box to the right that may overlap."""
+        right = extents.width * (1 - self._bound)
+        right += extents.x1
+        right += self._rounding
+        return right
+
+    def _targets(self, extents: _Extents, *, own: bool) -> Iterator[IndexArray]:
+        """Levels to ask, -1 where a box asks none; without its own level, and those below, when ``own``."""
+        if self._bound:
+            for step in (1,) if own else (-1, 0, 1):
+                target = extents.level + step
+                yield np.where(self._filled.take(target), target, -1)
+        else:
+            for level in np.flatnonzero(self._filled):
+                asked = np.full(len(extents.level), level)
+                yield np.where(extents.level < level, asked, -1) if own else asked
+
+    def _own_ranges(self, extents: _Extents, numbers: IndexArray) -> _Ranges:
+        """Ranges that hold every unordered pair once: to the right in the own level, all of higher levels."""
+        right = self._right(extents)
+        reach = self._reach(extents, self._top.take(extents.level))
+        lowest = self._strips(extents.centre - reach, extents.level)
+        strip = self._strips(extents.centre, extents.level)
+        highest = self._strips(extents.centre + reach, extents.level)
+        rows = self._rows.take(numbers)
+        parts = [(numbers, self._keys_at(rows, extents.x1), self._keys_at(rows, right), rows)]
+        for step in (1, 2, -1, -2):
+            query = np.flatnonzero(strip + step <= highest if step > 0 else strip + step >= lowest)
+            if len(query):
+                beside = rows.take(query) + np.uint64(step % (1 << 64))
+                low = self._keys_at(beside, extents.x1.take(query))
+                if step < 0:  # boxes at equal places meet once: from the lower strip to the higher
+                    low += np.uint64(1)
+                parts.append((numbers.take(query), low, self._keys_at(beside, right.take(query)), beside))
+        parts += [self._windows(extents, numbers, target) for target in self._targets(extents, own=True)]
+        query, start, end, wanted = self._look_up(parts)
+        start[: len(numbers)] = numbers + 1
+        return query, start, end, wanted
+
+    def _reach(self, extents: _Extents, largest: FloatArray) -> FloatArray:
+        """Furthest centre in y that may overlap, of boxes no higher than ``largest``."""
+        if self._bound:
+            largest = np.minimum(largest, extents.height / self._bound)
+        return (extents.height + largest) * (0.5 * (1 + SLACK) * self._spread) + self._rounding
+
+    def _windows(self, extents: _Extents, numbers: IndexArray, target: IndexArray) -> _Ranges:
+        """Keys between which the boxes of the level asked stand that may overlap."""
+        asking = np.flatnonzero(target >= 0)
+        if len(asking) < len(target):
+            extents, numbers, target = extents.take(asking), numbers.take(asking), target.take(asking)
+        left = self._widest.take(target)
+        if self._bound:
+            np.minimum(left, extents.width / self._bound, out=left)
+        left *= self._bound - 1
+        left += extents.x1
+        left -= self._rounding
+        reach = self._reach(extents, self._top.take(target))
+        strip = self._strips(extents.centre - reach, target)
+        strips = self._strips(extents.centre + reach, target)
+        strips -= strip
+        rows = self._row_ids(extents.group, target, strip)
+        right = self._right(extents)
+        if len(strips) and strips.max() > 4:
+            which, beside = (
+                np.concatenate(c) for c in zip(*expand(np.zeros_like(strips), strips + 1), strict=True)
+            )
+            rows = rows.take(which) + beside.view(np.uint64)
+            low, high = self._keys_at(rows, left.take(which)), self._keys_at(rows, right.take(which))
+            return numbers.take(which), low, high, rows
+        # Strip by strip, so that neighbours in the look-up are neighbours in the grid.
+        parts = [(numbers, self._keys_at(rows, left), self._keys_at(rows, right), rows)]
+        step = 1
+        while len(more := np.flatnonzero(strips >= step)):
+            beside = rows.take(more) + np.uint64(step)
+            low, high = self._keys_at(beside, left.take(more)), self._keys_at(beside, right.take(more))
+            parts.append((numbers.take(more), low, high, beside))
+            step += 1
+        return _concatenate(parts)
+
+    def _look_up(self, parts: list[_Ranges]) -> _Ranges:
+        query, low, high, rows = _concatenate(parts)
+        start = np.searchsorted(self._keys, low, side="left")
+        return query, start, np.searchsorted(self._keys, high, side="right"), rows
+
+    def _candidates(
+        self,
+        positions: IndexArray,
+        query: IndexArray,
+        start: IndexArray,
+        end: IndexArray,
+        rows: KeyArray | None,
+        chunk: int,
+    ) -> Iterator[Pairs]:
+        """Pairs of ranges; with ``rows`` without those that only share the hash of a row."""
+        for which, table in expand(start, end, chunk):
+            if rows is not None:
+                real = np.flatnonzero(rows.take(which) == self._rows.take(table))
+                which, table = which.take(real), table.take(real)
+            first, second = positions.take(query.take(which)), self._members.take(table)
+            if self._group is not None:
+                real = np.flatnonzero(self._group.take(first) == self._group.take(second))
+                if len(real) < len(first):
+                    first, second = first.take(real), second.take(real)
+            yield first, second
+
+
+def _concatenate(parts: list[_Ranges]) -> _Ranges:
+    if len(parts) == 1:
+        return parts[0]
+    query, low, high, rows = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return query, low, high, rows

@@ -1,0 +1,161 @@
+"""The pairs of boxes that overlap in a block, found once and walked or held.
+
+Goal
+----
+Methods that need more than who drops whom (scores that fall, boxes that merge) walk over pairs. Several
+settings over the same boxes need the same pairs, but for the threshold: they share them.
+
+Conventions
+-----------
+A pair is (better, worse, overlap), in positions of a block; a better box has a lower position.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.suppression._grid import Grid, expand
+from boxscore.suppression._measures import Measure, inner_bounds
+from boxscore.suppression._order import radix_order
+
+if TYPE_CHECKING:
+    from boxscore.suppression._ranked import Block, Ranked
+
+__all__ = ["FEW", "HeldPairs", "PairStore", "Sweep", "ValuedPairs", "share_pairs"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+Pairs = tuple[IndexArray, IndexArray]
+ValuedPairs = tuple[IndexArray, IndexArray, FloatArray]
+
+FEW = 2000
+"""Up to here a sweep along x beats building a grid."""
+
+MOST_HELD = 1 << 24
+"""Pairs that are held for several settings, 16 bytes each; what goes beyond is found again by each."""
+
+
+class HeldPairs(NamedTuple):
+    """All pairs of a block that overlap by more than ``threshold``, by better, then worse."""
+
+    threshold: float
+    better: NDArray[np.int32]
+    worse: NDArray[np.int32]
+    overlap: FloatArray
+
+    def above(self, threshold: float) -> ValuedPairs:
+        """Return those that overlap by more than another threshold, no lower than this one."""
+        more = np.flatnonzero(self.overlap > threshold)
+        better, worse = (column.take(more).astype(np.int64) for column in (self.better, self.worse))
+        return better, worse, self.overlap.take(more)
+
+
+def share_pairs(ranked: Ranked, lowest: float) -> Ranked:
+    """Hold the pairs of every block, for settings with a threshold of at least ``lowest``."""
+    blocks, total = [], 0
+    for block in ranked.blocks():
+        pairs = PairStore(block, lowest).join() if total < MOST_HELD else None
+        if pairs is not None:
+            total += len(pairs[0])
+            better, worse = (column.astype(np.int32) for column in pairs[:2])
+            block = dataclasses.replace(block, held=HeldPairs(lowest, better, worse, pairs[2]))
+        blocks.append(block)
+    return dataclasses.replace(ranked, held=tuple(blocks))
+
+
+class Sweep:
+    """Candidate pairs of a few boxes by a sweep along x.
+
+    Boxes are sorted by where they start; those that start inside a box, or far enough inside for the
+    threshold, are a range. Pairs that lie apart in y are left out before anything else is looked at.
+    """
+
+    def __init__(self, measure: Measure, members: IndexArray, threshold: float) -> None:
+        self._order = order = members.take(np.argsort(measure.x1.take(members), kind="stable"))
+        x1, x2 = measure.x1.take(order), measure.x2.take(order)
+        self._y1, self._y2 = measure.y1.take(order), measure.y2.take(order)
+        self._low_y, self._high_y = inner_bounds(self._y1, self._y2, measure, threshold)
+        self._first = np.arange(1, len(order) + 1)
+        self._end = x1.searchsorted(inner_bounds(x1, x2, measure, threshold)[1], side="right")
+
+    def __len__(self) -> int:
+        """Count the pairs that share some x."""
+        return int((self._end - self._first).sum())
+
+    def pairs(self, group: IndexArray | None) -> Iterator[Pairs]:
+        """Candidates of one group, each unordered pair once, in chunks."""
+        own = None if group is None else group.take(self._order)
+        for one, other in expand(self._first, self._end):
+            near = self._y2.take(other) >= self._low_y.take(one)
+            near &= self._y1.take(other) <= self._high_y.take(one)
+            if own is not None:
+                near &= own.take(one) == own.take(other)
+            some = np.flatnonzero(near)
+            yield self._order.take(one.take(some)), self._order.take(other.take(some))
+
+
+class PairStore:
+    """Every pair of a block that overlaps by more than a threshold: (better, worse, overlap), in chunks.
+
+    May be walked several times. The pairs are kept when they are few enough, and found again otherwise, so
+    memory stays bounded; those a block holds already are not found again. Within one walk each pair comes
+    once; walks give the same order.
+    """
+
+    def __init__(self, block: Block, threshold: float, *, limit: int = 1 << 22) -> None:
+        self._block, self._threshold, self._limit = block, threshold, limit
+        self._cached: list[ValuedPairs] | None = None
+
+    def __iter__(self) -> Iterator[ValuedPairs]:
+        """Walk over the pairs."""
+        held = self._block.held
+        if self._cached is None and held is not None and held.threshold <= self._threshold:
+            self._cached = [held.above(self._threshold)]
+        if self._cached is not None:
+            yield from self._cached
+            return
+        cached, total = [], 0
+        for one, other in self._candidates():
+            values = np.minimum(self._block.measure.between(one, other), 1)  # whatever rounding says
+            hit = np.flatnonzero(values > self._threshold)
+            one, other = one.take(hit), other.take(hit)
+            found = np.minimum(one, other), np.maximum(one, other), values.take(hit)
+            total += len(hit)
+            if total <= self._limit:
+                cached.append(found)
+            else:
+                cached.clear()
+            yield found
+        if total <= self._limit:
+            self._cached = cached
+
+    def join(self) -> ValuedPairs | None:
+        """Return all pairs by better, then worse, or None when they are too many to hold."""
+        total, parts = 0, []
+        for part in self:
+            total += len(part[0])
+            if total > self._limit:
+                return None
+            parts.append(part)
+        if not parts:
+            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        better, worse, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        bits = len(self._block).bit_length()
+        keys = ((better << bits) | worse).view(np.uint64)
+        if (keys[1:] > keys[:-1]).all():  # held pairs are in order
+            return better, worse, values
+        order = radix_order(keys, 2 * bits)
+        return better.take(order), worse.take(order), values.take(order)
+
+    def _candidates(self) -> Iterator[Pairs]:
+        block, everyone = self._block, np.arange(len(self._block))
+        group = block.group if len(block.starts) > 2 else None
+        if len(block) > FEW:
+            yield from Grid(block.measure, everyone, self._threshold, group).pairs()
+            return
+        yield from Sweep(block.measure, everyone, self._threshold).pairs(group)

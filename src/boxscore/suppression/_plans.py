@@ -1,0 +1,263 @@
+"""Greedy suppression of a block of ranked boxes.
+
+Goal
+----
+The result of the textbook loop (take the best box left, drop what overlaps it, repeat) without the loop.
+
+Plans
+-----
+- **Lockstep**, for many groups: every group takes its best box left at the same time. The work of the
+  textbook loop, in as many rounds as the most boxes kept in a group.
+- **Rounds over pairs**, for few boxes: find the overlapping pairs by a sweep along x, then in every round
+  keep what has no undecided better neighbour and drop its neighbours. Rounds are few: a box waits only for
+  boxes it overlaps, not for its rank.
+- **Grid and stages**, for large groups: the pairs come from ``Grid``. When they
+  would be many, the best boxes of each group are settled first, by rounds; those kept drop what they overlap
+  in the whole grid; then the next, larger part of what is left. Dense input is mostly dropped before it is
+  ever paired.
+
+Where the block's pairs are held already (``share_pairs``), rounds over them are all
+there is to do. All give the same result to the last index: a test compares them.
+
+Conventions
+-----------
+``suppressor`` [n] is -1 for a box kept. For a box dropped it is the position of the best kept box that
+overlaps it, or, when the caller does not ask for ``owners``, any position: finding the best costs a pass
+over the pairs. Positions are counted from the start of the block; a better box has a lower position.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.suppression._grid import Grid
+from boxscore.suppression._measures import Measure, inner_bounds, shared_length
+from boxscore.suppression._pairs import FEW, Sweep
+from boxscore.suppression._ranked import Block
+
+__all__ = ["Plan", "greedy"]
+
+IndexArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Pairs = tuple[IndexArray, IndexArray]
+Plan = Literal["auto", "lockstep", "sweep", "grid"]
+
+SWEEP_PAIRS = 60
+"""A sweep with more candidates a box than this is not worth it."""
+
+WORTH_A_LOOK = 2048
+"""From this many candidates on, comparing heights first is cheaper than measuring all of them."""
+
+LOCKSTEP_LARGEST = 1500
+"""Larger groups are better off with a grid: lockstep compares the best box with all that are left."""
+
+LOCKSTEP_SHARE = 30
+"""Lockstep wants this many times more boxes than its largest group has: a round costs some 30 calls."""
+
+CROWDED = 2.5
+"""Grids with more boxes than this within reach in a row are settled in stages."""
+
+FIRST_STAGE, STAGE_GROWTH = 1024, 4
+
+
+def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IndexArray:
+    """Suppress greedily inside each group where the overlap exceeds ``threshold``.
+
+    Returns
+    -------
+    ndarray of int64, [n]
+        ``suppressor``, see the module.
+    """
+    suppressor = np.full(len(block), -1)
+    if threshold >= 1:  # an overlap is at most 1, whatever rounding says
+        return suppressor
+    if plan == "auto" and block.held is not None and block.held.threshold <= threshold:
+        better, worse, _ = block.held.above(threshold)
+        _rounds((better, worse), suppressor, owners)
+        return suppressor
+    counts = np.diff(block.starts)
+    chosen = plan
+    if plan == "auto":
+        if len(block) <= FEW:
+            chosen = "sweep"
+        else:
+            small = counts <= LOCKSTEP_LARGEST
+            share = int(counts[small].sum())
+            if share < LOCKSTEP_SHARE * int(counts[small].max(initial=0)):
+                chosen = "grid"
+            elif share == len(block):
+                chosen = "lockstep"
+            else:
+                _lockstep(block.measure, block.starts[:-1][small], counts[small], threshold, suppressor)
+                _staged(block, np.flatnonzero(np.repeat(~small, counts)), threshold, suppressor, owners)
+                return suppressor
+    if chosen == "lockstep":
+        _lockstep(block.measure, block.starts[:-1], counts, threshold, suppressor)
+    else:
+        everyone = np.arange(len(block))
+        most = np.inf if plan == "sweep" else SWEEP_PAIRS
+        if chosen == "grid" or not _swept(block, everyone, threshold, suppressor, owners, most=most):
+            _staged(block, everyone, threshold, suppressor, owners)
+    return suppressor
+
+
+def _lockstep(
+    measure: Measure, heads: IndexArray, counts: IndexArray, threshold: float, suppressor: IndexArray
+) -> None:
+    """Let the best box left of every group drop what it overlaps, until none is left."""
+    several = counts > 1
+    heads, counts = heads[several], counts[several]
+    if len(heads) == 0:
+        return
+    # The first box of a group heads it; what follows is in the running.
+    running = np.repeat(heads - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+    low_x, high_x = inner_bounds(measure.x1, measure.x2, measure, threshold)
+    while len(heads):
+        meets = measure.x2.take(running) >= np.repeat(low_x.take(heads), counts)
+        meets &= measure.x1.take(running) <= np.repeat(high_x.take(heads), counts)
+        near = np.flatnonzero(meets)
+        first, second = np.repeat(heads, counts).take(near), running.take(near)
+        stays = np.ones(len(running), dtype=bool)
+        hit = np.flatnonzero(measure.between(first, second) > threshold)
+        dropped = second.take(hit)
+        suppressor[dropped] = first.take(hit)
+        stays[near.take(hit)] = False
+        starts = np.cumsum(counts) - counts
+        stays[starts] = False  # the heads themselves
+        suppressor[heads] = -1
+        counts = np.add.reduceat(stays, starts, dtype=np.int64)
+        running = running.compress(stays)
+        counts = counts.compress(counts > 0)
+        heads = running.take(np.cumsum(counts) - counts)
+
+
+def _swept(
+    block: Block,
+    members: IndexArray,
+    threshold: float,
+    suppressor: IndexArray,
+    owners: bool,
+    *,
+    most: float,
+) -> bool:
+    """Settle by a sweep along x and rounds; False, and nothing done, with over ``most`` candidates a box."""
+    sweep = Sweep(block.measure, members, threshold)
+    if len(sweep) > most * len(members):
+        return False
+    group = block.group if len(block.starts) > 2 else None
+    pairs = [_exceeding(block.measure, one, other, threshold) for one, other in sweep.pairs(group)]
+    _rounds(_join(pairs), suppressor, owners)
+    return True
+
+
+def _tall_enough(measure: Measure, one: IndexArray, other: IndexArray, threshold: float) -> Pairs:
+    """Pairs that share enough height: comparing heights first is cheaper than measuring all."""
+    if not measure.at_most_iou or len(one) <= WORTH_A_LOOK:
+        return one, other
+    tall = shared_length(measure.y1, measure.y2, one, other, measure.offset)
+    height = measure.y2 - measure.y1
+    height += measure.offset
+    height *= threshold * (1 - 1e-6)
+    near = np.flatnonzero(tall > height.take(one))
+    return one.take(near), other.take(near)
+
+
+def _exceeding(measure: Measure, one: IndexArray, other: IndexArray, threshold: float) -> Pairs:
+    """Pairs that overlap by more than the threshold, as (better, worse)."""
+    hit = np.flatnonzero(measure.between(one, other) > threshold)
+    one, other = one.take(hit), other.take(hit)
+    return np.minimum(one, other), np.maximum(one, other)
+
+
+def _join(parts: list[Pairs]) -> Pairs:
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def _rounds(pairs: Pairs, suppressor: IndexArray, owners: bool) -> None:
+    """Settle all boxes that stand in a pair; pairs are (better, worse)."""
+    better, worse = pairs
+    if len(better) == 0:
+        return
+    dead = np.zeros(len(suppressor), dtype=bool)
+    while len(better):
+        waits = np.zeros(len(suppressor), dtype=bool)
+        waits[worse] = True
+        waits_for = waits.take(better)
+        dead[worse.compress(~waits_for)] = True
+        better, worse = better.compress(waits_for), worse.compress(waits_for)
+        alive = ~(dead.take(better) | dead.take(worse))
+        better, worse = better.compress(alive), worse.compress(alive)
+    if owners:
+        _credit(pairs, dead, suppressor)
+    else:
+        suppressor[dead] = 0
+
+
+def _credit(pairs: Pairs, dead: BoolArray, suppressor: IndexArray) -> None:
+    """Name for each dropped box the best kept one that overlaps it."""
+    better, worse = pairs
+    by_kept = np.flatnonzero(~dead.take(better))
+    better, worse = better.take(by_kept), worse.take(by_kept)
+    best = np.full(len(suppressor), len(suppressor))
+    np.minimum.at(best, worse, better)
+    dropped = np.flatnonzero(best < len(suppressor))
+    suppressor[dropped] = best.take(dropped)
+
+
+def _staged(
+    block: Block, members: IndexArray, threshold: float, suppressor: IndexArray, owners: bool
+) -> None:
+    """Settle large groups from a grid, at once or best boxes first."""
+    measure = block.measure
+    group = block.group if len(block.starts) > 2 else None
+    grid = Grid(measure, members, threshold, group)
+    if grid.crowding() <= CROWDED:
+        _settle(block, grid, threshold, suppressor, owners)
+        return
+    left, size = members, FIRST_STAGE
+    while len(left):
+        if group is None:
+            best = left[:size]
+        else:
+            groups = group.take(left)
+            starts = np.searchsorted(groups, groups, side="left")
+            best = left.compress(np.arange(len(left)) - starts < size)
+        if len(best) > FEW or not _swept(block, best, threshold, suppressor, owners, most=SWEEP_PAIRS):
+            _settle(block, Grid(measure, best, threshold, group), threshold, suppressor, owners)
+        if len(best) == len(left):
+            return
+        waiting = np.zeros(len(suppressor), dtype=bool)
+        waiting[left] = True
+        waiting[best] = False
+        best_by = np.full(len(suppressor) if owners else 0, len(suppressor))
+        for one, other in grid.neighbours(best.compress(suppressor.take(best) < 0)):
+            open_ = np.flatnonzero(waiting.take(other))
+            one, other = one.take(open_), other.take(open_)
+            hit = np.flatnonzero(measure.between(one, other) > threshold)
+            one, other = one.take(hit), other.take(hit)
+            if owners:
+                np.minimum.at(best_by, other, one)
+            else:
+                suppressor[other] = one
+        if owners:
+            dropped = np.flatnonzero(best_by < len(suppressor))
+            suppressor[dropped] = best_by.take(dropped)
+        waiting &= suppressor < 0
+        left = left.compress(waiting.take(left))
+        size *= STAGE_GROWTH
+
+
+def _settle(block: Block, grid: Grid, threshold: float, suppressor: IndexArray, owners: bool) -> None:
+    measure = block.measure
+    parts = [
+        _exceeding(measure, *_tall_enough(measure, one, other, threshold), threshold)
+        for one, other in grid.pairs()
+    ]
+    _rounds(_join(parts), suppressor, owners)

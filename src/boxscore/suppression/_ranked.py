@@ -1,0 +1,273 @@
+"""Checked boxes, ranked inside their groups: where every member of the family starts.
+
+Goal
+----
+Check once, sort once, and hand out blocks of whole groups small enough to stay in cache.
+
+Conventions
+-----------
+- ``order`` [N] names the rows of the input by group, inside a group by descending score, ties by lowest
+  index. A *position* counts along ``order``; a pair of positions is written (high, low), ``high < low``.
+- Boxes below ``score_threshold`` or beyond ``pre_top_k`` never enter ``order``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.suppression._measures import BoxMeasure, Measure, MeasureOf, Overlap
+from boxscore.suppression._order import descending_order, group_order
+
+if TYPE_CHECKING:
+    from boxscore.suppression._pairs import HeldPairs
+
+__all__ = ["Block", "Ranked", "box_measure", "check_boxes", "check_groups", "check_scores", "prepare", "rank"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+BLOCK = 1 << 16
+"""Boxes worked on together: their columns fit a second-level cache."""
+
+MANY = 20
+"""From this many boxes on, chance does not put every x1,y1,x2,y2 where x,y,w,h would be."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole groups, ranked: positions ``start`` to ``start + len`` of the order."""
+
+    start: int
+    measure: Measure
+    rows: IndexArray  # [n], rows of the input
+    scores: FloatArray  # [n]
+    starts: IndexArray  # [g+1], where each group starts, counted from the block's first box
+    held: HeldPairs | None = None
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def group(self) -> IndexArray:
+        """Group of each position, counted from the block's first group, [n]."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Checked boxes and their order.
+
+    ``measure_of`` gives the measure of some rows of the input; it is called once a block, so that the
+    columns of a whole data set never stand in memory together; but for ``held``, blocks that several settings
+    share.
+    """
+
+    scores: FloatArray  # [N], in input order
+    order: IndexArray  # [n], rows of the input
+    starts: IndexArray  # [G+1], positions
+    measure_of: MeasureOf
+    held: tuple[Block, ...] | None = None
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Block]:
+        """Cut into blocks of whole groups with about ``size`` boxes."""
+        if self.held is not None:
+            yield from self.held
+            return
+        if len(self.starts) == 2:
+            yield Block(0, self.measure_of(self.order), self.order, self.scores.take(self.order), self.starts)
+            return
+        first = 0
+        while first < len(self.starts) - 1:
+            begin = int(self.starts[first])
+            last = max(first + 1, int(np.searchsorted(self.starts, begin + size, side="right")) - 1)
+            rows = self.order[begin : int(self.starts[last])]
+            starts = self.starts[first : last + 1] - begin
+            yield Block(begin, self.measure_of(rows), rows, self.scores.take(rows), starts)
+            first = last
+
+    def by_score(self, kept: BoolArray) -> IndexArray:
+        """Rows of the input kept, by descending score, ties by lowest index.
+
+        ``kept`` [n] is in positions.
+        """
+        rows = self.order.compress(kept)
+        if len(self.starts) <= 2:
+            return rows
+        chosen = np.zeros(len(self.scores), dtype=bool)
+        chosen[rows] = True
+        rows = np.flatnonzero(chosen)  # ascending without a sort
+        return rows.take(descending_order(self.scores.take(rows)))
+
+
+def prepare(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike | None,
+    *,
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    overlap: Overlap = "iou",
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+) -> Ranked:
+    """Check what the user gave and rank it: the first line of every public function."""
+    box_array = check_boxes(boxes, box_format=box_format)
+    return rank(
+        check_scores(scores, length=len(box_array)),
+        None if groups is None else check_groups(groups, length=len(box_array)),
+        box_measure(box_array, box_format=box_format, pixel_offset=pixel_offset, overlap=overlap),
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+    )
+
+
+def rank(
+    scores: FloatArray,
+    groups: IndexArray | None,
+    measure_of: MeasureOf,
+    *,
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+) -> Ranked:
+    """Order checked boxes by group and score.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, [N]
+    groups : ndarray of int64, [N], or None
+        Not negative; None is one group.
+    measure_of : callable
+        Rows of the input to their measure.
+    score_threshold : float, optional
+        Boxes with a lower score do not take part.
+    pre_top_k : int, optional
+        Only the highest ``pre_top_k`` of each group take part.
+    """
+    rows = None
+    if score_threshold is not None:
+        rows = np.flatnonzero(scores >= threshold(score_threshold))
+        groups = None if groups is None else groups.take(rows)
+    taking_part = scores if rows is None else scores.take(rows)
+    if len(taking_part) == 0:
+        return Ranked(scores, np.empty(0, np.int64), np.zeros(1, np.int64), measure_of)
+    if groups is None:
+        order = descending_order(taking_part)
+        starts = np.array([0, len(order)])
+    else:
+        order = group_order(groups, taking_part)
+        sorted_groups = groups.take(order)
+        inner = np.flatnonzero(sorted_groups[1:] != sorted_groups[:-1]) + 1
+        starts = np.concatenate([[0], inner, [len(order)]])
+    if pre_top_k is not None:
+        order, starts = _top(order, starts, checks.whole_number(pre_top_k, 1, name="pre_top_k"))
+    return Ranked(scores, order if rows is None else rows.take(order), starts, measure_of)
+
+
+def _top(order: IndexArray, starts: IndexArray, k: int) -> tuple[IndexArray, IndexArray]:
+    """Cut each group after its first ``k``."""
+    counts = np.diff(starts)
+    place = np.arange(len(order)) - np.repeat(starts[:-1], counts)
+    return order[place < k], np.concatenate([[0], np.cumsum(np.minimum(counts, k))])
+
+
+def threshold(value: float) -> float:
+    """Check a score threshold: any number but NaN."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if np.isnan(number):
+        raise InputError(checks.message("score_threshold", "be a number", got=repr(value)))
+    return number
+
+
+def box_measure(
+    boxes: FloatArray, *, box_format: BoxFormat, pixel_offset: float, overlap: Overlap
+) -> MeasureOf:
+    """Measure of some rows of checked boxes [N, 4]."""
+    pixel_offset = checks.number_between(pixel_offset, 0, 1, name="pixel_offset")
+
+    def measure_of(rows: IndexArray) -> Measure:
+        if box_format == "xyxy":
+            columns = boxes.take(rows, axis=0).T.copy()  # each column contiguous
+            area = (columns[2] - columns[0] + pixel_offset) * (columns[3] - columns[1] + pixel_offset)
+            return BoxMeasure(columns, area, kind=overlap, offset=pixel_offset)
+        corners, sizes = corners_and_sizes(boxes.take(rows, axis=0), box_format)
+        if pixel_offset:
+            sizes = sizes + pixel_offset
+        return BoxMeasure(corners.T.copy(), sizes[:, 0] * sizes[:, 1], kind=overlap, offset=pixel_offset)
+
+    return measure_of
+
+
+def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
+    """Boxes [N, 4] as float64, finite and without negative sizes.
+
+    Warns when every box of many, given as ``x, y, w, h``, would also do as ``x1, y1, x2, y2``.
+    """
+    array = checks.float_array(boxes, name="boxes", columns=4)
+    checks.one_of(box_format, BOX_FORMATS, name="box_format")
+    if len(array) == 0:
+        return array
+    limit = checks.LARGEST_COORDINATE
+    if not (array.min() >= -limit and array.max() <= limit):  # NaN compares false
+        checks.finite(array, name="boxes")
+    first, second = array[:, :2], array[:, 2:]
+    if box_format == "xyxy":
+        if not (second >= first).all():
+            checks.sizes_not_negative(second - first, name="boxes", cause="are these x,y,w,h?")
+        return array
+    if second.min() < 0:
+        checks.sizes_not_negative(second, name="boxes")
+    if len(array) >= MANY and (second >= first).all() and first.max() > 0:
+        warnings.warn(
+            f"boxes are given as {box_format}, and each of the {len(array)} has a width and height no "
+            "smaller than its first two numbers; are these x1,y1,x2,y2? Then say box_format='xyxy'.",
+            BoxscoreWarning,
+            stacklevel=4,
+        )
+    return array
+
+
+def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatArray:
+    """Scores [N] as float64, not NaN, one a box."""
+    array = checks.float_array(scores, name="scores")
+    checks.same_length(length, of=of, scores=array)
+    if len(array) and np.isnan(array.min()):
+        place = f"row {int(np.argmax(np.isnan(array)))}"
+        raise InputError(
+            checks.message("scores", "be numbers", got="nan", place=place, cause="a diverged model?")
+        )
+    return array
+
+
+def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IndexArray:
+    """Check groups [N], one a box: int64 >= 0; names become the numbers of their sorted values."""
+    array = np.asarray(groups)
+    if array.size == 0 and array.ndim <= 1:
+        array = array.astype(np.int64)
+    if array.ndim != 1:
+        raise InputError(checks.message(name, "have shape [N]", got=f"shape {list(array.shape)}"))
+    checks.same_length(length, of=of, **{name: array})
+    if array.dtype.kind in "fcmM":
+        raise InputError(
+            checks.message(name, "be whole numbers or names", got=f"numbers of type {array.dtype}")
+        )
+    if array.dtype.kind in "iub" and array.dtype != np.uint64:
+        array = array.astype(np.int64, copy=False)
+        lowest = int(array.min()) if length else 0
+        if 0 <= lowest <= 1 << 20:
+            return array
+        if lowest > 0 or int(array.max()) < 1 << 62:
+            return array - lowest
+    return np.unique(array, return_inverse=True)[1].astype(np.int64)

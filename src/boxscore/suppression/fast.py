@@ -1,0 +1,148 @@
+"""Fast NMS and cluster NMS: suppression as repeated matrix steps.
+
+Conventions
+-----------
+Fast NMS drops a box that *any* better box of its group overlaps by more than the threshold, even one that is
+dropped itself: it drops more than hard NMS. Cluster NMS repeats the step, each time letting only the boxes
+that survived the last one drop others; when nothing changes any more the result is that of hard NMS.
+
+References
+----------
+Fast NMS: Bolya et al., YOLACT, arXiv 1904.02689. Cluster NMS: Zheng et al., arXiv 2005.03572.
+Reported there: box AP 32.5 fast, 32.9 hard and cluster.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+from boxscore.data.boxes import BoxFormat
+from boxscore.suppression._pairs import PairStore
+from boxscore.suppression._plans import greedy
+from boxscore.suppression._ranked import Block, Ranked, prepare
+from boxscore.suppression.hard import cap_groups
+
+__all__ = ["cluster_nms", "fast_nms", "select_in_rounds"]
+
+IndexArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+def fast_nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    iou_threshold: float,
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+    max_per_group: int | None = None,
+) -> IndexArray:
+    """Fast NMS: drop a box that any better box overlaps, kept or not.
+
+    Parameters, results and errors as in :func:`boxscore.batched_nms`; ``groups=None`` is one group.
+    Offered to reproduce YOLACT's results: here hard NMS is as fast.
+
+    Examples
+    --------
+    >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
+    >>> fast_nms(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
+    [0]
+    """
+    return cluster_nms(
+        boxes,
+        scores,
+        groups,
+        iou_threshold=iou_threshold,
+        max_rounds=1,
+        box_format=box_format,
+        pixel_offset=pixel_offset,
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+        max_per_group=max_per_group,
+    )
+
+
+def cluster_nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    iou_threshold: float,
+    max_rounds: int | None = None,
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+    max_per_group: int | None = None,
+) -> IndexArray:
+    """Cluster NMS: fast NMS repeated until nothing changes, or for some rounds.
+
+    Parameters
+    ----------
+    max_rounds : int, optional
+        1 is fast NMS. None repeats to the end, where the result is that of hard NMS, and is computed as that.
+    boxes, scores, groups, iou_threshold, box_format, pixel_offset, score_threshold, pre_top_k, max_per_group
+        As in :func:`boxscore.batched_nms`; ``groups=None`` is one group.
+
+    Returns
+    -------
+    ndarray of int64, [K]
+        Rows of the boxes kept, by descending score, ties by lowest index.
+
+    Raises
+    ------
+    InputError
+        As in :func:`boxscore.batched_nms`.
+
+    Examples
+    --------
+    >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
+    >>> cluster_nms(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
+    [0, 2]
+    """
+    ranked = prepare(
+        boxes,
+        scores,
+        groups,
+        box_format=box_format,
+        pixel_offset=pixel_offset,
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+    )
+    return select_in_rounds(ranked, iou_threshold, max_rounds=max_rounds, max_per_group=max_per_group)
+
+
+def select_in_rounds(
+    ranked: Ranked, iou_threshold: float, *, max_rounds: int | None = None, max_per_group: int | None = None
+) -> IndexArray:
+    """Suppress ranked boxes: what :func:`cluster_nms` does when all is checked and sorted."""
+    threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    rounds = None if max_rounds is None else checks.whole_number(max_rounds, 1, name="max_rounds")
+    kept = np.empty(len(ranked.order), dtype=bool)
+    for block in ranked.blocks():
+        alive = greedy(block, threshold) < 0 if rounds is None else _repeat(block, threshold, rounds)
+        kept[block.start : block.start + len(block)] = alive
+    if max_per_group is not None:
+        cap_groups(kept, ranked.starts, checks.whole_number(max_per_group, 1, name="max_per_group"))
+    return ranked.by_score(kept)
+
+
+def _repeat(block: Block, threshold: float, rounds: int) -> BoolArray:
+    """Drop, in each round, all boxes that a survivor of the last round overlaps."""
+    alive = np.ones(len(block), dtype=bool)
+    if threshold >= 1:
+        return alive
+    pairs = PairStore(block, threshold)
+    for _ in range(rounds):
+        survives = np.ones(len(block), dtype=bool)
+        for better, worse, _ in pairs:
+            survives[worse.compress(alive.take(better))] = False
+        if (survives == alive).all():
+            break
+        alive = survives
+    return alive

@@ -1,0 +1,387 @@
+"""Fusing the detections of several models: weighted boxes fusion and non-maximum weighted.
+
+Goal
+----
+One list of boxes from an ensemble, each an average of those the models agree on, for a whole data set in one
+call. Coordinates may be pixels or normalised; they are never clipped.
+
+Conventions
+-----------
+- Each model gives boxes, scores and groups (the class, or image and class); groups mean the same for all.
+- A model's scores are multiplied by its weight; boxes of a group are taken by descending weighted score, ties
+  by model and index.
+- *Weighted boxes fusion*: a box joins the cluster of its group whose **fused** box it overlaps most, if by
+  more than ``iou_threshold``; else it starts one. The fused box is the average of the members, by weighted
+  score.
+- *Non-maximum weighted*: a box joins the **best original** box it overlaps most; the average weighs with
+  weighted score times the IoU with that box, and the score is that box's.
+
+``ensemble-boxes`` differs: it clips to 0..1, rounds fused boxes to float32, and breaks ties arbitrarily.
+
+References
+----------
+Solovyev et al., Weighted boxes fusion, arXiv 1910.13302. Zhou et al., CAD, ICCV workshops 2017.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+from boxscore.data.boxes import BoxFormat, box_convert, corners_and_sizes
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.suppression._order import descending_order
+from boxscore.suppression._pairs import PairStore
+from boxscore.suppression._plans import greedy
+from boxscore.suppression._ranked import (
+    Block,
+    Ranked,
+    box_measure,
+    check_boxes,
+    check_groups,
+    check_scores,
+    rank,
+)
+from boxscore.suppression.soft import check_not_negative
+
+__all__ = ["Fused", "nmw", "weighted_boxes_fusion"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+Confidence = Literal["average", "max", "box_and_model_average", "absent_model_aware_average"]
+
+
+class Fused(NamedTuple):
+    """Fused boxes, best first."""
+
+    boxes: FloatArray
+    """In the form of the input, [K, 4]."""
+    scores: FloatArray
+    """[K]"""
+    groups: NDArray[np.generic]
+    """Group of each fused box, as given, [K]."""
+    fused_into: IndexArray
+    """For each input box, all models one after the other, the row of its fused box; -1 if left out, [N]."""
+
+
+def weighted_boxes_fusion(
+    boxes: Sequence[ArrayLike],
+    scores: Sequence[ArrayLike],
+    groups: Sequence[ArrayLike] | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    iou_threshold: float = 0.55,
+    score_threshold: float = 0.0,
+    confidence: Confidence = "average",
+    allow_overflow: bool = False,
+    box_format: BoxFormat = "xyxy",
+) -> Fused:
+    """Weighted boxes fusion of the detections of several models.
+
+    Parameters
+    ----------
+    boxes : sequence of array_like, [N_m, 4]
+        One entry a model.
+    scores : sequence of array_like, [N_m]
+        Not negative, on one scale for all models.
+    groups : sequence of array_like of int or str, [N_m], optional
+        Boxes of different groups are never fused; None is one group.
+    weights : array_like, [M], optional
+        Trust in each model, positive; equal by default.
+    iou_threshold : float in [0, 1], default 0.55
+        A box joins a cluster when its IoU with the fused box is greater.
+    score_threshold : float, default 0.0
+        Leave out boxes with a lower score, before weighting.
+    confidence : str, default "average"
+        Score of a fused box of B members from M models, from the weighted scores c of its members:
+
+        - ``"average"``: ``mean(c) * min(B, M) / sum(weights)``, or with ``allow_overflow`` ``mean(c) * B /
+          ...``;
+        - ``"max"``: ``max(c) / max(weights)``;
+        - ``"box_and_model_average"``: ``sum(c) / sum(weights of members) * sum(weights of their models) /
+          sum(weights)``;
+        - ``"absent_model_aware_average"``: ``sum(c) / (sum(weights of members) + sum(weights of absent
+          models))``.
+    allow_overflow : bool, default False
+        Let a cluster count more members than there are models; scores may then exceed 1.
+    box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
+
+    Returns
+    -------
+    Fused
+        A named tuple ``(boxes, scores, groups, fused_into)``.
+
+    Raises
+    ------
+    InputError
+        When the models' lists differ in length, a number is NaN or negative where it must not be, a box is
+        inverted, or an option is unknown or out of range.
+
+    Warns
+    -----
+    BoxscoreWarning
+        When a score exceeds 1.
+
+    Examples
+    --------
+    >>> fused = weighted_boxes_fusion(
+    ...     [[[0, 0, 0.5, 0.5], [0, 0, 0.48, 0.52]], [[0.02, 0, 0.5, 0.5]]], [[0.9, 0.6], [0.8]]
+    ... )
+    >>> fused.boxes.round(7).tolist(), fused.scores.round(7).tolist()
+    ([[0.0069565, 0.0, 0.4947826, 0.5052174]], [0.7666667])
+    """
+    threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    checks.one_of(confidence, get_args(Confidence), name="confidence")
+    ensemble = _gather(boxes, scores, groups, weights, score_threshold, box_format)
+    ranked = ensemble.ranked
+    cluster = np.empty(len(ranked.order), dtype=np.int64)  # position of the first member
+    for block in ranked.blocks():
+        here = cluster[block.start : block.start + len(block)]
+        _cluster(block, threshold, here)
+        here += block.start
+    weight = ranked.scores.take(ranked.order)
+    score = _confidence(ensemble, cluster, weight, confidence, allow_overflow=allow_overflow)
+    return _average(ensemble, cluster, weight, score, box_format)
+
+
+def nmw(
+    boxes: Sequence[ArrayLike],
+    scores: Sequence[ArrayLike],
+    groups: Sequence[ArrayLike] | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    iou_threshold: float = 0.55,
+    score_threshold: float = 0.0,
+    box_format: BoxFormat = "xyxy",
+) -> Fused:
+    """Non-maximum weighted: average into each box hard NMS keeps those it drops.
+
+    Scores are multiplied by the model's weight over the largest weight.
+    Parameters, results and errors as in :func:`weighted_boxes_fusion`.
+
+    Examples
+    --------
+    >>> fused = nmw([[[0, 0, 0.5, 0.5], [0, 0, 0.48, 0.52]], [[0.02, 0, 0.5, 0.5]]], [[0.9, 0.6], [0.8]])
+    >>> fused.boxes.round(7).tolist(), fused.scores.tolist()
+    ([[0.0069105, 0.0, 0.4950088, 0.5049912]], [0.9])
+    """
+    threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    ensemble = _gather(boxes, scores, groups, weights, score_threshold, box_format)
+    ranked = ensemble.ranked
+    cluster = np.empty(len(ranked.order), dtype=np.int64)
+    weight = np.empty(len(ranked.order))
+    for block in ranked.blocks():
+        here = slice(block.start, block.start + len(block))
+        owner = _nearest_kept(block, threshold)
+        cluster[here] = owner + block.start
+        same = owner == np.arange(len(block))
+        weight[here] = block.scores * np.where(same, 1.0, block.measure.between(owner, np.arange(len(block))))
+    score = ranked.scores.take(ranked.order) / ensemble.weights.max(initial=0)
+    return _average(ensemble, cluster, weight, score, box_format)
+
+
+class _Ensemble(NamedTuple):
+    corners: FloatArray  # [N, 4], of all models one after the other
+    model: IndexArray  # [N]
+    names: NDArray[np.generic] | None  # [N], groups as given
+    weights: FloatArray  # [M]
+    ranked: Ranked  # by weighted score
+
+
+def _gather(
+    boxes: Sequence[ArrayLike],
+    scores: Sequence[ArrayLike],
+    groups: Sequence[ArrayLike] | None,
+    weights: ArrayLike | None,
+    score_threshold: float,
+    box_format: BoxFormat,
+) -> _Ensemble:
+    """Check what the models gave and put it in one table."""
+    lists: dict[str, Sequence[ArrayLike]] = {"scores": scores}
+    if groups is not None:
+        lists["groups"] = groups
+    checks.same_length(len(boxes), of="boxes (one entry a model)", **lists)
+    trust = np.ones(len(boxes)) if weights is None else checks.float_array(weights, name="weights")
+    checks.same_length(len(boxes), of="boxes (one entry a model)", weights=trust)
+    if not ((trust > 0) & (trust < np.inf)).all():
+        raise InputError(checks.message("weights", "be positive and finite", got=trust.tolist()))
+    box_list = [check_boxes(some, box_format=box_format) for some in boxes]
+    score_list = [check_scores(some, length=len(of)) for some, of in zip(scores, box_list, strict=True)]
+    counts = [len(some) for some in box_list]
+    box_array = np.concatenate([*box_list, np.empty((0, 4))])
+    score_array = np.concatenate([*score_list, np.empty(0)])
+    check_not_negative(score_array)
+    if len(score_array) and score_array.max() > 1:
+        warnings.warn(
+            f"scores reach {score_array.max():g}; fusion compares the models' scores, which should lie on "
+            "one scale from 0 to 1.",
+            BoxscoreWarning,
+            stacklevel=3,
+        )
+    names = numbers = None
+    if groups is not None:
+        parts = [
+            np.asarray(some) for some, count in zip(groups, counts, strict=True) if count or np.size(some)
+        ]
+        names = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        numbers = check_groups(names, length=len(box_array))
+    model = np.repeat(np.arange(len(counts)), counts)
+    floor = checks.number_between(score_threshold, 0, np.inf, name="score_threshold")
+    left = np.flatnonzero(score_array >= floor)
+    corners = box_array if box_format == "xyxy" else corners_and_sizes(box_array, box_format)[0]
+    weighted = score_array * trust.take(model)
+    measure_of = box_measure(corners, box_format="xyxy", pixel_offset=0, overlap="iou")
+    # The threshold is on the scores, the order by weighted ones.
+    of_left = rank(weighted.take(left), None if numbers is None else numbers.take(left), measure_of)
+    ranked = Ranked(weighted, left.take(of_left.order), of_left.starts, measure_of)
+    return _Ensemble(corners, model, names, trust, ranked)
+
+
+def _cluster(block: Block, threshold: float, cluster: IndexArray) -> None:
+    """Give each box of a block its cluster: every group's next box at the same time.
+
+    ``cluster`` [n] becomes the position of the first member. A group's fused boxes stand in slots from where
+    the group starts, in the order the clusters were founded.
+    """
+    measure = block.measure
+    corners = np.stack([measure.x1, measure.y1, measure.x2, measure.y2])
+    area = (measure.x2 - measure.x1) * (measure.y2 - measure.y1)
+    boxes = np.concatenate([corners, area[None]])
+    weighted = np.concatenate([corners, np.ones((1, len(block)))]) * block.scores  # corners, weight
+    fused, sums = np.zeros_like(boxes), np.zeros_like(weighted)
+    founder = np.zeros(len(block), dtype=np.int64)
+    by_size = np.argsort(-np.diff(block.starts), kind="stable")  # groups still running stay the first ones
+    starts, sizes = block.starts.take(by_size), np.diff(block.starts).take(by_size)
+    founded = np.zeros(len(starts), dtype=np.int64)
+    ends = np.searchsorted(-sizes, -np.arange(int(sizes[0])), side="left")  # groups left in each turn
+    for turn, running in enumerate(ends.tolist()):
+        first, count = starts[:running], founded[:running]
+        new = first + turn
+        box, weight = boxes.take(new, axis=1), weighted.take(new, axis=1)
+        slot = _best_slot(fused, box, first, count, threshold)
+        founds = slot == first + count
+        founder[slot.compress(founds)] = new.compress(founds)
+        count += founds
+        cluster[new] = founder.take(slot)
+        total = sums.take(slot, axis=1)
+        total += weight
+        sums[:, slot] = total
+        # A founder stands as given; members that all score 0 leave it so.
+        changes = np.flatnonzero(~founds & (total[4] > 0))
+        total, now = total.take(changes, axis=1), slot.take(changes)
+        box[:4, changes] = total[:4] / total[4]
+        box[4, changes] = (box[2] - box[0]).take(changes) * (box[3] - box[1]).take(changes)
+        fused[:, slot.compress(founds)] = box.compress(founds, axis=1)
+        fused[:, now] = box.take(changes, axis=1)
+
+
+def _best_slot(
+    fused: FloatArray, box: FloatArray, first: IndexArray, count: IndexArray, threshold: float
+) -> IndexArray:
+    """Slot of the fused box each new box overlaps most and by enough, else the next free one; [g].
+
+    ``fused`` [5, n] and ``box`` [5, g] are corners and areas. Group g has slots from ``first[g]`` on, of
+    which ``count[g]`` are taken; it has more boxes than that, so a table [g, S] of slots is no larger than n.
+    """
+    slots = np.minimum(np.arange(count.max(initial=0)), count[:, None])  # past the last, the free one: empty
+    slots += first[:, None]
+    meets = fused[2].take(slots) > box[0, :, None]
+    meets &= fused[0].take(slots) < box[2, :, None]
+    which, place = meets.nonzero()
+    at = slots[which, place]
+    theirs, ours = fused.take(at, axis=1), box.take(which, axis=1)
+    sides = np.minimum(theirs[2:4], ours[2:4])
+    sides -= np.maximum(theirs[:2], ours[:2])
+    np.maximum(sides, 0, out=sides)
+    shared = sides[0] * sides[1]
+    union = theirs[4] + ours[4]
+    union -= shared
+    iou = np.divide(shared, union, out=np.zeros_like(shared), where=shared > 0)
+    best, slot = np.full(len(first), threshold), first + count
+    np.maximum.at(best, which, iou)
+    # Ranges are walked upwards, so of equal overlaps the last one written, going back, is the first.
+    most = np.flatnonzero((iou == best.take(which)) & (iou > threshold))[::-1]
+    slot[which.take(most)] = at.take(most)
+    return slot
+
+
+def _nearest_kept(block: Block, threshold: float) -> IndexArray:
+    """For each position the better kept box it overlaps most, itself when kept; [n]."""
+    suppressor = greedy(block, threshold, owners=True)
+    owner = np.where(suppressor < 0, np.arange(len(block)), suppressor)
+    if threshold >= 1:
+        return owner
+    best = np.zeros(len(block))
+    pairs = PairStore(block, threshold)
+    for walk in range(2):
+        for better, worse, iou in pairs:
+            by_kept = np.flatnonzero(suppressor.take(better) < 0)
+            better, worse, iou = better.take(by_kept), worse.take(by_kept), iou.take(by_kept)
+            if walk == 0:
+                np.maximum.at(best, worse, iou)
+                continue
+            most = np.flatnonzero(iou == best.take(worse))
+            worse, better = worse.take(most), better.take(most)
+            first = owner.copy()
+            first[worse] = len(block)
+            np.minimum.at(first, worse, better)
+            owner = first
+    return owner
+
+
+def _confidence(
+    ensemble: _Ensemble,
+    cluster: IndexArray,
+    weight: FloatArray,
+    confidence: Confidence,
+    *,
+    allow_overflow: bool,
+) -> FloatArray:
+    """Score [n] of each cluster, at the position of its first member."""
+    trust, size = ensemble.weights, len(cluster)
+    if confidence == "max" or size == 0:
+        return weight / trust.max(initial=0) if size else weight
+    members = np.bincount(cluster, minlength=size)
+    sums = np.bincount(cluster, weights=weight, minlength=size)
+    if confidence == "average":
+        counted = members if allow_overflow else np.minimum(members, len(trust))
+        return np.asarray(sums / np.maximum(members, 1) * counted / trust.sum())
+    model = ensemble.model.take(ensemble.ranked.order)
+    of_members = np.bincount(cluster, weights=trust.take(model), minlength=size)
+    present = np.unique(cluster * len(trust) + model)  # each model of a cluster once
+    of_models = np.bincount(present // len(trust), weights=trust.take(present % len(trust)), minlength=size)
+    with np.errstate(invalid="ignore"):  # 0 / 0 at positions that are no first member
+        if confidence == "box_and_model_average":
+            return np.asarray(sums / of_members * of_models / trust.sum())
+        return np.asarray(sums / (of_members + trust.sum() - of_models))
+
+
+def _average(
+    ensemble: _Ensemble, cluster: IndexArray, weight: FloatArray, score: FloatArray, box_format: BoxFormat
+) -> Fused:
+    """Average the members of each cluster [n], in the order of their rank, and sort by score."""
+    order, size = ensemble.ranked.order, len(cluster)
+    fused_into = np.full(len(ensemble.corners), -1)
+    firsts = np.flatnonzero(cluster == np.arange(size))
+    firsts = firsts.take(np.argsort(order.take(firsts), kind="stable"))
+    firsts = firsts.take(descending_order(score.take(firsts)))
+    member_of = np.empty(size, dtype=np.int64)
+    member_of[firsts] = np.arange(len(firsts))
+    member_of = member_of.take(cluster)
+    fused_into[order] = member_of
+    total = np.bincount(member_of, weights=weight, minlength=len(firsts))
+    several = (np.bincount(member_of, minlength=len(firsts)) > 1) & (total > 0)  # one alone stays as given
+    corners = ensemble.corners.take(order.take(firsts), axis=0)
+    for column in range(4):
+        sums = np.bincount(
+            member_of, weights=weight * ensemble.corners[:, column].take(order), minlength=len(firsts)
+        )
+        np.divide(sums, total, out=corners[:, column], where=several)
+    rows = order.take(firsts)
+    groups = np.zeros(len(rows), np.int64) if ensemble.names is None else ensemble.names.take(rows)
+    return Fused(box_convert(corners, "xyxy", box_format), score.take(firsts), groups, fused_into)

@@ -1,0 +1,340 @@
+"""Hard non-maximum suppression: keep the best box, drop what overlaps it too much, repeat.
+
+Goal
+----
+From raw detections to final ones, for one image or for a whole data set in one call, exactly.
+
+Conventions
+-----------
+- A box is dropped when a better box that is kept overlaps it by **more than** ``iou_threshold``.
+- Better is a higher score; of equal scores the lower index is better.
+- Results are indices into the input, best first. Overlaps are float64, also for float32 input.
+- A box without area neither drops nor is dropped.
+
+What other libraries do differently stands in ``docs/how-to/nms.md``.
+
+References
+----------
+DIoU-NMS: Zheng et al., arXiv 1911.08287. IoS: Akyon et al. (SAHI), arXiv 2202.06934.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+from boxscore.data.boxes import BoxFormat
+from boxscore.errors import InputError
+from boxscore.suppression._order import first_of_each
+from boxscore.suppression._plans import Plan, greedy
+from boxscore.suppression._ranked import Ranked, check_groups, prepare
+
+__all__ = ["batched_nms", "cap_groups", "diou_nms", "nms", "select"]
+
+IndexArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@overload
+def nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    *,
+    iou_threshold: float,
+    box_format: BoxFormat = ...,
+    pixel_offset: float = ...,
+    overlap: Literal["iou", "ios"] = ...,
+    score_threshold: float | None = ...,
+    pre_top_k: int | None = ...,
+    max_per_group: int | None = ...,
+    return_suppressed_by: Literal[False] = ...,
+) -> IndexArray: ...
+@overload
+def nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    *,
+    iou_threshold: float,
+    box_format: BoxFormat = ...,
+    pixel_offset: float = ...,
+    overlap: Literal["iou", "ios"] = ...,
+    score_threshold: float | None = ...,
+    pre_top_k: int | None = ...,
+    max_per_group: int | None = ...,
+    return_suppressed_by: Literal[True],
+) -> tuple[IndexArray, IndexArray]: ...
+def nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    *,
+    iou_threshold: float,
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    overlap: Literal["iou", "ios"] = "iou",
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+    max_per_group: int | None = None,
+    return_suppressed_by: bool = False,
+) -> IndexArray | tuple[IndexArray, IndexArray]:
+    """Non-maximum suppression of the boxes of one image (and one class, or all of them).
+
+    Parameters
+    ----------
+    boxes : array_like, [N, 4]
+        In pixels or any other unit.
+    scores : array_like, [N]
+        Any numbers but NaN; higher is better.
+    iou_threshold : float in [0, 1]
+        A box is dropped when its overlap with a better kept box is greater.
+    box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
+    pixel_offset : float, default 0
+        1 for inclusive pixels (PASCAL VOC): widths are ``x2 - x1 + 1``.
+    overlap : {"iou", "ios"}, default "iou"
+        Intersection over union, or over the smaller of the two areas (which also drops a small box inside
+        a large one).
+    score_threshold : float, optional
+        Keep only boxes with a score ``>=`` this, before anything else.
+    pre_top_k : int, optional
+        Let only the best ``pre_top_k`` boxes take part.
+    max_per_group : int, optional
+        Return only the best ``max_per_group`` of the boxes kept.
+    return_suppressed_by : bool, default False
+        Return also who dropped each box.
+
+    Returns
+    -------
+    indices : ndarray of int64, [K]
+        Rows of the boxes kept, by descending score, ties by lowest index.
+    suppressed_by : ndarray of int64, [N]
+        Only with ``return_suppressed_by``: the row of the best kept box that dropped each box; -1 for boxes
+        that no box dropped (kept, or left out by a score threshold or a cap).
+
+    Raises
+    ------
+    InputError
+        When lengths differ, a number is NaN, a coordinate is not finite, a box is inverted or an option is
+        out of range.
+
+    Warns
+    -----
+    BoxscoreWarning
+        When boxes given as ``xywh`` look like ``xyxy``.
+
+    See Also
+    --------
+    batched_nms : Many images or classes at once.
+
+    Examples
+    --------
+    >>> nms([[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]], [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
+    [0, 2]
+    """
+    checks.one_of(overlap, ("iou", "ios"), name="overlap")
+    ranked = prepare(
+        boxes,
+        scores,
+        None,
+        box_format=box_format,
+        pixel_offset=pixel_offset,
+        overlap=overlap,
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+    )
+    return select(
+        ranked, iou_threshold, max_per_group=max_per_group, return_suppressed_by=return_suppressed_by
+    )
+
+
+@overload
+def batched_nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike,
+    *,
+    iou_threshold: float,
+    box_format: BoxFormat = ...,
+    pixel_offset: float = ...,
+    overlap: Literal["iou", "ios"] = ...,
+    score_threshold: float | None = ...,
+    pre_top_k: int | None = ...,
+    max_per_group: int | None = ...,
+    images: ArrayLike | None = ...,
+    max_per_image: int | None = ...,
+    return_suppressed_by: Literal[False] = ...,
+) -> IndexArray: ...
+@overload
+def batched_nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike,
+    *,
+    iou_threshold: float,
+    box_format: BoxFormat = ...,
+    pixel_offset: float = ...,
+    overlap: Literal["iou", "ios"] = ...,
+    score_threshold: float | None = ...,
+    pre_top_k: int | None = ...,
+    max_per_group: int | None = ...,
+    images: ArrayLike | None = ...,
+    max_per_image: int | None = ...,
+    return_suppressed_by: Literal[True],
+) -> tuple[IndexArray, IndexArray]: ...
+def batched_nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike,
+    *,
+    iou_threshold: float,
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    overlap: Literal["iou", "ios"] = "iou",
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+    max_per_group: int | None = None,
+    images: ArrayLike | None = None,
+    max_per_image: int | None = None,
+    return_suppressed_by: bool = False,
+) -> IndexArray | tuple[IndexArray, IndexArray]:
+    """Non-maximum suppression inside each of many groups: classes, images, or both.
+
+    Boxes of different groups never meet; no coordinates are shifted to keep them apart, so negative and
+    large coordinates are safe.
+
+    Parameters
+    ----------
+    boxes : array_like, [N, 4]
+    scores : array_like, [N]
+    groups : array_like of int or str, [N]
+        Which boxes may drop each other: the class; for a data set ``image * number_of_classes + class``;
+        or a map of your own, in which classes that share a group are suppressed together.
+    images : array_like of int or str, [N], optional
+        Image of each box; needed for ``max_per_image`` only. A group lies inside one image.
+    max_per_group, max_per_image : int, optional
+        Return only the best of the boxes kept in each group, then in each image.
+    iou_threshold, box_format, pixel_offset, overlap, score_threshold, pre_top_k, return_suppressed_by
+        As in :func:`nms`; ``pre_top_k`` counts in each group.
+
+    Returns
+    -------
+    indices : ndarray of int64, [K]
+        Rows of the boxes kept, over all groups by descending score, ties by lowest index.
+    suppressed_by : ndarray of int64, [N]
+        Only with ``return_suppressed_by``, as in :func:`nms`.
+
+    Raises
+    ------
+    InputError
+        As in :func:`nms`, and when ``max_per_image`` is given without ``images``.
+
+    Examples
+    --------
+    >>> boxes = [[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10]]
+    >>> batched_nms(boxes, [0.7, 0.9, 0.8], [0, 0, 1], iou_threshold=0.5).tolist()
+    [1, 2]
+    """
+    checks.one_of(overlap, ("iou", "ios"), name="overlap")
+    if max_per_image is not None and images is None:
+        raise InputError(
+            checks.message("images", "be given with max_per_image", got="None", cause="the image of each box")
+        )
+    ranked = prepare(
+        boxes,
+        scores,
+        groups,
+        box_format=box_format,
+        pixel_offset=pixel_offset,
+        overlap=overlap,
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+    )
+    length = len(ranked.scores)
+    return select(
+        ranked,
+        iou_threshold,
+        max_per_group=max_per_group,
+        images=None if images is None else check_groups(images, length=length, name="images"),
+        max_per_image=max_per_image,
+        return_suppressed_by=return_suppressed_by,
+    )
+
+
+def diou_nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    iou_threshold: float,
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+    max_per_group: int | None = None,
+) -> IndexArray:
+    """Suppression by distance IoU: of two boxes with equal IoU, those with distant centres both stay.
+
+    A box is dropped where ``IoU - d**2 / c**2 > iou_threshold``: ``d`` the distance of the centres, ``c`` the
+    diagonal of the box around both (arXiv 1911.08287, with its exponent beta = 1).
+    Parameters, results and errors as in :func:`batched_nms`; ``groups=None`` is one group.
+
+    Examples
+    --------
+    >>> boxes, scores = [[0, 0, 10, 10], [0, 3.2, 10, 13.2]], [0.9, 0.8]
+    >>> diou_nms(boxes, scores, iou_threshold=0.5).tolist(), nms(boxes, scores, iou_threshold=0.5).tolist()
+    ([0, 1], [0])
+    """
+    ranked = prepare(
+        boxes,
+        scores,
+        groups,
+        box_format=box_format,
+        pixel_offset=pixel_offset,
+        overlap="diou",
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+    )
+    result = select(ranked, iou_threshold, max_per_group=max_per_group)
+    assert isinstance(result, np.ndarray)
+    return result
+
+
+def select(
+    ranked: Ranked,
+    iou_threshold: float,
+    *,
+    max_per_group: int | None = None,
+    images: IndexArray | None = None,
+    max_per_image: int | None = None,
+    return_suppressed_by: bool = False,
+    plan: Plan = "auto",
+) -> IndexArray | tuple[IndexArray, IndexArray]:
+    """Suppress ranked boxes and apply the caps: the part that all hard variants share."""
+    threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    kept = np.empty(len(ranked.order), dtype=bool)
+    suppressed_by = np.full(len(ranked.scores) if return_suppressed_by else 0, -1)
+    for block in ranked.blocks():
+        suppressor = greedy(block, threshold, owners=return_suppressed_by, plan=plan)
+        end = block.start + len(block)
+        np.less(suppressor, 0, out=kept[block.start : end])
+        if return_suppressed_by:
+            dropped = np.flatnonzero(suppressor >= 0)
+            rows = ranked.order[block.start : end]
+            suppressed_by[rows.take(dropped)] = rows.take(suppressor.take(dropped))
+    if max_per_group is not None:
+        cap_groups(kept, ranked.starts, checks.whole_number(max_per_group, 1, name="max_per_group"))
+    indices = ranked.by_score(kept)
+    if max_per_image is not None and images is not None:
+        most = checks.whole_number(max_per_image, 1, name="max_per_image")
+        indices = indices.take(first_of_each(images.take(indices), most))
+    return (indices, suppressed_by) if return_suppressed_by else indices
+
+
+def cap_groups(kept: BoolArray, starts: IndexArray, most: int) -> None:
+    """Keep the first ``most`` of the boxes kept in each group, in place."""
+    if len(kept) == 0:
+        return
+    running = np.cumsum(kept)
+    before: IndexArray = running.take(starts[:-1]) - kept.take(starts[:-1])
+    kept &= running - np.repeat(before, np.diff(starts)) <= most

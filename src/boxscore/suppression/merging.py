@@ -1,0 +1,206 @@
+"""Non-maximum merging: join overlapping boxes into one that covers them, instead of dropping them.
+
+Goal
+----
+Detections of one object cut by the border of two tiles should become one box around both halves.
+
+Conventions
+-----------
+- A merged box is the smallest box around its members, with the score of the best.
+- *Greedy*: the members are the best box and all it would drop in hard NMS.
+- *Transitive* (``nmm``): a box joins the best box it overlaps, and goes where that one goes; so members need
+  not overlap the box they end in, only form a chain.
+- Overlap is by more than ``iou_threshold``, of the boxes as given. SAHI, whose names these are, compares with
+  ``>=``, defaults to IoS, and asks again whether the growing box still overlaps each member.
+
+References
+----------
+Akyon et al., SAHI, arXiv 2202.06934.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+from boxscore.data.boxes import BoxFormat, box_convert
+from boxscore.suppression._pairs import PairStore
+from boxscore.suppression._plans import greedy
+from boxscore.suppression._ranked import Block, Ranked, prepare
+
+__all__ = ["Merged", "greedy_nmm", "merge", "nmm"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+
+
+class Merged(NamedTuple):
+    """Boxes after merging, best first."""
+
+    indices: IndexArray
+    """Row of the best member of each merged box, [K]."""
+    boxes: FloatArray
+    """The smallest box around the members, in the form of the input, [K, 4]."""
+    scores: FloatArray
+    """Score of the best member, [K]."""
+    merged_into: IndexArray
+    """For each input box the row of the best member of its box; -1 when it took no part, [N]."""
+
+
+def greedy_nmm(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    iou_threshold: float,
+    overlap: Literal["iou", "ios"] = "iou",
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+) -> Merged:
+    """Merge into each kept box those it would drop in hard NMS.
+
+    Parameters and errors as in :func:`boxscore.batched_nms`; ``groups=None`` is one group.
+
+    Returns
+    -------
+    Merged
+        A named tuple ``(indices, boxes, scores, merged_into)``.
+
+    Examples
+    --------
+    >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
+    >>> merged = greedy_nmm(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5)
+    >>> merged.indices.tolist(), merged.boxes.tolist()
+    ([0, 2], [[0.0, 0.0, 13.0, 10.0], [6.0, 0.0, 16.0, 10.0]])
+    """
+    return _merge(
+        boxes,
+        scores,
+        groups,
+        transitive=False,
+        iou_threshold=iou_threshold,
+        overlap=overlap,
+        box_format=box_format,
+        pixel_offset=pixel_offset,
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+    )
+
+
+def nmm(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    iou_threshold: float,
+    overlap: Literal["iou", "ios"] = "iou",
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+) -> Merged:
+    """Merge chains of overlapping boxes.
+
+    Parameters, results and errors as in :func:`greedy_nmm`.
+
+    Examples
+    --------
+    >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
+    >>> merged = nmm(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5)
+    >>> merged.boxes.tolist(), merged.merged_into.tolist()
+    ([[0.0, 0.0, 16.0, 10.0]], [0, 0, 0])
+    """
+    return _merge(
+        boxes,
+        scores,
+        groups,
+        transitive=True,
+        iou_threshold=iou_threshold,
+        overlap=overlap,
+        box_format=box_format,
+        pixel_offset=pixel_offset,
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+    )
+
+
+def _merge(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike | None,
+    *,
+    transitive: bool,
+    iou_threshold: float,
+    overlap: Literal["iou", "ios"],
+    box_format: BoxFormat,
+    pixel_offset: float,
+    score_threshold: float | None,
+    pre_top_k: int | None,
+) -> Merged:
+    checks.one_of(overlap, ("iou", "ios"), name="overlap")
+    ranked = prepare(
+        boxes,
+        scores,
+        groups,
+        box_format=box_format,
+        pixel_offset=pixel_offset,
+        overlap=overlap,
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+    )
+    merged = merge(ranked, iou_threshold, transitive=transitive)
+    return merged._replace(boxes=box_convert(merged.boxes, "xyxy", box_format))
+
+
+def merge(ranked: Ranked, iou_threshold: float, *, transitive: bool) -> Merged:
+    """Merge ranked boxes: what the two functions do when all is checked and sorted. Boxes are corners."""
+    threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    merged_into = np.full(len(ranked.scores), -1)
+    around = np.empty((len(ranked.order), 4))  # corners, only valid at the owners' positions
+    kept = np.empty(len(ranked.order), dtype=bool)
+    for block in ranked.blocks():
+        owner = _chained(block, threshold) if transitive else _dropped_by(block, threshold)
+        merged_into[block.rows] = block.rows.take(owner)
+        here = slice(block.start, block.start + len(block))
+        kept[here] = owner == np.arange(len(block))
+        around[here] = _hulls(block, owner)
+    indices = ranked.by_score(kept)
+    position = np.empty(len(ranked.scores), dtype=np.int64)
+    position[ranked.order] = np.arange(len(ranked.order))
+    hulls = around.take(position.take(indices), axis=0)
+    return Merged(indices, hulls, ranked.scores.take(indices), merged_into)
+
+
+def _dropped_by(block: Block, threshold: float) -> IndexArray:
+    suppressor = greedy(block, threshold, owners=True)
+    return np.where(suppressor < 0, np.arange(len(block)), suppressor)
+
+
+def _chained(block: Block, threshold: float) -> IndexArray:
+    """Owner of each position: where the best box it overlaps goes."""
+    owner = np.arange(len(block))
+    if threshold >= 1:
+        return owner
+    for better, worse, _ in PairStore(block, threshold):
+        np.minimum.at(owner, worse, better)
+    while True:  # every box points to a better one: jump to the end of the chain, doubling
+        further = owner.take(owner)
+        if (further == owner).all():
+            return owner
+        owner = further
+
+
+def _hulls(block: Block, owner: IndexArray) -> FloatArray:
+    """Corners [n, 4] of the box around each owner's members."""
+    measure = block.measure
+    corners = [column.copy() for column in (measure.x1, measure.y1, measure.x2, measure.y2)]
+    for column, source in zip(corners[:2], (measure.x1, measure.y1), strict=True):
+        np.minimum.at(column, owner, source)
+    for column, source in zip(corners[2:], (measure.x2, measure.y2), strict=True):
+        np.maximum.at(column, owner, source)
+    return np.stack(corners, axis=1)

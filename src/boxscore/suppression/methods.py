@@ -1,0 +1,113 @@
+"""The methods of the family by name, and what each reads and changes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from boxscore._utils import checks
+from boxscore.errors import InputError
+from boxscore.suppression._measures import Overlap
+from boxscore.suppression.fast import select_in_rounds
+from boxscore.suppression.hard import select
+from boxscore.suppression.matrix import decay_all
+from boxscore.suppression.merging import merge
+from boxscore.suppression.soft import soften
+
+__all__ = ["METHODS", "Method", "Setting", "check_method", "readers_of"]
+
+
+class Method(NamedTuple):
+    """What one name of :data:`METHODS` does."""
+
+    call: Callable[..., Any]
+    """What the function of the family does with ranked boxes, with what its name fixes."""
+    changes: Literal["nothing", "scores", "boxes"]
+    """What becomes of the detections that are kept."""
+    reads: frozenset[str]
+    """The options it reads, of ``iou_threshold``, ``sigma`` and ``overlap``."""
+    score_threshold: float | None = None
+    """Its own, where none is given."""
+    overlap: Overlap = "iou"
+    """What it measures, where there is no choice."""
+
+
+_IOU, _SIGMA, _OVERLAP = frozenset({"iou_threshold"}), frozenset({"sigma"}), frozenset({"overlap"})
+_of = functools.partial
+
+METHODS: dict[str, Method] = {
+    "hard": Method(select, "nothing", _IOU | _OVERLAP),
+    "soft-linear": Method(_of(soften, method="linear"), "scores", _IOU, 0.001),
+    "soft-gaussian": Method(_of(soften, method="gaussian"), "scores", _SIGMA, 0.001),
+    "diou": Method(select, "nothing", _IOU, overlap="diou"),
+    "matrix-linear": Method(_of(decay_all, method="linear"), "scores", frozenset(), 0.0),
+    "matrix-gaussian": Method(_of(decay_all, method="gaussian"), "scores", _SIGMA, 0.0),
+    "fast": Method(_of(select_in_rounds, max_rounds=1), "nothing", _IOU),
+    "cluster": Method(select_in_rounds, "nothing", _IOU),
+    "greedy-nmm": Method(_of(merge, transitive=False), "boxes", _IOU | _OVERLAP),
+    "nmm": Method(_of(merge, transitive=True), "boxes", _IOU | _OVERLAP),
+}
+"""The methods by name; a name with a dash fixes the method of a function."""
+
+
+class Setting(NamedTuple):
+    """A method and what it reads; see :func:`nms_detections`."""
+
+    method: str
+    iou_threshold: float | None = None
+    sigma: float | None = None
+    score_threshold: float | None = None
+    overlap: Literal["iou", "ios"] = "iou"
+
+    @property
+    def measured(self) -> Overlap:
+        """What its method measures."""
+        method = METHODS[self.method]
+        return self.overlap if "overlap" in method.reads else method.overlap
+
+    @property
+    def lowest(self) -> float:
+        """Overlap up to which two detections leave each other alone."""
+        reads = METHODS[self.method].reads
+        return self.iou_threshold or 0.0 if "iou_threshold" in reads else 0.0
+
+    @property
+    def floor(self) -> float | None:
+        """Score below which detections take no part."""
+        return METHODS[self.method].score_threshold if self.score_threshold is None else self.score_threshold
+
+
+def check_method(
+    method: str, *, iou_threshold: float | None, overlap: str = "iou", similarity: str = "box"
+) -> Method:
+    """Look a method up and check that it can do what is asked.
+
+    Raises
+    ------
+    InputError
+        When the method is unknown, needs a threshold, measures no such overlap, or only boxes.
+    """
+    chosen = METHODS[checks.one_of(method, list(METHODS), name="method")]
+    checks.one_of(overlap, ("iou", "ios"), name="overlap")
+    if similarity != "box" and (chosen.overlap == "diou" or chosen.changes == "boxes"):
+        only = [name for name, one in METHODS.items() if one.overlap != "diou" and one.changes != "boxes"]
+        raise InputError(
+            checks.message(
+                "method", "be one that compares masks", got=repr(method), cause=f"known: {', '.join(only)}"
+            )
+        )
+    if "iou_threshold" in chosen.reads and iou_threshold is None:
+        raise InputError(checks.message("iou_threshold", f"be given with method {method!r}", got="None"))
+    if overlap != "iou" and "overlap" not in chosen.reads:
+        raise InputError(
+            checks.message(
+                "overlap", f"be 'iou' with method {method!r}", got=repr(overlap), cause=readers_of("overlap")
+            )
+        )
+    return chosen
+
+
+def readers_of(option: str) -> str:
+    """Say which methods read an option."""
+    return f"read by {', '.join(name for name, method in METHODS.items() if option in method.reads)}"

@@ -1,0 +1,225 @@
+"""Soft non-maximum suppression: lower the scores of overlapping boxes instead of dropping them.
+
+Conventions
+-----------
+- The best box left is final; every other box of its group that it overlaps has its score multiplied by
+  ``1 - iou`` (linear, where ``iou > iou_threshold``) or ``exp(-iou**2 / sigma)`` (Gaussian, everywhere).
+  Then the next best, by the scores as they now stand; ties by lowest index.
+- TensorFlow writes the Gaussian ``exp(-0.5 * iou**2 / sigma)``: its sigma is half of the one here.
+- Results are indices and the lowered scores, best first; boxes that end below ``score_threshold`` are left
+  out.
+
+Method
+------
+Scores only fall. So a box that beats, as scores stand, every undecided box it overlaps is final, wherever it
+ranks: all such boxes of all groups are taken at once. A box lowered by several in one round meets the factors
+in the order of their first scores, not in the loop's, so a score may differ from the loop's in its last bit.
+The order depends on nothing else: however the pairs were found, the scores are the same to the last bit.
+
+References
+----------
+Bodla et al., arXiv 1704.04503.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+from boxscore.data.boxes import BoxFormat
+from boxscore.errors import InputError
+from boxscore.suppression._order import descending_order
+from boxscore.suppression._pairs import PairStore, ValuedPairs
+from boxscore.suppression._ranked import Block, Ranked, prepare
+
+__all__ = ["by_new_score", "check_floor", "check_not_negative", "soft_nms", "soften"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+SoftMethod = Literal["gaussian", "linear"]
+
+
+def soft_nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    method: SoftMethod = "gaussian",
+    iou_threshold: float = 0.3,
+    sigma: float = 0.5,
+    score_threshold: float = 0.001,
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    pre_top_k: int | None = None,
+    max_per_group: int | None = None,
+) -> tuple[IndexArray, FloatArray]:
+    """Soft-NMS: lower scores by how much better boxes overlap.
+
+    Parameters
+    ----------
+    boxes : array_like, [N, 4]
+    scores : array_like, [N]
+        Not negative: a factor below 1 would raise a negative score.
+    groups : array_like of int or str, [N], optional
+        Boxes of different groups never meet; None is one group.
+    method : {"gaussian", "linear"}, default "gaussian"
+    iou_threshold : float in [0, 1], default 0.3
+        Linear only: overlaps up to this leave a score as it is.
+    sigma : float, default 0.5
+        Gaussian only: larger is milder.
+    score_threshold : float, default 0.001
+        Boxes that end lower are left out.
+    box_format, pixel_offset, pre_top_k, max_per_group
+        As in :func:`boxscore.batched_nms`.
+
+    Returns
+    -------
+    indices : ndarray of int64, [K]
+        By descending lowered score, ties by lowest index.
+    scores : ndarray of float64, [K]
+        The lowered scores.
+
+    Raises
+    ------
+    InputError
+        As in :func:`boxscore.nms`; for a negative score, an unknown method or a sigma that is not
+        positive.
+
+    Examples
+    --------
+    >>> boxes = [[6, 3, 8, 7], [3, 6, 9, 11], [3, 7, 10, 12], [1, 4, 13, 7]]
+    >>> indices, lowered = soft_nms(boxes, [0.6, 0.9, 0.7, 0.2], method="linear")
+    >>> indices.tolist(), lowered.round(4).tolist()
+    ([1, 0, 2, 3], [0.9, 0.6, 0.2902, 0.2])
+    """
+    ranked = prepare(
+        boxes,
+        scores,
+        groups,
+        box_format=box_format,
+        pixel_offset=pixel_offset,
+        score_threshold=check_floor(score_threshold),
+        pre_top_k=pre_top_k,
+    )
+    return soften(
+        ranked,
+        method=method,
+        iou_threshold=iou_threshold,
+        sigma=sigma,
+        score_threshold=score_threshold,
+        max_per_group=max_per_group,
+    )
+
+
+def soften(
+    ranked: Ranked,
+    *,
+    method: SoftMethod,
+    iou_threshold: float = 0.3,
+    sigma: float = 0.5,
+    score_threshold: float = 0.001,
+    max_per_group: int | None = None,
+) -> tuple[IndexArray, FloatArray]:
+    """Lower the scores of ranked boxes: what :func:`soft_nms` does when all is checked and sorted."""
+    checks.one_of(method, get_args(SoftMethod), name="method")
+    ignored = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    checks.number_between(sigma, 0, np.inf, name="sigma", open_low=True)
+    floor = check_floor(score_threshold)
+    check_not_negative(ranked.scores)
+    if method == "gaussian":
+        ignored = 0.0
+
+    def factor(iou: FloatArray) -> FloatArray:
+        return 1 - iou if method == "linear" else np.exp(-(iou**2) / sigma)
+
+    lowered = np.empty(len(ranked.order))
+    for block in ranked.blocks():
+        pairs = PairStore(block, ignored).join()
+        final = lowered[block.start : block.start + len(block)]
+        if pairs is None:
+            _one_by_one(block, ignored, factor, floor, final)
+        else:
+            _rounds(block, pairs, factor, floor, final)
+    return by_new_score(ranked, lowered, floor, max_per_group)
+
+
+def check_floor(score_threshold: float) -> float:
+    """Check the score below which lowered boxes are left out."""
+    return checks.number_between(score_threshold, 0, np.inf, name="score_threshold")
+
+
+def check_not_negative(scores: FloatArray) -> None:
+    """Refuse negative scores, which a factor or a weight would turn round."""
+    if len(scores) and scores.min() < 0:
+        row = int(np.argmax(scores < 0))
+        raise InputError(
+            checks.message(
+                "scores", "be >= 0", got=scores[row], place=f"row {row}", cause="are these logits?"
+            )
+        )
+
+
+def by_new_score(
+    ranked: Ranked, lowered: FloatArray, floor: float, max_per_group: int | None
+) -> tuple[IndexArray, FloatArray]:
+    """Rows of the input and new scores, best first; ``lowered`` [n] is in positions."""
+    left = np.flatnonzero(lowered >= floor)
+    if max_per_group is not None:
+        most = checks.whole_number(max_per_group, 1, name="max_per_group")
+        group = np.searchsorted(ranked.starts, left, side="right")
+        best_first = np.lexsort((ranked.order.take(left), -lowered.take(left), group))
+        left, group = left.take(best_first), group.take(best_first)
+        left = left.compress(np.arange(len(left)) - np.searchsorted(group, group) < most)
+    left = left.take(np.argsort(ranked.order.take(left), kind="stable"))
+    order = left.take(descending_order(lowered.take(left)))
+    return ranked.order.take(order), lowered.take(order)
+
+
+def _rounds(
+    block: Block,
+    pairs: ValuedPairs,
+    factor: Callable[[FloatArray], FloatArray],
+    floor: float,
+    final: FloatArray,
+) -> None:
+    """Make final, in every round, each box that beats all undecided boxes it overlaps."""
+    final[:] = block.scores
+    one, other, iou = pairs
+    factors = factor(iou)
+    # The first of two boxes with equal scores, whatever they were at the start.
+    earlier = block.rows.take(one) < block.rows.take(other)
+    while len(one):
+        score1, score2 = final.take(one), final.take(other)
+        wins = (score1 > score2) | ((score1 == score2) & earlier)
+        beaten = np.zeros(len(final), dtype=bool)
+        beaten[np.where(wins, other, one)] = True
+        beaten1, beaten2 = beaten.take(one), beaten.take(other)
+        undecided = beaten1 & beaten2
+        decided = ~undecided
+        loser = np.where(beaten1, one, other).compress(decided)
+        np.multiply.at(final, loser, factors.compress(decided))
+        undecided &= (final.take(one) >= floor) & (final.take(other) >= floor)
+        one, other = one.compress(undecided), other.compress(undecided)
+        factors, earlier = factors.compress(undecided), earlier.compress(undecided)
+
+
+def _one_by_one(
+    block: Block, ignored: float, factor: Callable[[FloatArray], FloatArray], floor: float, final: FloatArray
+) -> None:
+    """Take the best box left again and again: slower, for pairs that are too many to hold."""
+    final[:] = block.scores
+    for start, end in zip(block.starts[:-1], block.starts[1:], strict=True):
+        left = np.arange(start, end)
+        left = left.take(np.argsort(block.rows.take(left)))  # so that the first highest is the tie's winner
+        while len(left) > 1:
+            best = int(np.argmax(final.take(left)))
+            head = left[best]
+            left = np.delete(left, best)
+            iou = np.minimum(block.measure.between(np.full(len(left), head), left), 1)
+            hit = np.flatnonzero(iou > ignored)
+            final[left.take(hit)] *= factor(iou.take(hit))
+            left = left.compress(final.take(left) >= floor)

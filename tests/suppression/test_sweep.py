@@ -1,0 +1,321 @@
+"""``sweep``: every row is what suppression and evaluation give one after the other."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import boxscore
+from boxscore.cli import main
+from boxscore.cli.sweep import grid
+from boxscore.diagnostics import best_settings, sweep
+from boxscore.evaluation import match_tables
+from boxscore.matching.rematching import Rematcher
+from boxscore.protocols import load_protocol
+from boxscore.suppression.methods import METHODS
+from support.real_data import real
+
+DATASETS = Path(__file__).parents[2] / "datasets"
+COCO = [
+    "--gt",
+    str(DATASETS / "shapes_coco/instances.json"),
+    "--dt",
+    str(DATASETS / "shapes_coco/detections.json"),
+]
+VOC = ["--gt", str(DATASETS / "shapes_voc/VOC2007"), "--image-set", "test", "--protocol", "voc2007"]
+VOC += ["--dt", str(DATASETS / "shapes_voc/results")]
+
+
+@pytest.fixture(scope="module")
+def tables() -> tuple[boxscore.GroundTruth, boxscore.Detections]:
+    truth = boxscore.load_ground_truth(COCO[1])
+    return truth, boxscore.load_detections(COCO[3], truth)
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, "--output", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def in_the_shell(
+    capsys: pytest.CaptureFixture[str], given: list[str], output: Path, row: dict[str, Any], *more: str
+) -> dict[str, float]:
+    """Metrics of ``boxscore nms`` and then ``boxscore evaluate`` with the setting of a row."""
+    options = ["--method", row["method"]]
+    for name in ("iou_threshold", "sigma", "score_threshold"):
+        if row.get(name) is not None:
+            options += [f"--{name.replace('_', '-')}", repr(row[name])]
+    place = given.index("--dt") + 1
+    assert main(["nms", "--dt", given[place], "--output", str(output), *options, *more]) == 0
+    capsys.readouterr()
+    metrics = call(capsys, "evaluate", *given[: place - 1], *given[place + 1 :], "--dt", str(output))[
+        "metrics"
+    ]
+    return {key.removeprefix("m"): value for key, value in metrics.items()}
+
+
+@pytest.mark.parametrize("given", [COCO, VOC], ids=["coco", "voc"])
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_are_what_the_shell_gives(
+    given: list[str], method: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    grids = ["--method", method, "--iou-threshold", ".2:.5:.15", "--score-threshold", "0,.3"]
+    more = ["--pixel-offset", "1", "--max-per-image", "9"]
+    rows = call(capsys, "sweep", *given, *grids, *more)["rows"]
+    assert len(rows) == (6 if "iou_threshold" in METHODS[method].reads else 2)
+    for number, row in enumerate(rows):
+        metrics = in_the_shell(capsys, given, tmp_path / str(number), row, *more)
+        assert {name: row[name] for name in metrics} == metrics
+
+
+def test_the_bundled_samples_depend_on_the_setting(
+    tables: tuple[boxscore.GroundTruth, boxscore.Detections],
+) -> None:
+    table = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.3, 0.5, 0.9])
+    whole = table[table["class"] == "(all)"]
+    assert whole["AP"].nunique() == 4
+    assert whole["iou_threshold"].isna().tolist() == [False, False, False, True]
+
+
+def test_score_thresholds_are_cut_from_one_result(
+    tables: tuple[boxscore.GroundTruth, boxscore.Detections],
+) -> None:
+    floors = [0.0, 0.2, 0.4, 0.6, 1.5]
+    for method in METHODS:
+        together = sweep(*tables, methods=[method], iou_thresholds=[0.4], score_thresholds=floors)
+        apart = [
+            sweep(*tables, methods=[method], iou_thresholds=[0.4], score_thresholds=[floor])
+            for floor in floors
+        ]
+        pd.testing.assert_frame_equal(together, pd.concat(apart, ignore_index=True))
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2007", "voc2012", "tide", "fiftyone"])
+def test_protocols_and_selections(
+    protocol: str, tables: tuple[boxscore.GroundTruth, boxscore.Detections]
+) -> None:
+    truth, found = tables
+    images, classes = truth.images.ids.tolist()[::2], ["square", "circle"]
+    table = sweep(
+        truth,
+        found,
+        iou_thresholds=[0.4],
+        score_thresholds=[0, 0.5],
+        protocol=protocol,
+        images=images,
+        classes=classes,
+    )
+    for floor, rows in table.groupby("score_threshold"):
+        left = found.suppressed(iou_threshold=0.4, score_threshold=floor)
+        alone = boxscore.evaluate(truth, left, protocol=protocol, images=images, classes=classes)
+        assert sorted(rows["class"]) == ["(all)", "circle", "square"]
+        for _, row in rows.iterrows():
+            values = {key.removeprefix("m"): value for key, value in alone.metrics.items()}
+            if row["class"] != "(all)":
+                values = alone.per_class.set_index("class").loc[row["class"]].to_dict()
+                assert row["detections"] == values["detections"]
+            else:
+                assert row["detections"] == len(alone.detections)
+            names = [name for name in rows.columns if name in values and name != "detections"]
+            np.testing.assert_array_equal([row[name] for name in names], [values[name] for name in names])
+
+
+def test_classes_pooled(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
+    protocol = {"extends": "coco", "matching": {"per_class": False}}
+    table = sweep(*tables, iou_thresholds=[0.4], score_thresholds=[0, 0.5], protocol=protocol)
+    assert table["class"].tolist() == ["(all)", "all"] * 2
+    left = tables[1].suppressed(iou_threshold=0.4, score_threshold=0.5)
+    assert table["AP"].iloc[2] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    ["coco", "voc2007", "coco-segm", {"extends": "coco", "matching": {"per_class": False}}],
+    ids=["coco", "voc", "masks", "pooled"],
+)
+def test_matched_again_is_matched(
+    protocol: Any, tables: tuple[boxscore.GroundTruth, boxscore.Detections]
+) -> None:
+    chosen = load_protocol(protocol)
+    truth = boxscore.load_ground_truth(COCO[1], similarity=chosen.similarity)
+    found = boxscore.load_detections(COCO[3], truth, similarity=chosen.similarity)
+    rematcher = Rematcher(truth, found, chosen)
+    random = np.random.default_rng(0)
+    for share in (0.0, 0.2, 0.7, 1.0):
+        rows = np.flatnonzero(random.random(len(found)) < share)
+        scores = found.scores[rows] * random.choice([0.5, 0.9, 1.0], len(rows))
+        shuffle = random.permutation(len(rows))
+        again = rematcher.match(rows[shuffle], scores[shuffle])
+        kept = dataclasses.replace(found.take(rows), scores=scores)
+        expected = match_tables(truth, kept, chosen)
+        for field in dataclasses.fields(expected):
+            np.testing.assert_array_equal(getattr(again, field.name), getattr(expected, field.name))
+    assert expected.matched.any()
+
+
+def test_workers_give_the_same(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
+    options: dict[str, Any] = {
+        "methods": ["hard", "nmm"],
+        "iou_thresholds": [0.3, 0.6],
+        "class_agnostic": True,
+    }
+    pd.testing.assert_frame_equal(sweep(*tables, **options), sweep(*tables, **options, workers=3))
+
+
+def test_sigmas(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
+    table = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.5], sigmas=[0.1, 0.5])
+    whole = table[table["class"] == "(all)"]
+    assert whole["sigma"].fillna(-1).tolist() == [-1, 0.1, 0.5]
+
+
+def test_best_settings(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
+    table = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.3, 0.5, 0.9])
+    best = best_settings(table).set_index(["class", "metric"])
+    for (label, metric), row in best.iterrows():
+        part = table[table["class"] == label]
+        assert row["value"] == part[metric].max()
+        first = part[part[metric] == row["value"]].iloc[0]
+        assert first["method"] == row["method"]
+        np.testing.assert_array_equal(first["iou_threshold"], row["iou_threshold"])
+    assert ("(all)", "AP50") in best.index
+    undefined = table.groupby("class")["AP"].apply(lambda values: values.isna().all())
+    assert undefined.any()
+    assert not any((label, "AP") in best.index for label in undefined.index[undefined])
+
+
+# ---------------------------------------------------------------- command line
+
+
+def test_forms(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["sweep", *COCO, "--method", "hard,diou", "--iou-threshold", ".3,.5"]
+    value = call(capsys, *given)
+    assert [row["method"] for row in value["rows"]] == ["hard", "hard", "diou", "diou"]
+    assert value["signature"].startswith("boxscore|coco|")
+    assert {row["class"] for row in value["best"]} > {"(all)", "square"}
+    assert main([*given, "--output", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [float(row["AP"]) for row in rows] == [row["AP"] for row in value["rows"]]
+    assert main([*given, "--output", "csv", "--best", "--metrics", "AP50"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {row["metric"] for row in rows} == {"AP50"}
+    assert main([*given, "--per-class"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("NMS sweep\n")
+    assert "Best setting of each metric" in text
+    assert main([*given, "--output", "markdown"]) == 0
+    assert capsys.readouterr().out.startswith("## NMS sweep\n\n| method |")
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (".3:.9:.05", [0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9]),
+        ("0,.05,.1", [0.0, 0.05, 0.1]),
+        ("0:1:.4, 1", [0.0, 0.4, 0.8, 1.0]),
+        ("0.5:0.5:1", [0.5]),
+    ],
+)
+def test_grid(text: str, values: list[float]) -> None:
+    assert grid(text, name="--iou-threshold") == values
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--method", "hard,soft-gausian"], "Got 'soft-gausian'; did you mean 'soft-gaussian'?"),
+        (["--iou-threshold", ".3:.9"], "--iou-threshold must be numbers or start:stop:step. Got '.3:.9'."),
+        (["--iou-threshold", ".9:.3:.1"], "--iou-threshold must rise from start to stop by a step above 0."),
+        (["--iou-threshold", ".3,half"], "--iou-threshold must be numbers or start:stop:step. Got 'half'."),
+        (["--iou-threshold", ".3,nan"], "--iou-threshold must be numbers or start:stop:step. Got 'nan'."),
+        (["--iou-threshold", ".3,.3:.5:.1"], "--iou-threshold must have each number once."),
+        (["--iou-threshold", "30:90:5"], "--iou-threshold must be a number in [0, 1]. Got 30.0."),
+        (["--score-threshold", "0:1:0"], "--score-threshold must rise from start to stop by a step above 0."),
+        (["--metrics", "AP5"], "Got 'AP5'; did you mean 'AP75'?"),
+    ],
+)
+def test_bad_input(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", *COCO, *options]) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert len(errors.splitlines()) == 1
+    assert message in errors
+
+
+def test_bad_options(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
+    for options, message in (
+        ({"methods": []}, "methods must be a list of at least one. Got [].",),
+        ({"methods": "hard"}, "methods must be a list of at least one. Got 'hard'."),
+        ({"methods": ["hard", "hard"]}, "methods must be given once each. Got ['hard', 'hard']."),
+        ({"iou_threshold": 0.5}, "iou_threshold must be left to the grid. Got it; pass iou_thresholds."),
+    ):  # fmt: skip
+        with pytest.raises(boxscore.InputError) as error:
+            sweep(*tables, **options)
+        assert str(error.value) == message
+    with pytest.raises(boxscore.InputError, match="detections must be a Detections table"):
+        sweep(tables[0], "detections.json")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- plot
+
+
+@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+def test_a_plot_is_written(form: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"sweep.{form}"
+    given = [
+        "sweep",
+        *COCO,
+        "--method",
+        "hard,soft-gaussian",
+        "--score-threshold",
+        "0,.3",
+        "--plot",
+        str(path),
+    ]
+    assert main([*given, "--best"]) == 0
+    assert path.stat().st_size > 1000
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert capsys.readouterr().out.startswith("Best setting of each metric")
+
+
+def test_a_plot_that_cannot_be_is_refused_before_the_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = ["sweep", "--gt", "missing.json", "--dt", "missing.json", "--plot"]
+    for path, message in (
+        (
+            "sweep.pgn",
+            "the ending of --plot must be one of 'png', 'svg', 'pdf'. Got 'pgn'; did you mean 'png'?",
+        ),
+        ("no/sweep.png", "--plot must be in a folder that exists. Got 'no/sweep.png'."),
+    ):
+        assert main([*missing, path]) == 2
+        assert capsys.readouterr().err == f"boxscore: error: {message}\n"
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main([*missing, str(tmp_path / "sweep.png")]) == 2
+    assert "Plots need matplotlib: pip install 'boxscore[plots]'" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- real
+
+
+@pytest.mark.real
+def test_the_real_run_in_the_shell(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    given = ["--gt", str(real("voc2007/VOC2007")), "--image-set", "test", "--protocol", "voc2007"]
+    given += ["--dt", str(real("voc2007/results/yolov2"))]
+    grids = ["--method", "hard,soft-gaussian", "--iou-threshold", ".3,.4", "--score-threshold", "0.005,0.1"]
+    rows = call(capsys, "sweep", *given, *grids, "--pixel-offset", "1")["rows"]
+    assert len(rows) == 6
+    assert len({row["AP"] for row in rows}) == 6
+    for row in (rows[1], rows[-2]):  # reading the annotations again and again is what takes long
+        metrics = in_the_shell(capsys, given, tmp_path / row["method"], row, "--pixel-offset", "1")
+        assert row["AP"] == metrics["AP"]
