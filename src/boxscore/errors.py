@@ -33,7 +33,47 @@ class BoxscoreError(Exception):
 
 
 class InputError(BoxscoreError, ValueError):
-    """A value, array or table breaks a rule."""
+    """A value, array or table breaks a rule.
+
+    Parameters
+    ----------
+    name : str
+        What the user calls the thing; or, without a rule, the whole text.
+    rule : str, optional
+        What must hold, after "must".
+    got : object, optional
+        The value, as the message shows it.
+    place : str, optional
+        Where the value stands: the row, the key, the file.
+    cause : str, optional
+        The likely cause, or what to do next.
+
+    Attributes
+    ----------
+    name, rule, got, place, cause
+        The parts that the text was made from.
+
+    Examples
+    --------
+    >>> str(InputError("score", "be finite", got="nan", place="row 3", cause="a diverged model?"))
+    'score must be finite. Got nan in row 3; a diverged model?'
+    """
+
+    def __init__(
+        self, name: str, rule: str = "", *, got: object = "", place: str = "", cause: str = ""
+    ) -> None:
+        self.name, self.rule, self.got, self.place, self.cause = name, rule, got, place, cause
+        super().__init__(_text(name, rule, got, place, cause) if rule else name)
+
+
+def _text(name: str, rule: str, got: object, place: str, cause: str) -> str:
+    """Build the one form of message: name, rule, value, place, likely cause."""
+    text = f"{name} must {rule}. Got {got}"
+    if place:
+        text += f" in {place}"
+    if cause:
+        text += f"; {cause}"
+    return text if text.endswith("?") else text + "."
 
 
 class FileFormatError(InputError):

@@ -85,12 +85,10 @@ def evaluate(
     ):
         if not isinstance(table, kind):
             raise InputError(
-                checks.message(
-                    name,
-                    f"be a {kind.__name__} table",
-                    got=f"a {type(table).__name__}",
-                    cause="load files with boxscore.load_ground_truth and boxscore.load_detections",
-                )
+                name,
+                f"be a {kind.__name__} table",
+                got=f"a {type(table).__name__}",
+                cause="load files with boxscore.load_ground_truth and boxscore.load_detections",
             )
     detections = align(detections, ground_truth)
     if images is not None or classes is not None:

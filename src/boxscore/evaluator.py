@@ -119,7 +119,7 @@ class Evaluator:
         """
         if len(predictions) != len(targets):
             got = f"{len(predictions)} and {len(targets)}"
-            raise InputError(checks.message("predictions and targets", "be as many", got=got))
+            raise InputError("predictions and targets", "be as many", got=got)
         batch: dict[Id, _Image] = {}
         numbered = self._numbered
         for position, (prediction, target) in enumerate(zip(predictions, targets, strict=True)):
@@ -127,9 +127,7 @@ class Evaluator:
             identifier = image_id(target, place=place)
             if numbered is not None and numbered != (identifier is None):
                 raise InputError(
-                    checks.message(
-                        "image_id", "be in every target or in none", got=repr(identifier), place=place
-                    )
+                    "image_id", "be in every target or in none", got=repr(identifier), place=place
                 )
             numbered = identifier is None
             if identifier is None:
@@ -178,7 +176,7 @@ class Evaluator:
         mine, theirs = self.protocol, other.protocol
         if mine != theirs or _labels(self.categories) != _labels(other.categories):
             got = f"{mine.name!r} and {theirs.name!r}"
-            raise InputError(checks.message("evaluators", "have one protocol and the same classes", got=got))
+            raise InputError("evaluators", "have one protocol and the same classes", got=got)
         self._add(other._images, other._numbered)
 
     def reset(self) -> None:
@@ -196,7 +194,7 @@ class Evaluator:
         if not images:
             return
         if self._numbered is not None and self._numbered != numbered:
-            raise InputError(checks.message("image_id", "be in every target or in none", got="both"))
+            raise InputError("image_id", "be in every target or in none", got="both")
         new: dict[Id, _Image] = {}
         if numbered:
             new = {len(self._images) + place: image for place, image in enumerate(images.values())}
@@ -212,18 +210,16 @@ class Evaluator:
     def _refuse_duplicate(self, identifier: Id) -> None:
         if self.duplicates == "error":
             raise InputError(
-                checks.message(
-                    "image_id",
-                    "come once",
-                    got=f"{identifier!r} again",
-                    cause="a distributed sampler that fills up its last batch? say duplicates='ignore'; "
-                    "a new epoch? call reset()",
-                )
+                "image_id",
+                "come once",
+                got=f"{identifier!r} again",
+                cause="a distributed sampler that fills up its last batch? say duplicates='ignore'; "
+                "a new epoch? call reset()",
             )
 
     def _evaluate(self) -> Evaluation:
         if not self._images:
-            raise InputError(checks.message("an evaluator", "have seen an image", got="none"))
+            raise InputError("an evaluator", "have seen an image", got="none")
         images = Images.build(list(self._images))
         ordered = [self._images[identifier] for identifier in images.ids.tolist()]
         predictions, targets = [one.prediction for one in ordered], [one.target for one in ordered]

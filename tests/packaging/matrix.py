@@ -23,21 +23,25 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 RESOLUTION = {"oldest": "lowest-direct", "newest": "highest"}
 TESTS = {
     "core": [
-        *("tests/unit", "tests/golden", "tests/bad_input", "tests/validation", "tests/parity", "tests/masks"),
+        *("tests/golden", "tests/bad_input", "tests/validation", "tests/parity", "tests/properties"),
         *(
-            "tests/keypoints",
-            "tests/properties",
-            "tests/datasets",
-            "tests/evaluator",
-            "tests/fuzz/test_readers.py",
+            "tests/data",
+            "tests/formats",
+            "tests/protocols",
+            "tests/similarity",
+            "tests/matching",
+            "tests/scoring",
         ),
+        *("tests/evaluation", "tests/cli", "tests/utils", "tests/fuzz/test_readers.py"),
         *("tests/reports/test_report_files.py", "tests/diagnostics"),
     ],
     "smoke": [
-        "tests/golden",
-        "tests/datasets",
-        "tests/unit/test_evaluation.py",
-        "tests/fuzz/test_readers.py",
+        *(
+            "tests/golden",
+            "tests/formats",
+            "tests/evaluation/test_evaluation.py",
+            "tests/fuzz/test_readers.py",
+        ),
     ],
 }
 SHOWN = ("numpy", "pandas", "msgspec", "pycocotools", "pyarrow", "matplotlib")

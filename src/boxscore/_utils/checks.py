@@ -57,12 +57,10 @@ def one_of(value: str, known: Sequence[str], *, name: str) -> str:
     """Check that a string is one of a fixed set."""
     if value not in known:
         raise InputError(
-            message(
-                name,
-                f"be one of {', '.join(map(repr, known))}",
-                got=repr(value),
-                cause=_nearest(value, known),
-            )
+            name,
+            f"be one of {', '.join(map(repr, known))}",
+            got=repr(value),
+            cause=_nearest(value, known),
         )
     return value
 
@@ -74,14 +72,14 @@ def number_between(
     rule = f"be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not is_number or not (low < value <= high if open_low else low <= value <= high):
-        raise InputError(message(name, rule, got=_given(value), place=place))
+        raise InputError(name, rule, got=_given(value), place=place)
     return float(value)
 
 
 def whole_number(value: Any, low: int, *, name: str, place: str = "") -> int:
     """Check that a value is an integer of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InputError(message(name, f"be a whole number >= {low}", got=_given(value), place=place))
+        raise InputError(name, f"be a whole number >= {low}", got=_given(value), place=place)
     return int(value)
 
 
@@ -93,7 +91,7 @@ def _given(value: Any) -> str:
 def plain_name(value: str, *, name: str, place: str = "") -> str:
     """Check that a name from a file stays in its folder: no separators, no ``..``, no NUL."""
     if value in ("", ".", "..") or any(mark in value for mark in "/\\\0"):
-        raise InputError(message(name, "be a plain name without / or ..", got=repr(value), place=place))
+        raise InputError(name, "be a plain name without / or ..", got=repr(value), place=place)
     return value
 
 
@@ -106,11 +104,11 @@ def float_array(values: ArrayLike, *, name: str, columns: int | None = None) -> 
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(message(name, f"be numbers and {shape}", got=_first_words(error))) from None
+        raise InputError(name, f"be numbers and {shape}", got=_first_words(error)) from None
     if array.size == 0 and array.ndim <= 2 and (columns is None or array.shape[-1] in (0, columns)):
         return np.empty((0,) if columns is None else (0, columns))
     if array.ndim != (1 if columns is None else 2) or (columns is not None and array.shape[1] != columns):
-        raise InputError(message(name, shape, got=f"shape {list(array.shape)}"))
+        raise InputError(name, shape, got=f"shape {list(array.shape)}")
     return array
 
 
@@ -122,7 +120,7 @@ def same_length(length: int, *, of: str, **columns: Sequence[Any] | NDArray[Any]
     """Check that every column is as long as the one it goes with."""
     for name, column in columns.items():
         if len(column) != length:
-            raise InputError(message(name, f"be as long as {of} ({length})", got=f"length {len(column)}"))
+            raise InputError(name, f"be as long as {of} ({length})", got=f"length {len(column)}")
 
 
 def finite(
@@ -141,7 +139,7 @@ def finite(
     got = values[row] if values.ndim == 1 else values[row].tolist()
     where = place(row) if place else f"row {row}"
     rule = f"be at most {limit:g} in size" if np.isfinite(values[row]).all() else "be finite"
-    raise InputError(message(name, rule, got=got, place=where, cause=cause))
+    raise InputError(name, rule, got=got, place=where, cause=cause)
 
 
 def sizes_not_negative(
@@ -157,11 +155,9 @@ def sizes_not_negative(
     row, side = (int(i) for i in np.argwhere(sizes < 0)[0])
     where = place(row) if place else f"row {row}"
     raise InputError(
-        message(
-            name,
-            f"have {('width', 'height')[side]} >= 0",
-            got=f"{('width', 'height')[side]} {sizes[row, side]}",
-            place=where,
-            cause=cause,
-        )
+        name,
+        f"have {('width', 'height')[side]} >= 0",
+        got=f"{('width', 'height')[side]} {sizes[row, side]}",
+        place=where,
+        cause=cause,
     )

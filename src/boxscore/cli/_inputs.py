@@ -182,13 +182,11 @@ def _chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: boo
                 lines = path.read_text(encoding="utf-8-sig").splitlines()
             except UnicodeDecodeError:
                 raise InputError(
-                    checks.message("a file of ids", "be UTF-8 text", got="other bytes", place=str(path))
+                    "a file of ids", "be UTF-8 text", got="other bytes", place=str(path)
                 ) from None
             chosen = [line.strip() for line in lines if line.strip()]
             if not chosen:
-                raise InputError(
-                    checks.message("a file of ids", "name at least one", got="an empty file", place=str(path))
-                )
+                raise InputError("a file of ids", "name at least one", got="an empty file", place=str(path))
             texts += chosen
         else:
             texts.append(value)

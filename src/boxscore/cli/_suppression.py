@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from boxscore._utils import checks
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
@@ -63,9 +62,7 @@ def _read_groups(path: Path, detections: Detections) -> list[list[Id]]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise InputError(
-            checks.message("a file of groups", "be UTF-8 text", got="other bytes", place=str(path))
-        ) from None
+        raise InputError("a file of groups", "be UTF-8 text", got="other bytes", place=str(path)) from None
     names = set(detections.categories.names.tolist())
     integers = detections.categories.ids.dtype != object
 
@@ -75,7 +72,5 @@ def _read_groups(path: Path, detections: Detections) -> list[list[Id]]:
     lists = [[word.strip() for word in line.split(",") if word.strip()] for line in lines]
     groups = [[label(word) for word in words] for words in lists if words]
     if not groups:
-        raise InputError(
-            checks.message("a file of groups", "name at least one class", got="none", place=str(path))
-        )
+        raise InputError("a file of groups", "name at least one class", got="none", place=str(path))
     return groups

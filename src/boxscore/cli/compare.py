@@ -13,7 +13,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from boxscore._utils import checks
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
 from boxscore.cli._report import add_report_arguments, remembered_warnings, save_comparison
 from boxscore.cli._tables import add_resampling_arguments, print_table
@@ -38,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     paths: list[Path] = arguments.detections
     if len(paths) < 2:
-        raise InputError(checks.message("--detections", "name two files or more to compare", got=len(paths)))
+        raise InputError("--detections", "name two files or more to compare", got=len(paths))
     with remembered_warnings() as messages:
         first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
         kind = first.protocol.similarity

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from boxscore._utils import checks
 from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
 from boxscore.cli._tables import table_columns, table_rows
@@ -50,21 +49,17 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.diagnostics import ablation, explain, find_number, tool_names
 
     if arguments.protocol != DEFAULT_PROTOCOL:
-        raise InputError(
-            checks.message("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
-        )
+        raise InputError("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
     if (arguments.first is None) == (arguments.number is None):
         raise InputError(
-            checks.message(
-                "explain",
-                "be given either --from TOOL or --number X",
-                got="neither" if arguments.first is None else "both",
-                cause=f"known tools: {', '.join(tool_names())}",
-            )
+            "explain",
+            "be given either --from TOOL or --number X",
+            got="neither" if arguments.first is None else "both",
+            cause=f"known tools: {', '.join(tool_names())}",
         )
     evaluation = evaluate_inputs(read_inputs(arguments))
     if evaluation.protocol.similarity != "box":
-        raise InputError(checks.message("explain", "compare boxes", got=f"--iou-type {arguments.iou_type}"))
+        raise InputError("explain", "compare boxes", got=f"--iou-type {arguments.iou_type}")
     tables = (evaluation.ground_truth, evaluation.detections)
     if arguments.number is not None:
         frame = find_number(*tables, arguments.number)

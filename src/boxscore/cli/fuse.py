@@ -81,20 +81,16 @@ def run(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = {}
     if arguments.confidence is not None:
         if arguments.method != "wbf":
-            raise InputError(
-                checks.message("confidence", "be left out with method 'nmw'", got=repr(arguments.confidence))
-            )
+            raise InputError("confidence", "be left out with method 'nmw'", got=repr(arguments.confidence))
         options["confidence"] = arguments.confidence
     read = [load_results(file, workers=arguments.workers or available_processors()) for file in files]
     for results in read[1:]:
         if results.format != read[0].format:
             raise InputError(
-                checks.message(
-                    "what is fused",
-                    f"be of one form, {read[0].format} as {read[0].path}",
-                    got=results.format,
-                    place=str(results.path),
-                )
+                "what is fused",
+                f"be of one form, {read[0].format} as {read[0].path}",
+                got=results.format,
+                place=str(results.path),
             )
     tables = [results.table for results in read]
     images = Images.build(list(dict.fromkeys(id_ for table in tables for id_ in table.images.ids.tolist())))
@@ -142,12 +138,10 @@ def _all_classes(tables: list[Detections]) -> Categories:
         ):
             if names.setdefault(identifier, name) != name:
                 raise InputError(
-                    checks.message(
-                        f"class {identifier}",
-                        f"have one name in all files, {names[identifier]!r} as before",
-                        got=repr(name),
-                        place=table.source,
-                        cause="results of another data set?",
-                    )
+                    f"class {identifier}",
+                    f"have one name in all files, {names[identifier]!r} as before",
+                    got=repr(name),
+                    place=table.source,
+                    cause="results of another data set?",
                 )
     return Categories.build(list(names), names=list(names.values()))

@@ -60,7 +60,7 @@ def _read_config(path: Path) -> argparse.Namespace:
         if table not in _KEYS:
             raise ProtocolError(checks.unknown_key(table, table, _KEYS))
         if not isinstance(values, dict):
-            raise ProtocolError(checks.message(table, "be a table", got=repr(values)))
+            raise ProtocolError(table, "be a table", got=repr(values))
         for key in values:
             if key not in _KEYS[table]:
                 raise ProtocolError(checks.unknown_key(f"{table}.{key}", key, _KEYS[table]))
@@ -71,13 +71,13 @@ def _read_config(path: Path) -> argparse.Namespace:
             isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
         ):
             wanted = {str: "a string", bool: "true or false", int: "a whole number", list: "a list"}[kind]
-            raise ProtocolError(checks.message(f"{table}.{key}", f"be {wanted}", got=repr(found)))
+            raise ProtocolError(f"{table}.{key}", f"be {wanted}", got=repr(found))
         return found
 
     def required(table: str) -> Path:
         found: str | None = value(table, "path", str)
         if found is None:
-            raise ProtocolError(checks.message(f"{table}.path", "be given", got="none"))
+            raise ProtocolError(f"{table}.path", "be given", got="none")
         return Path(os.path.normpath(path.parent / found))
 
     def choice(key: str, known: Sequence[str]) -> str | None:

@@ -127,7 +127,7 @@ def _check_plot(path: Path) -> None:
     """Find out before the work whether the plot can be drawn."""
     checks.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --plot")
     if not path.parent.is_dir():
-        raise InputError(checks.message("--plot", "be in a folder that exists", got=repr(str(path))))
+        raise InputError("--plot", "be in a folder that exists", got=repr(str(path)))
     os.environ.setdefault("MPLBACKEND", "Agg")
     from boxscore.reports.plots._style import pyplot
 
@@ -202,16 +202,14 @@ def grid(text: str, *, name: str) -> list[float]:
         except InvalidOperation:
             numbers = []
         if len(numbers) not in (1, 3) or not all(number.is_finite() for number in numbers):
-            raise InputError(checks.message(name, "be numbers or start:stop:step", got=repr(part)))
+            raise InputError(name, "be numbers or start:stop:step", got=repr(part))
         if len(numbers) == 1:
             values.append(float(numbers[0]))
             continue
         start, stop, step = numbers
         if step <= 0 or stop < start or (stop - start) / step > MOST:
-            raise InputError(
-                checks.message(name, "rise from start to stop by a step above 0", got=repr(part))
-            )
+            raise InputError(name, "rise from start to stop by a step above 0", got=repr(part))
         values += [float(start + step * count) for count in range(int((stop - start) / step) + 1)]
     if len(set(values)) < len(values):
-        raise InputError(checks.message(name, "have each number once", got=repr(text)))
+        raise InputError(name, "have each number once", got=repr(text))
     return values

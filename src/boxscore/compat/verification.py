@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from boxscore._utils import checks
 from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
@@ -121,9 +120,7 @@ def check_protocol(protocol: Protocol) -> None:
     for rule, holds in reasons.items():
         if not holds:
             raise ProtocolError(
-                checks.message(
-                    "a protocol to verify", f"have {rule}, as pycocotools does", got=repr(protocol.name)
-                )
+                "a protocol to verify", f"have {rule}, as pycocotools does", got=repr(protocol.name)
             )
 
 

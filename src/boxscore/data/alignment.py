@@ -53,13 +53,11 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     if len(image) and image.min() < 0:
         row = int(np.argmin(image))
         raise InputError(
-            checks.message(
-                "image id",
-                "be in the ground truth",
-                got=repr(detections.images.ids.tolist()[detections.image[row]]),
-                place=f"row {row} of {detections.source}",
-                cause="results of another split?",
-            )
+            "image id",
+            "be in the ground truth",
+            got=repr(detections.images.ids.tolist()[detections.image[row]]),
+            place=f"row {row} of {detections.source}",
+            cause="results of another split?",
         )
     category = _translate(
         categories.rows_by_id_or_name(detections.categories.ids.tolist()), detections.category
@@ -157,9 +155,7 @@ def _chosen(rows: NDArray[np.int32], asked: Sequence[Id], what: str, known: NDAr
     for row, value in zip(rows.tolist(), asked, strict=True):
         if row < 0:
             cause = checks.did_you_mean(value, map(str, known.tolist()[:1000]))
-            raise InputError(
-                checks.message(f"a chosen {what}", "be in the ground truth", got=repr(value), cause=cause)
-            )
+            raise InputError(f"a chosen {what}", "be in the ground truth", got=repr(value), cause=cause)
     return np.unique(rows)
 
 

@@ -32,11 +32,7 @@ def _vocabulary_rows(
     rows = vocabulary.rows(ids)
     if len(rows) and rows.min() < 0:
         row = int(np.argmin(rows))
-        raise InputError(
-            checks.message(
-                f"{name} id", "be known", got=repr(ids[row : row + 1].tolist()[0]), place=place(row)
-            )
-        )
+        raise InputError(f"{name} id", "be known", got=repr(ids[row : row + 1].tolist()[0]), place=place(row))
     return rows
 
 
@@ -107,11 +103,9 @@ def frame_columns(
     missing = [column for column in ["image_id", label, *box] if column not in frame]
     if missing:
         raise InputError(
-            checks.message(
-                "a DataFrame of boxes",
-                "have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h",
-                got=f"columns {names} without {missing}",
-            )
+            "a DataFrame of boxes",
+            "have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h",
+            got=f"columns {names} without {missing}",
         )
     if categories is None and label == "category_id" and "class" in frame:
         categories = dict(

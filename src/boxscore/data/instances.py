@@ -70,5 +70,5 @@ def instance_columns(
         boxes = box_of_keypoints(columns["keypoints"])
     else:
         cause = "only masks or keypoints can stand for them"
-        raise InputError(checks.message("boxes", "be given", got="None", cause=cause))
+        raise InputError("boxes", "be given", got="None", cause=cause)
     return {**columns, "boxes": boxes, "sizes": boxes[:, 2:] - boxes[:, :2]}

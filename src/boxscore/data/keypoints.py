@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boxscore._utils import checks
 from boxscore.errors import InputError
 
 __all__ = ["box_of_keypoints", "keypoint_array"]
@@ -19,13 +18,13 @@ def keypoint_array(values: ArrayLike, *, name: str = "keypoints") -> FloatArray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(checks.message(name, rule, got=str(error).split("\n", 1)[0].rstrip("."))) from None
+        raise InputError(name, rule, got=str(error).split("\n", 1)[0].rstrip(".")) from None
     if array.ndim == 2 and array.shape[1] % 3 == 0:
         array = array.reshape(len(array), array.shape[1] // 3, 3)
     if array.size == 0 and array.ndim < 3:
         return np.empty((len(array), 0, 3))
     if array.ndim != 3 or array.shape[2] != 3:
-        raise InputError(checks.message(name, rule, got=f"shape {list(array.shape)}"))
+        raise InputError(name, rule, got=f"shape {list(array.shape)}")
     return array
 
 

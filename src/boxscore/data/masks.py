@@ -249,19 +249,17 @@ def _plain(mask: MaskLike, size: NDArray[np.int64], place: str) -> tuple[MaskLik
     rule = "be polygons, a run-length code {size, counts} or a binary array [H, W]"
     if isinstance(mask, dict):
         got = f"keys {list(mask)}, size {mask.get('size')!r}"
-        raise InputError(checks.message("a mask", rule, got=got, place=place))
+        raise InputError("a mask", rule, got=got, place=place)
     if isinstance(mask, (list, tuple)):
         if len(mask):
             return list(mask), size
-        raise InputError(
-            checks.message("a mask", rule, got="[]", place=place, cause="annotated with boxes only?")
-        )
+        raise InputError("a mask", rule, got="[]", place=place, cause="annotated with boxes only?")
     array = np.asarray(mask)
     if array.ndim != 2 or array.dtype.kind not in "buif":
-        raise InputError(checks.message("a mask", rule, got=_short(mask), place=place))
+        raise InputError("a mask", rule, got=_short(mask), place=place)
     if array.dtype.kind != "b" and not ((array == 0) | (array == 1)).all():
         cause = "probabilities? compare them with a threshold first" if array.dtype.kind == "f" else ""
-        raise InputError(checks.message("a mask array", "hold 0 and 1", got="other values", cause=cause))
+        raise InputError("a mask array", "hold 0 and 1", got="other values", cause=cause)
     from pycocotools import mask as coco_mask
 
     return coco_mask.encode(np.asfortranarray(array, dtype=np.uint8)), array.shape
@@ -295,13 +293,11 @@ def _encode(store: _Store, rows: list[int]) -> None:
     for (height, width), members in polygons.items():
         if not 0 <= min(height, width) <= max(height, width) <= LARGEST_VERTEX:
             raise InputError(
-                checks.message(
-                    "an image with polygons",
-                    f"have a known width and height of at most {LARGEST_VERTEX:g} pixels",
-                    got="none" if min(height, width) < 0 else f"{width} x {height} or more",
-                    place=store.place(members[0]),
-                    cause="pass Images.build(ids, sizes=...), or masks as arrays or run-length codes",
-                )
+                "an image with polygons",
+                f"have a known width and height of at most {LARGEST_VERTEX:g} pixels",
+                got="none" if min(height, width) < 0 else f"{width} x {height} or more",
+                place=store.place(members[0]),
+                cause="pass Images.build(ids, sizes=...), or masks as arrays or run-length codes",
             )
         encoded = iter(coco_mask.frPyObjects(_parts(store, members), height, width))
         for row in members:
@@ -334,7 +330,7 @@ def _converted(store: _Store, row: int) -> Code:
     mask = store.given[row]
     height, width = store.size[row].tolist()
     if mask is None:
-        raise InputError(checks.message("a row", "have a mask", got="none", place=store.place(row)))
+        raise InputError("a row", "have a mask", got="none", place=store.place(row))
     try:
         if type(mask) is dict:
             total = sum(mask["counts"])
@@ -347,7 +343,7 @@ def _converted(store: _Store, row: int) -> Code:
     except Exception as error:
         rule = "be polygons of at least 3 points, or counts that add up to height times width"
         got = error if type(mask) is dict else _short(mask)
-        raise InputError(checks.message("a mask", rule, got=got, place=store.place(row))) from None
+        raise InputError("a mask", rule, got=got, place=store.place(row)) from None
 
 
 def _check_ends(store: _Store, rows: list[int]) -> None:
@@ -357,9 +353,7 @@ def _check_ends(store: _Store, rows: list[int]) -> None:
     for row, end in zip(rows, ends, strict=True) if any(map(_UNFINISHED.__contains__, ends)) else ():
         if end in _UNFINISHED:
             got = f"counts that end in {store.given[row]['counts'][-8:]!r}"
-            raise InputError(
-                checks.message("a mask", "be whole", got=got, place=store.place(row), cause="cut short?")
-            )
+            raise InputError("a mask", "be whole", got=got, place=store.place(row), cause="cut short?")
     totals = run_totals([text.encode("utf-8") if type(text) is str else text for text in counts])
     size = store.size[rows]
     bad = np.flatnonzero((totals != size.prod(axis=1)) | (size < 0).any(axis=1))
@@ -367,11 +361,9 @@ def _check_ends(store: _Store, rows: list[int]) -> None:
         row, total = rows[bad[0]], int(totals[bad[0]])
         got = "counts that are none" if total == DAMAGED else f"counts that add up to {total}"
         raise InputError(
-            checks.message(
-                "a mask",
-                "have counts that add up to height times width",
-                got=f"{got} for size {store.size[row].tolist()}",
-                place=store.place(row),
-                cause="are its counts damaged?",
-            )
+            "a mask",
+            "have counts that add up to height times width",
+            got=f"{got} for size {store.size[row].tolist()}",
+            place=store.place(row),
+            cause="are its counts damaged?",
         )

@@ -52,7 +52,7 @@ def image_id(target: Mapping[str, Any], *, place: str) -> Id | None:
         return None
     array = _array(value)
     if array.size != 1:
-        raise InputError(checks.message("image_id", "be one id", got=repr(value), place=place))
+        raise InputError("image_id", "be one id", got=repr(value), place=place)
     identifier: Id = as_ids([array.item()], name="image_id").tolist()[0]
     return identifier
 
@@ -86,7 +86,7 @@ def _columns(
     given = {key for key, value in side.items() if value is not None}
     if not given >= set(needed) or not given & {"boxes", "masks", "keypoints"}:
         rule = f"have boxes, {', '.join(needed)}"
-        raise InputError(checks.message(f"a {kind}", rule, got=f"keys {list(side)}", place=place))
+        raise InputError(f"a {kind}", rule, got=f"keys {list(side)}", place=place)
     labels = as_ids(_array(side["labels"]).reshape(-1), name="labels").copy()
     columns: Columns = {"labels": labels}
     for key in ("boxes", "masks", "keypoints", *optional):
@@ -149,7 +149,7 @@ def table_columns(sides: Sequence[Columns], images: Images) -> dict[str, Any]:
         parts = [side[key] for side in filled if key in side]
         if len(parts) not in (0, len(filled)):
             got = f"{len(parts)} of {len(filled)} images with it"
-            raise InputError(checks.message(key, "be given for every image or for none", got=got))
+            raise InputError(key, "be given for every image or for none", got=got)
         if parts:
             table[key] = (
                 [mask for part in parts for mask in part] if key == "masks" else np.concatenate(parts)
@@ -160,7 +160,7 @@ def table_columns(sides: Sequence[Columns], images: Images) -> dict[str, Any]:
 def _check_mapping(side: Any, kind: str, place: str) -> None:
     if not isinstance(side, Mapping):
         got = f"a {type(side).__name__}"
-        raise InputError(checks.message(f"a {kind}", "be a mapping", got=got, place=place))
+        raise InputError(f"a {kind}", "be a mapping", got=got, place=place)
 
 
 def _array(value: Any) -> NDArray[Any]:
@@ -183,5 +183,5 @@ def _codes(masks: Any) -> list[Any]:
         array = array[:, 0]
     if array.ndim != 3:
         rule = "have shape [N, H, W] or [N, 1, H, W]"
-        raise InputError(checks.message("masks", rule, got=f"shape {list(array.shape)}"))
+        raise InputError("masks", rule, got=f"shape {list(array.shape)}")
     return list(Masks(array if array.dtype == bool else array > MASK_THRESHOLD).codes())

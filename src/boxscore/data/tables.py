@@ -472,12 +472,10 @@ class Detections(BoxTable):
         method = options.get("method", "hard")
         if method in METHODS and METHODS[method].changes != "nothing":
             raise InputError(
-                checks.message(
-                    "method",
-                    "leave scores and boxes as they are",
-                    got=f"{method!r}, which changes {METHODS[method].changes}",
-                    cause="Detections.suppressed gives the table with the new ones",
-                )
+                "method",
+                "leave scores and boxes as they are",
+                got=f"{method!r}, which changes {METHODS[method].changes}",
+                cause="Detections.suppressed gives the table with the new ones",
             )
         return nms_detections(self, **options).indices
 
@@ -534,6 +532,6 @@ class Detections(BoxTable):
             When a needed column is missing, or a row breaks a rule of :meth:`from_arrays`.
         """
         if "score" not in frame:
-            raise InputError(checks.message("detections", "have a column score", got=list(frame.columns)))
+            raise InputError("detections", "have a column score", got=list(frame.columns))
         needed = frame_columns(frame, categories)
         return cls.from_arrays(**needed, scores=frame["score"].to_numpy(), images=images, source="DataFrame")

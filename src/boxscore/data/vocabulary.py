@@ -49,15 +49,13 @@ def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
                 return np.array(values, dtype=np.int64)
     array = np.array(values, dtype=object) if isinstance(values, list) else values
     if array.ndim != 1:
-        raise InputError(checks.message(name, "have shape [N]", got=f"shape {list(array.shape)}"))
+        raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}")
     if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
         return array.astype(np.int64, copy=False)
     items = [item.item() if isinstance(item, np.generic) else item for item in array.tolist()]
     for row, item in enumerate(items):
         if isinstance(item, bool) or not isinstance(item, (int, str)):
-            raise InputError(
-                checks.message(name, "be integers or strings", got=repr(item), place=f"row {row}")
-            )
+            raise InputError(name, "be integers or strings", got=repr(item), place=f"row {row}")
     if all(isinstance(item, int) for item in items):
         try:
             return np.array(items, dtype=np.int64)

@@ -49,7 +49,7 @@ def threshold_index(evaluation: Evaluation, iou: float | None) -> int:
     near = np.flatnonzero(np.isclose(thresholds, iou, rtol=0, atol=1e-9))
     if not len(near):
         known = ", ".join(f"{value:g}" for value in thresholds)
-        raise InputError(checks.message("iou", f"be a threshold of the protocol ({known})", got=repr(iou)))
+        raise InputError("iou", f"be a threshold of the protocol ({known})", got=repr(iou))
     return int(near[0])
 
 

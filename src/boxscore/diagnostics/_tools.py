@@ -153,7 +153,7 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
         protocol = load_protocol(tool)
         name = protocol.name
         if protocol.similarity != "box":
-            raise ProtocolError(checks.message("an explained protocol", "compare boxes", got=repr(name)))
+            raise ProtocolError("an explained protocol", "compare boxes", got=repr(name))
     matching = dataclasses.replace(protocol.matching, max_detections=protocol.matching.max_detections[-1:])
     if iou is not None:
         checks.number_between(iou, 0, 1, name="iou", open_low=True)

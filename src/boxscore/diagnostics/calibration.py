@@ -86,12 +86,10 @@ def reliability(
     outside = np.flatnonzero((score < 0) | (score > 1))
     if len(outside):
         raise InputError(
-            checks.message(
-                "scores",
-                "lie in [0, 1] for calibration",
-                got=float(score[outside[0]]),
-                cause="logits, or percentages?",
-            )
+            "scores",
+            "lie in [0, 1] for calibration",
+            got=float(score[outside[0]]),
+            cause="logits, or percentages?",
         )
     edges = np.linspace(0, 1, bins + 1)
     if binning == "count" and len(score):

@@ -129,7 +129,7 @@ def compare(
 
 def _check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:
     if len(results) < 2:
-        raise InputError(checks.message("a comparison", "have two results or more", got=len(results)))
+        raise InputError("a comparison", "have two results or more", got=len(results))
     first = results[0]
     for name, other in zip(names[1:], results[1:], strict=True):
         mine, yours = first.ground_truth, other.ground_truth
@@ -141,15 +141,11 @@ def _check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> No
         )
         if not same:
             raise InputError(
-                checks.message(
-                    "compared results", "be of one ground truth", got=f"{names[0]!r} and {name!r} of two"
-                )
+                "compared results", "be of one ground truth", got=f"{names[0]!r} and {name!r} of two"
             )
         if first.protocol != other.protocol:
             raise InputError(
-                checks.message(
-                    "compared results",
-                    "be of one protocol",
-                    got=f"{first.protocol.name!r} and {other.protocol.name!r}",
-                )
+                "compared results",
+                "be of one protocol",
+                got=f"{first.protocol.name!r} and {other.protocol.name!r}",
             )

@@ -195,7 +195,7 @@ def _find(evaluation: Evaluation, iou: float, background_iou: float, most_per_im
     checks.number_between(iou, 0, 1, name="iou", open_low=True)
     checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
     if background_iou > iou:
-        raise InputError(checks.message("background_iou", f"be <= iou ({iou:g})", got=background_iou))
+        raise InputError("background_iou", f"be <= iou ({iou:g})", got=background_iou)
     checks.whole_number(most_per_image, 1, name="most_per_image")
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = ignored_truths(evaluation)

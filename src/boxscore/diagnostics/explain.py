@@ -229,7 +229,7 @@ def find_number(
     try:
         wanted = float(text)
     except ValueError:
-        raise InputError(checks.message("number", "be a number", got=repr(number))) from None
+        raise InputError("number", "be a number", got=repr(number)) from None
     checks.number_between(wanted, 0, 100, name="number")
     digits = len(text.partition(".")[2])
     scale = 100.0 if wanted > 1 or str(number).strip().endswith("%") else 1.0
@@ -265,11 +265,9 @@ def _value(ground_truth: GroundTruth, detections: Detections, tool: Tool) -> flo
     value = _metrics(ground_truth, detections, tool)["AP"]
     if math.isnan(value):
         raise InputError(
-            checks.message(
-                "an explained AP",
-                "be defined",
-                got=f"NaN for {tool.name!r}",
-                cause="no counted ground truth in any class?",
-            )
+            "an explained AP",
+            "be defined",
+            got=f"NaN for {tool.name!r}",
+            cause="no counted ground truth in any class?",
         )
     return round(value * 2**53) / 2**53

@@ -78,7 +78,7 @@ def label_suspects(
     checks.number_between(iou, 0, 1, name="iou", open_low=True)
     checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
     if background_iou > iou:
-        raise InputError(checks.message("background_iou", f"be <= iou ({iou:g})", got=background_iou))
+        raise InputError("background_iou", f"be <= iou ({iou:g})", got=background_iou)
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = ignored_truths(evaluation)
     pairs = cross_class_pairs(evaluation, lowest=background_iou, minimum_score=minimum_score, crowd=ignored)

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from boxscore._utils import checks
 from boxscore.diagnostics._outcomes import EVERY_CLASS, outcomes
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -74,7 +73,7 @@ def localisation_recall_precision(
 
     made = outcomes(evaluation, iou=iou, area=area)
     if made.threshold >= 1:
-        raise InputError(checks.message("iou", "be below 1 for LRP", got=f"{made.threshold:g}"))
+        raise InputError("iou", "be below 1 for LRP", got=f"{made.threshold:g}")
     kept = np.flatnonzero(made.counted)
     found = evaluation.matched
     score, true, overlap = found.score[kept], made.true[kept], made.iou[kept]

@@ -137,9 +137,7 @@ def operating_points(
     given = {"at_score": at_score, "at_precision": at_precision, "at_recall": at_recall}
     asked = [name for name, value in given.items() if value is not None]
     if len(asked) > 1:
-        raise InputError(
-            checks.message("an operating point", "be asked for in one way", got=" and ".join(asked))
-        )
+        raise InputError("an operating point", "be asked for in one way", got=" and ".join(asked))
     curves = _curves(evaluation, iou, area)
     rows = []
     for curve in curves:

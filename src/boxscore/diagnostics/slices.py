@@ -68,12 +68,10 @@ def _relative_area(table: Table, protocol: Protocol) -> FloatArray:
     unknown = np.flatnonzero(np.isnan(extent).any(axis=1))
     if len(unknown):
         raise InputError(
-            checks.message(
-                "slices by relative size",
-                "know every image's width and height",
-                got="none",
-                place=f"image {table.images.ids.tolist()[table.image[unknown[0]]]!r}",
-            )
+            "slices by relative size",
+            "know every image's width and height",
+            got="none",
+            place=f"image {table.images.ids.tolist()[table.image[unknown[0]]]!r}",
         )
     share: FloatArray = _area(table, protocol) / (extent[:, 0] * extent[:, 1])
     return share
@@ -162,7 +160,7 @@ def _edges_to_bins(edges: int | Sequence[float], values: FloatArray, *, whole: b
     else:
         ends = [checks.number_between(edge, 0, np.inf, name="bins") for edge in edges]
     if len(ends) < 2 or any(high <= low for low, high in itertools.pairwise(ends)):
-        raise InputError(checks.message("bins", "be two or more ascending edges", got=ends))
+        raise InputError("bins", "be two or more ascending edges", got=ends)
     ranges = [(low, float(np.nextafter(high, -np.inf))) for low, high in itertools.pairwise(ends)]
     ranges[-1] = (ends[-2], ends[-1])
     return _Bins([_label(low, high, whole) for low, high in itertools.pairwise(ends)], ranges)
@@ -182,9 +180,7 @@ def _column_bins(column: NDArray[Any], bins: Bins) -> tuple[FloatArray, _Bins]:
         try:
             values = column.astype(np.float64)
         except (TypeError, ValueError):
-            raise InputError(
-                checks.message("a column with bins", "hold numbers", got=repr(column[:1].tolist()))
-            ) from None
+            raise InputError("a column with bins", "hold numbers", got=repr(column[:1].tolist())) from None
         return values, _edges_to_bins(bins, values[~np.isnan(values)])
     labels, codes = np.unique(np.array([str(value) for value in column.tolist()]), return_inverse=True)
     return codes.astype(np.float64), _Bins(labels.tolist(), [(k, k) for k in range(len(labels))])
@@ -227,9 +223,7 @@ def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _
     import pandas as pd
 
     if len(chosen.labels) > MOST_SLICES:
-        raise InputError(
-            checks.message("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
-        )
+        raise InputError("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
     truth = evaluation.ground_truth
     ranges = {str(i): pair for i, pair in enumerate(chosen.ranges)}
     protocol = dataclasses.replace(

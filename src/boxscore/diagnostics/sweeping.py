@@ -190,9 +190,7 @@ def _refuse_settings(options: GroupOptions) -> None:
     """Refuse what the grid sets."""
     for name in SETTING:
         if name in options:
-            raise InputError(
-                checks.message(f"{name}", "be left to the grid", got="it", cause=f"pass {name}s")
-            )
+            raise InputError(f"{name}", "be left to the grid", got="it", cause=f"pass {name}s")
 
 
 def _jobs(
@@ -206,9 +204,9 @@ def _jobs(
     given |= {"score_thresholds": score_thresholds if score_thresholds is not None else [0.0]}
     for name, values in given.items():
         if isinstance(values, str) or not len(values):
-            raise InputError(checks.message(name, "be a list of at least one", got=repr(values)))
+            raise InputError(name, "be a list of at least one", got=repr(values))
         if len(set(values)) < len(values):
-            raise InputError(checks.message(name, "be given once each", got=repr(list(values))))
+            raise InputError(name, "be given once each", got=repr(list(values)))
     floors: tuple[float | None, ...] = (None,) if score_thresholds is None else tuple(score_thresholds)
     jobs = []
     for method in methods:

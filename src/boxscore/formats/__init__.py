@@ -60,19 +60,13 @@ def detect_format(path: str | Path) -> tuple[str, str]:
         if _voc_files.is_ground_truth(path):
             return "voc", "a folder of XML annotations"
         raise FileFormatError(
-            checks.message(
-                "a folder", "hold VOC annotations or comp4_det_*.txt results", got="neither", place=str(path)
-            )
+            "a folder", "hold VOC annotations or comp4_det_*.txt results", got="neither", place=str(path)
         )
     if path.suffix.lower() == ".xml":
-        raise FileFormatError(
-            checks.message("VOC ground truth", "be the folder of the XML files", got=f"one file, {path}")
-        )
+        raise FileFormatError("VOC ground truth", "be the folder of the XML files", got=f"one file, {path}")
     if _voc_files.is_results_file(path):
         raise FileFormatError(
-            checks.message(
-                "VOC results", "be the folder of the comp4_det_*.txt files", got=f"one file, {path}"
-            )
+            "VOC results", "be the folder of the comp4_det_*.txt files", got=f"one file, {path}"
         )
     with path.open("rb") as file:
         if file.read(4) == b"PK\x03\x04":
@@ -84,9 +78,7 @@ def _format_of(path: Path, format: str) -> str:
     checks.one_of(format, get_args(Format), name="format")
     found, reason = detect_format(path)
     if format not in ("auto", found):
-        raise FileFormatError(
-            checks.message(f"{path}", f"be in the {format} format", got=f"{reason} ({found})")
-        )
+        raise FileFormatError(f"{path}", f"be in the {format} format", got=f"{reason} ({found})")
     return found
 
 
@@ -135,9 +127,7 @@ def load_ground_truth(
     checks.whole_number(workers, 1, name="workers")
     found = _format_of(path, format)
     if image_set is not None and found != "voc":
-        raise InputError(
-            checks.message("image_set", "be left out where the format is not voc", got=repr(str(image_set)))
-        )
+        raise InputError("image_set", "be left out where the format is not voc", got=repr(str(image_set)))
     if found == "columns":
         from boxscore.formats import columns
 

@@ -18,7 +18,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore.errors import FileFormatError
 from boxscore.protocols.protocol import Similarity
@@ -95,7 +94,7 @@ def given_boxes(boxes: NDArray[np.float64], *, place: Place) -> NDArray[np.float
         row = int(np.argmax(bad))
         got = "none" if np.isnan(boxes[row, 0]) else "another length"
         rule = "have 4 numbers, as the first detection's has"
-        raise FileFormatError(checks.message("bbox", rule, got=got, place=place(row)))
+        raise FileFormatError("bbox", rule, got=got, place=place(row))
     return boxes
 
 
@@ -116,9 +115,7 @@ def part_columns(others: dict[str, NDArray[Any]], part: Part, *, place: Place) -
     for row, values in enumerate(given):
         if values and (len(values) != length or length % 3):
             rule = "be three numbers a keypoint, and as many in every record"
-            raise FileFormatError(
-                checks.message("keypoints", rule, got=f"{len(values)} numbers", place=place(row))
-            )
+            raise FileFormatError("keypoints", rule, got=f"{len(values)} numbers", place=place(row))
     none = [0.0] * length
     points = np.array([values or none for values in given], dtype=np.float64).reshape(
         len(given), length // 3, 3

@@ -27,7 +27,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore._utils.processes import Forked
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError
@@ -235,12 +234,10 @@ class Reading:
         for row, value in enumerate(ids):
             if isinstance(value, float):
                 raise FileFormatError(
-                    checks.message(
-                        name,
-                        "be an integer or a string",
-                        got=repr(value),
-                        place=f"{self._kind.name} {row} of {self._path}",
-                    )
+                    name,
+                    "be an integer or a string",
+                    got=repr(value),
+                    place=f"{self._kind.name} {row} of {self._path}",
                 )
         if name == "id" and None in ids:
             return np.arange(1, len(ids) + 1)

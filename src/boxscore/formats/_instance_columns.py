@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.checks import Place, message
+from boxscore._utils.checks import Place
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable
 from boxscore.errors import FileFormatError
@@ -111,4 +111,4 @@ def points_of(arrays: dict[str, NDArray[Any]], count: int, *, source: str) -> di
 
 
 def _damaged(name: str, rule: str, got: object, source: str) -> FileFormatError:
-    return FileFormatError(message(f"column {name}", rule, got=got, place=source, cause="a damaged file?"))
+    return FileFormatError(f"column {name}", rule, got=got, place=source, cause="a damaged file?")

@@ -207,12 +207,10 @@ def explain(
         What the whole is called and must be: ``("detections", "a list of results")``.
     """
     if not text.strip():
-        return FileFormatError(message("a JSON file", "hold JSON", got="an empty file", place=str(path)))
+        return FileFormatError("a JSON file", "hold JSON", got="an empty file", place=str(path))
     text_of_error = str(error)
     if isinstance(error, RecursionError):
-        return FileFormatError(
-            message("a JSON file", "not nest deeper", got="too many levels", place=str(path))
-        )
+        return FileFormatError("a JSON file", "not nest deeper", got="too many levels", place=str(path))
     if isinstance(error, UnicodeDecodeError):
         return FileFormatError(_not_utf8(text, path))
     if "truncated" in text_of_error:
@@ -230,7 +228,7 @@ def explain(
     if missing:
         cause = _cause_of_missing(record, missing[1])
         return FileFormatError(
-            message(f"{article} {record}", f"have {missing[1]}", got="none", place=where, cause=cause)
+            f"{article} {record}", f"have {missing[1]}", got="none", place=where, cause=cause
         )
     what = field or (f"{article} {record}" if index else whole[0])
     kinds = re.match(r"Expected `([^`]+)`, got `(\w+)`", rule)
@@ -240,13 +238,13 @@ def explain(
             named.remove("float")
         wanted = " or ".join(_KINDS.get(kind, kind) for kind in named)
         wanted = wanted if index or field else whole[1]
-        return FileFormatError(message(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where))
+        return FileFormatError(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where)
     length = re.match(r"Expected `array` of length (\d+)(?:, got (\d+))?", rule)
     if length:
         got = length[2] or "another number"
-        return FileFormatError(message(what, f"have {length[1]} numbers", got=got, place=where))
+        return FileFormatError(what, f"have {length[1]} numbers", got=got, place=where)
     if "out of range" in rule:
-        return FileFormatError(message(what, "be finite", got="a number too large for a float", place=where))
+        return FileFormatError(what, "be finite", got="a number too large for a float", place=where)
     return FileFormatError(f"{where}: {what}: {rule}.")
 
 

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
@@ -65,13 +64,11 @@ def resolve_images(
         row = int(np.argmin(rows))
         unknown = len(set(ids[rows < 0].tolist()))
         raise InputError(
-            checks.message(
-                "image_id",
-                "be in the ground truth",
-                got=f"{ids.tolist()[row]!r}",
-                place=place(row),
-                cause=f"{unknown} such image{'s' * (unknown > 1)} in all; results of another split?",
-            )
+            "image_id",
+            "be in the ground truth",
+            got=f"{ids.tolist()[row]!r}",
+            place=place(row),
+            cause=f"{unknown} such image{'s' * (unknown > 1)} in all; results of another split?",
         )
     return rows
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from boxscore._utils.checks import message
 from boxscore.errors import FileFormatError
 
 __all__ = ["is_ground_truth", "is_results", "is_results_file", "read_text"]
@@ -39,6 +38,4 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise FileFormatError(
-            message("a text file", "be UTF-8", got="other bytes", place=str(path))
-        ) from None
+        raise FileFormatError("a text file", "be UTF-8", got="other bytes", place=str(path)) from None

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
 
-from boxscore._utils.checks import message
 from boxscore.errors import FileFormatError
 
 __all__ = ["XmlFile", "read_xml"]
@@ -49,12 +48,12 @@ def read_xml(path: Path) -> XmlFile:
     """
     text = _text(path)
     if not text.strip():
-        raise FileFormatError(message("an XML file", "hold XML", got="an empty file", place=str(path)))
+        raise FileFormatError("an XML file", "hold XML", got="an empty file", place=str(path))
     found = text.find("<!DOCTYPE")
     if found >= 0:
         place = f"{path}, line {text.count(chr(10), 0, found) + 1}"
         cause = "entities are not read"
-        raise FileFormatError(message("an XML file", "have no DOCTYPE", got="one", place=place, cause=cause))
+        raise FileFormatError("an XML file", "have no DOCTYPE", got="one", place=place, cause=cause)
     try:
         return XmlFile(path, ElementTree.fromstring(text))
     except (ElementTree.ParseError, ValueError) as error:
@@ -80,7 +79,7 @@ def _text(path: Path) -> str:
 
 
 def _malformed(path: Path, line: int, got: str) -> FileFormatError:
-    return FileFormatError(message("an XML file", "be well-formed", got=got, place=f"{path}, line {line}"))
+    return FileFormatError("an XML file", "be well-formed", got=got, place=f"{path}, line {line}")
 
 
 def _line_of(text: str, number: int) -> int:

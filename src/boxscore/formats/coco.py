@@ -23,7 +23,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError
@@ -87,13 +86,11 @@ def load_ground_truth(path: Path, *, similarity: Similarity = "box", workers: in
     start = _json.first_byte(path)
     if start == b"[":
         raise FileFormatError(
-            checks.message(
-                "ground truth",
-                "be an object with images, annotations and categories",
-                got="a list",
-                place=str(path),
-                cause="is this a results file?",
-            )
+            "ground truth",
+            "be an object with images, annotations and categories",
+            got="a list",
+            place=str(path),
+            cause="is this a results file?",
         )
     content = _read_object(path)
     present = {
@@ -103,7 +100,7 @@ def load_ground_truth(path: Path, *, similarity: Similarity = "box", workers: in
     }
     for key, is_present in present.items():
         if not is_present:
-            raise FileFormatError(checks.message("ground truth", f"have {key}", got=f"no such key in {path}"))
+            raise FileFormatError("ground truth", f"have {key}", got=f"no such key in {path}")
     part = _coco_parts.part_of(similarity)
     text = text_in_memory(content.annotations)
     with Reading(text, path, annotation_kind(part), workers=workers) as reading:
@@ -211,12 +208,10 @@ class ResultsReading:
         content = _read_object(self._path)
         if not len(memoryview(content.annotations)):
             raise FileFormatError(
-                checks.message(
-                    "detections",
-                    "be a list of results",
-                    got="an object without annotations",
-                    place=str(self._path),
-                )
+                "detections",
+                "be a list of results",
+                got="an object without annotations",
+                place=str(self._path),
             )
         self._own = OwnVocabulary(*_vocabularies(content))
         return text_in_memory(content.annotations)

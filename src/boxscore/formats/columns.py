@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.checks import message
 from boxscore._utils.files import write_atomically
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
@@ -62,7 +61,7 @@ def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:
     """
     path = Path(path)
     if path.suffix != ".npz":
-        raise InputError(message("a file of columns", "be named *.npz", got=str(path)))
+        raise InputError("a file of columns", "be named *.npz", got=str(path))
     header: dict[str, Any] = {
         "boxscore": FORMAT_VERSION,
         "kind": type(table).__name__,
@@ -162,7 +161,7 @@ def _read(path: Path, kind: type, similarity: Similarity) -> tuple[dict[str, Any
     try:
         with zipfile.ZipFile(path) as archive:
             if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-                raise FileFormatError(message("a file of columns", "not be compressed", got=str(path)))
+                raise FileFormatError("a file of columns", "not be compressed", got=str(path))
         with warnings.catch_warnings(), np.load(path, allow_pickle=False) as content:
             warnings.simplefilter("error")  # of headers in other programs' form
             arrays = {name: content[name] for name in content.files if _wanted(name, similarity)}
@@ -174,35 +173,29 @@ def _read(path: Path, kind: type, similarity: Similarity) -> tuple[dict[str, Any
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}.") from None
     except Exception:  # whatever zipfile, NumPy and its reader of headers have to say of other bytes
-        raise FileFormatError(
-            message("a file of columns", "be written by boxscore convert", got=str(path))
-        ) from None
+        raise FileFormatError("a file of columns", "be written by boxscore convert", got=str(path)) from None
     if not isinstance(header, dict) or header.get("boxscore") != FORMAT_VERSION:
         raise FileFormatError(
-            message(
-                "a file of columns",
-                f"be of version {FORMAT_VERSION}",
-                got=str(path),
-                cause="written by a newer boxscore?",
-            )
+            "a file of columns",
+            f"be of version {FORMAT_VERSION}",
+            got=str(path),
+            cause="written by a newer boxscore?",
         )
     if header.get("kind") != kind.__name__:
         wanted = "ground truth" if kind is GroundTruth else "detections"
-        raise FileFormatError(message(str(path), f"hold {wanted}", got=f"a {header.get('kind')} table"))
+        raise FileFormatError(str(path), f"hold {wanted}", got=f"a {header.get('kind')} table")
     for name, form in _HEADER.items():
         if not isinstance(header.get(name, form()), form):
             rule = f"have a {'list' if form is list else 'table'} of {name.replace('_', ' ')}"
             got = f"a {type(header[name]).__name__}"
-            raise FileFormatError(message("the header", rule, got=got, place=str(path)))
+            raise FileFormatError("the header", rule, got=got, place=str(path))
     _check_columns(path, kind, header, arrays)
     return header, arrays
 
 
 def _check_columns(path: Path, kind: type, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     def refuse(name: str, rule: str, got: object) -> FileFormatError:
-        return FileFormatError(
-            message(f"column {name}", rule, got=got, place=str(path), cause="a damaged file?")
-        )
+        return FileFormatError(f"column {name}", rule, got=got, place=str(path), cause="a damaged file?")
 
     count = len(arrays["image"]) if "image" in arrays else 0
     shapes = {"boxes": (count, 4), "sizes": (count, 2), "image_sizes": (len(header.get("image_ids", ())), 2)}
@@ -246,7 +239,7 @@ def _vocabularies(
         )
         categories = Categories.build(header["category_ids"], names=header["category_names"])
     except (KeyError, TypeError, InputError):
-        raise FileFormatError(message("the header", "name images and classes", got=str(path))) from None
+        raise FileFormatError("the header", "name images and classes", got=str(path)) from None
     if len(images) != len(header["image_ids"]) or len(categories) != len(header["category_ids"]):
-        raise FileFormatError(message("ids", "be unique", got="repeated ids", place=str(path)))
+        raise FileFormatError("ids", "be unique", got="repeated ids", place=str(path))
     return images, categories

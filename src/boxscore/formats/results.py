@@ -25,7 +25,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.checks import message
 from boxscore._utils.files import write_atomically, write_folder
 from boxscore.data.tables import Detections
 from boxscore.errors import FileFormatError, InputError
@@ -161,7 +160,7 @@ class _Kept:
 
 def _refuse_folder(path: Path) -> None:
     if path.is_dir():
-        raise InputError(message("the output of COCO results", "be a file", got=f"the folder {path}"))
+        raise InputError("the output of COCO results", "be a file", got=f"the folder {path}")
 
 
 def _save_coco(results: Results, kept: _Kept, path: Path) -> None:
@@ -187,7 +186,7 @@ def _array(results: Results, parts: Iterable[list[msgspec.Raw]], kept: _Kept) ->
         row += len(records)
     if row != len(kept.wanted):
         got = f"{row} records after {len(kept.wanted)}"
-        raise FileFormatError(message(str(results.path), "stay as it is while it is read", got=got))
+        raise FileFormatError(str(results.path), "stay as it is while it is read", got=got)
     yield b"\n]" if kept.count else b"[]"
 
 
@@ -226,7 +225,7 @@ def _record(record: msgspec.Raw, score: float | None, box: list[float] | None) -
 
 def _refuse_file(path: Path) -> None:
     if path.is_file():
-        raise InputError(message("the output of VOC results", "be a folder", got=f"the file {path}"))
+        raise InputError("the output of VOC results", "be a folder", got=f"the file {path}")
 
 
 def _refuse_other_results(path: Path, own: set[str]) -> None:
@@ -234,12 +233,10 @@ def _refuse_other_results(path: Path, own: set[str]) -> None:
     others = {file.name for file in path.glob("comp[0-9]_det_*.txt")} - own
     if others:
         raise InputError(
-            message(
-                "the output folder",
-                "hold no other results, which would be read with these",
-                got=f"{min(others)}",
-                place=str(path),
-            )
+            "the output folder",
+            "hold no other results, which would be read with these",
+            got=f"{min(others)}",
+            place=str(path),
         )
 
 

@@ -22,7 +22,6 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore._utils.checks import message
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
 from boxscore.data.tables import GroundTruth
@@ -62,7 +61,7 @@ def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> Gro
     annotations = path / "Annotations" if (path / "Annotations").is_dir() else path
     if not annotations.is_dir():
         raise FileFormatError(
-            message("VOC ground truth", "be a folder with Annotations", got=f"{path}, which is not a folder")
+            "VOC ground truth", "be a folder with Annotations", got=f"{path}, which is not a folder"
         )
     names = _image_names(path, annotations, image_set)
     image_ids: list[str] = []
@@ -76,25 +75,21 @@ def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> Gro
         file = annotations / f"{name}.xml"
         if not is_file(file):
             raise FileFormatError(
-                message(
-                    "every image of the set",
-                    "have its XML",
-                    got=f"no {file.name}",
-                    place=str(annotations),
-                    cause="is this the right image set?",
-                )
+                "every image of the set",
+                "have its XML",
+                got=f"no {file.name}",
+                place=str(annotations),
+                cause="is this the right image set?",
             )
         read = read_xml(file)
         root = read.root
         if root.tag != "annotation":
             raise FileFormatError(
-                message(
-                    "a VOC file",
-                    "be an <annotation>",
-                    got=f"<{root.tag}>",
-                    place=str(file),
-                    cause="was it written by another program?",
-                )
+                "a VOC file",
+                "be an <annotation>",
+                got=f"<{root.tag}>",
+                place=str(file),
+                cause="was it written by another program?",
             )
         file_names.append(_text_of(root, "filename"))
         sizes.append(_image_size(read))
@@ -140,23 +135,19 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
             names = sorted(file.stem for file in annotations.glob("*.xml"))
             if not names:
                 raise FileFormatError(
-                    message(
-                        "VOC ground truth",
-                        "hold XML files",
-                        got=f"none in {annotations}",
-                        cause="is this a folder of results?" if is_results(path) else "",
-                    )
+                    "VOC ground truth",
+                    "hold XML files",
+                    got=f"none in {annotations}",
+                    cause="is this a folder of results?" if is_results(path) else "",
                 )
             return names
         if len(sets) > 1:
             choices = ", ".join(file.stem for file in sets[:12]) + (", ..." if len(sets) > 12 else "")
             raise InputError(
-                message(
-                    "image_set",
-                    "be given where there are several",
-                    got=f"none, in {folder}",
-                    cause=f"choose from {choices}",
-                )
+                "image_set",
+                "be given where there are several",
+                got=f"none, in {folder}",
+                cause=f"choose from {choices}",
             )
         file = sets[0]
     else:
@@ -167,9 +158,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
         known = sorted(entry.stem for entry in folder.glob("*.txt"))
         cause = checks.did_you_mean(file.stem, known) if file.parent == folder else ""
         raise FileFormatError(
-            message(
-                "image_set", "be the name of a set or a file", got=f"{file}, which is not there", cause=cause
-            )
+            "image_set", "be the name of a set or a file", got=f"{file}, which is not there", cause=cause
         )
     names = []
     for number, line in enumerate(read_text(file).splitlines(), start=1):
@@ -178,20 +167,16 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
             continue
         if len(fields) > 2:
             raise FileFormatError(
-                message(
-                    "a line of an image set",
-                    "be an image, or an image and 1, 0 or -1",
-                    got=repr(line),
-                    place=f"{file}, line {number}",
-                )
+                "a line of an image set",
+                "be an image, or an image and 1, 0 or -1",
+                got=repr(line),
+                place=f"{file}, line {number}",
             )
         if len(fields) == 2 and fields[1] == "-1":
             continue  # a class's set lists the images without it, too
         names.append(checks.plain_name(fields[0], name="an image id", place=f"{file}, line {number}"))
     if not names:
-        raise FileFormatError(
-            message("an image set", "name at least one image", got="an empty file", place=str(file))
-        )
+        raise FileFormatError("an image set", "name at least one image", got="an empty file", place=str(file))
     return list(dict.fromkeys(names))
 
 
@@ -210,14 +195,14 @@ def _image_size(file: XmlFile) -> tuple[float, float]:
 def _class_name(element: Element, file: XmlFile) -> str:
     name = _text_of(element, "name")
     if name is None:
-        raise FileFormatError(message("an object", "have a name", got="none", place=file.place(element)))
+        raise FileFormatError("an object", "have a name", got="none", place=file.place(element))
     return name
 
 
 def _box(element: Element, file: XmlFile) -> list[float]:
     box = element.find("bndbox")
     if box is None:
-        raise FileFormatError(message("an object", "have a bndbox", got="none", place=file.place(element)))
+        raise FileFormatError("an object", "have a bndbox", got="none", place=file.place(element))
     return [_number(box, side, file) for side in SIDES]
 
 
@@ -226,11 +211,11 @@ def _number(parent: Element, tag: str, file: XmlFile, *, default: float | None =
     if text is None:
         if default is not None:
             return default
-        raise FileFormatError(message(f"a {parent.tag}", f"have {tag}", got="none", place=file.place(parent)))
+        raise FileFormatError(f"a {parent.tag}", f"have {tag}", got="none", place=file.place(parent))
     try:
         return float(text)
     except ValueError:
-        raise FileFormatError(message(tag, "be a number", got=repr(text), place=file.place(parent))) from None
+        raise FileFormatError(tag, "be a number", got=repr(text), place=file.place(parent)) from None
 
 
 def _flag(element: Element, tag: str, file: XmlFile) -> bool:
@@ -239,4 +224,4 @@ def _flag(element: Element, tag: str, file: XmlFile) -> bool:
         return False
     if text == "1":
         return True
-    raise FileFormatError(message(tag, "be 0 or 1", got=repr(text), place=file.place(element)))
+    raise FileFormatError(tag, "be 0 or 1", got=repr(text), place=file.place(element))

@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.checks import message
 from boxscore._utils.collector import paused_collector
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import as_ids
@@ -142,12 +141,10 @@ def results_files(path: Path) -> list[Path]:
     files = sorted(path.glob("comp[0-9]_det_*.txt"))
     if not files:
         raise FileFormatError(
-            message(
-                "VOC results",
-                "be a folder of comp4_det_<set>_<class>.txt files",
-                got=f"none of them in {path}",
-                cause="is this the ground truth?" if is_ground_truth(path) else "",
-            )
+            "VOC results",
+            "be a folder of comp4_det_<set>_<class>.txt files",
+            got=f"none of them in {path}",
+            cause="is this the ground truth?" if is_ground_truth(path) else "",
         )
     if len({stem_parts(file)[0] for file in files}) > 1:
         sets = sorted({stem_parts(file)[0] for file in files})
@@ -198,12 +195,10 @@ def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
     for number, fields in lines:
         if len(fields) != RESULTS_COLUMNS:
             raise FileFormatError(
-                message(
-                    "a line of a results file",
-                    "have 6 columns: image score xmin ymin xmax ymax",
-                    got=f"{len(fields)}, {' '.join(fields)[:60]!r},",
-                    place=f"{file}, line {number}",
-                )
+                "a line of a results file",
+                "have 6 columns: image score xmin ymin xmax ymax",
+                got=f"{len(fields)}, {' '.join(fields)[:60]!r},",
+                place=f"{file}, line {number}",
             )
     try:
         values = [float(field) for _, fields in lines for field in fields[1:]]
@@ -211,7 +206,7 @@ def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
         number, fields = next((n, f) for n, f in lines if not all(map(_is_number, f[1:])))
         bad = next(field for field in fields[1:] if not _is_number(field))
         raise FileFormatError(
-            message("scores and coordinates", "be numbers", got=repr(bad), place=f"{file}, line {number}")
+            "scores and coordinates", "be numbers", got=repr(bad), place=f"{file}, line {number}"
         ) from None
     return [fields[0] for _, fields in lines], np.array(values, dtype=np.float64).reshape(-1, 5)
 

@@ -15,7 +15,6 @@ import warnings
 
 import numpy as np
 
-from boxscore._utils import checks
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
@@ -96,13 +95,11 @@ def _check_masks(ground_truth: GroundTruth) -> None:
     if len(ground_truth) and (masks is None or masks.missing.any()):
         row = 0 if masks is None else int(np.argmax(masks.missing))
         raise InputError(
-            checks.message(
-                "ground truth",
-                "have a mask in every row",
-                got="none",
-                place=f"row {row} of {ground_truth.source}" if masks is None else masks.place(row),
-                cause="was it loaded with similarity='mask', and is it annotated with masks?",
-            )
+            "ground truth",
+            "have a mask in every row",
+            got="none",
+            place=f"row {row} of {ground_truth.source}" if masks is None else masks.place(row),
+            cause="was it loaded with similarity='mask', and is it annotated with masks?",
         )
 
 
@@ -126,4 +123,4 @@ def _check_keypoints(table: BoxTable, count: int) -> None:
     got = "none" if keypoints is None else f"{keypoints.shape[1]}"
     cause = "were they loaded with similarity='keypoints'?" if keypoints is None else "other sigmas?"
     rule = f"have {count} keypoints in every row, one for each sigma"
-    raise InputError(checks.message(what, rule, got=got, place=table.source, cause=cause))
+    raise InputError(what, rule, got=got, place=table.source, cause=cause)

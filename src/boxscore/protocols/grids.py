@@ -50,19 +50,17 @@ def grid(spec: Any, *, name: str) -> tuple[float, ...]:
             _check_count((stop - start) / step, name)
             values = np.arange(start, stop, step).tolist() if rule == "arange" else colon(start, step, stop)
     else:
-        raise ProtocolError(
-            checks.message(name, "be a list of numbers or {start, stop, count}", got=repr(spec))
-        )
+        raise ProtocolError(name, "be a list of numbers or {start, stop, count}", got=repr(spec))
     if not values:
-        raise ProtocolError(checks.message(name, "have at least one value", got="none"))
+        raise ProtocolError(name, "have at least one value", got="none")
     if any(later <= earlier for earlier, later in itertools.pairwise(values)):
-        raise ProtocolError(checks.message(name, "be ascending, each value once", got=values))
+        raise ProtocolError(name, "be ascending, each value once", got=values)
     return tuple(values)
 
 
 def _check_count(count: float, name: str) -> None:
     if count > MOST_VALUES:
-        raise ProtocolError(checks.message(name, f"have at most {MOST_VALUES} values", got=f"{count:g}"))
+        raise ProtocolError(name, f"have at most {MOST_VALUES} values", got=f"{count:g}")
 
 
 def _single_precision(start: float, stop: float, count: int) -> list[float]:

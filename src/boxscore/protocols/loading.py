@@ -53,9 +53,7 @@ def protocol_toml(name: str) -> str:
     names = protocol_names()
     if name not in names:
         cause = checks.did_you_mean(name, names)
-        raise ProtocolError(
-            checks.message("protocol", "be a known name or a .toml file", got=repr(name), cause=cause)
-        )
+        raise ProtocolError("protocol", "be a known name or a .toml file", got=repr(name), cause=cause)
     return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
 
 
@@ -125,9 +123,7 @@ def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
     if protocol.similarity != "box" or wanted.similarity == "keypoints":
         rule = f"compare {wanted.similarity}, as the IoU type {iou_type!r} does"
         raise ProtocolError(
-            checks.message(
-                f"protocol {protocol.name}", rule, got=protocol.similarity, cause=f"extend {wanted.name!r}"
-            )
+            f"protocol {protocol.name}", rule, got=protocol.similarity, cause=f"extend {wanted.name!r}"
         )
     ignore = dataclasses.replace(protocol.ignore, detection_area=wanted.ignore.detection_area)
     return dataclasses.replace(
@@ -172,7 +168,7 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
     if parent is None:
         return values
     if not isinstance(parent, str):
-        raise ProtocolError(checks.message("extends", "be a protocol's name or file", got=repr(parent)))
+        raise ProtocolError("extends", "be a protocol's name or file", got=repr(parent))
     if parent.endswith(".toml"):
         path = (folder or Path()) / parent
         key, raw, where = str(path.resolve()), read_toml(path), path.parent
@@ -180,9 +176,7 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
         key, raw, where = parent, _parse_text(protocol_toml(parent), f"protocol {parent}"), None
     if key in seen:
         raise ProtocolError(
-            checks.message(
-                "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
-            )
+            "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
         )
     base = _resolve(raw, seen=(*seen, key), folder=where)
     for own in ("name", "title"):  # what differs from a protocol does not go by its name
@@ -210,9 +204,7 @@ def _build(values: dict[str, Any]) -> Protocol:
             arguments[key] = _table(values[key], kind, prefix=f"{key}.")
     if "summary" in values:
         if not isinstance(values["summary"], list):
-            raise ProtocolError(
-                checks.message("summary", "be a list of tables, [[summary]]", got=repr(values["summary"]))
-            )
+            raise ProtocolError("summary", "be a list of tables, [[summary]]", got=repr(values["summary"]))
         arguments["summary"] = tuple(_table(row, SummaryRow, prefix="summary.") for row in values["summary"])
     arguments.setdefault("name", "custom")
     return Protocol(**arguments)
@@ -220,21 +212,17 @@ def _build(values: dict[str, Any]) -> Protocol:
 
 def _table(values: Any, kind: type, *, prefix: str) -> Any:
     if not isinstance(values, dict):
-        raise ProtocolError(checks.message(prefix.rstrip("."), "be a table", got=repr(values)))
+        raise ProtocolError(prefix.rstrip("."), "be a table", got=repr(values))
     _check_keys(values, kind, prefix=prefix)
     for field in dataclasses.fields(kind):
         if field.type == "bool" and field.name in values and not isinstance(values[field.name], bool):
-            raise ProtocolError(
-                checks.message(f"{prefix}{field.name}", "be true or false", got=repr(values[field.name]))
-            )
+            raise ProtocolError(f"{prefix}{field.name}", "be true or false", got=repr(values[field.name]))
         if field.type == "str" and field.name in values and not isinstance(values[field.name], str):
-            raise ProtocolError(
-                checks.message(f"{prefix}{field.name}", "be a string", got=repr(values[field.name]))
-            )
+            raise ProtocolError(f"{prefix}{field.name}", "be a string", got=repr(values[field.name]))
     for field in dataclasses.fields(kind):
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if needed and field.name not in values:
-            raise ProtocolError(checks.message(f"{prefix}{field.name}", "be given", got="none"))
+            raise ProtocolError(f"{prefix}{field.name}", "be given", got="none")
     return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 

@@ -114,9 +114,7 @@ class MatchingRules:
             checks.number_between(value, 0, 1, name="matching.iou_thresholds", open_low=True)
         if len(thresholds) > MOST_THRESHOLDS:
             raise ProtocolError(
-                checks.message(
-                    "matching.iou_thresholds", f"have at most {MOST_THRESHOLDS} values", got=len(thresholds)
-                )
+                "matching.iou_thresholds", f"have at most {MOST_THRESHOLDS} values", got=len(thresholds)
             )
         checks.number_between(self.largest_threshold, 0, 1, name="matching.largest_threshold", open_low=True)
         checks.one_of(self.candidate, get_args(Candidate), name="matching.candidate")
@@ -126,9 +124,7 @@ class MatchingRules:
         checks.number_between(self.minimum_score, -np.inf, np.inf, name="matching.minimum_score")
         if not isinstance(self.max_detections, (list, tuple)):
             raise ProtocolError(
-                checks.message(
-                    "matching.max_detections", "be a list of whole numbers", got=repr(self.max_detections)
-                )
+                "matching.max_detections", "be a list of whole numbers", got=repr(self.max_detections)
             )
         caps = sorted(
             {checks.whole_number(cap, 1, name="matching.max_detections") for cap in self.max_detections}
@@ -180,20 +176,18 @@ class IgnoreRules:
         checks.one_of(self.unlabelled, get_args(UnlabelledRule), name="ignore.unlabelled")
         if not isinstance(self.area_ranges, Mapping):
             raise ProtocolError(
-                checks.message(
-                    "ignore.area_ranges", "be a table of name = [low, high]", got=repr(self.area_ranges)
-                )
+                "ignore.area_ranges", "be a table of name = [low, high]", got=repr(self.area_ranges)
             )
         if not self.area_ranges:
-            raise ProtocolError(checks.message("ignore.area_ranges", "name at least one range", got="none"))
+            raise ProtocolError("ignore.area_ranges", "name at least one range", got="none")
         ranges = {}
         for name, pair in self.area_ranges.items():
             label = f"ignore.area_ranges.{name}"
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise ProtocolError(checks.message(label, "be [low, high]", got=repr(pair)))
+                raise ProtocolError(label, "be [low, high]", got=repr(pair))
             low, high = (checks.number_between(end, 0, np.inf, name=label) for end in pair)
             if low > high:
-                raise ProtocolError(checks.message(label, "have low <= high", got=[low, high]))
+                raise ProtocolError(label, "have low <= high", got=[low, high])
             ranges[name] = (low, high)
         object.__setattr__(self, "area_ranges", ranges)
 
@@ -267,9 +261,7 @@ class SummaryRow:
         name = f"summary {self.key}"
         checks.one_of(self.metric, get_args(Metric), name=f"{name}: metric")
         if re.search(r"[{}]", self.key.replace("{cap}", "")):
-            raise ProtocolError(
-                checks.message("summary.key", "have no braces but in {cap}", got=repr(self.key))
-            )
+            raise ProtocolError("summary.key", "have no braces but in {cap}", got=repr(self.key))
         if self.iou is not None:
             checks.number_between(self.iou, 0, 1, name=f"{name}: iou", open_low=True)
         checks.whole_number(self.cap, -1, name=f"{name}: cap")
@@ -307,10 +299,10 @@ class Protocol:
     def __post_init__(self) -> None:
         for key in ("name", "title"):
             if not isinstance(getattr(self, key), str):
-                raise ProtocolError(checks.message(key, "be a string", got=repr(getattr(self, key))))
+                raise ProtocolError(key, "be a string", got=repr(getattr(self, key)))
         checks.one_of(self.similarity, get_args(Similarity), name="similarity")
         if self.similarity == "keypoints" and not self.keypoints.sigmas:
-            raise ProtocolError(checks.message("keypoints.sigmas", "be given", got="none"))
+            raise ProtocolError("keypoints.sigmas", "be given", got="none")
 
     @property
     def caps(self) -> tuple[int | None, ...]:

@@ -45,7 +45,7 @@ class KeypointRules:
         for name in ("sigmas", "names", "skeleton"):
             if not isinstance(getattr(self, name), (list, tuple)):
                 got = repr(getattr(self, name))
-                raise ProtocolError(checks.message(f"keypoints.{name}", "be a list", got=got))
+                raise ProtocolError(f"keypoints.{name}", "be a list", got=got)
         for value in self.sigmas:
             checks.number_between(value, 0, 1000, name="keypoints.sigmas", open_low=True)
         if self.names:
@@ -55,7 +55,7 @@ class KeypointRules:
             is_pair = isinstance(limb, (list, tuple)) and len(limb) == 2
             if not is_pair or not all(isinstance(end, int) and end in known for end in limb):
                 rule = f"be pairs of keypoints, 1 to {len(self.sigmas)}"
-                raise ProtocolError(checks.message("keypoints.skeleton", rule, got=repr(limb)))
+                raise ProtocolError("keypoints.skeleton", rule, got=repr(limb))
         limbs = tuple(tuple(limb) for limb in self.skeleton)
         object.__setattr__(self, "skeleton", limbs)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from boxscore._utils import checks
 from boxscore._version import __version__
 from boxscore.diagnostics import compare
 from boxscore.errors import InputError
@@ -61,7 +60,7 @@ def comparison_view(
     """
     options = options or ReportOptions()
     if len(evaluations) != 2:
-        raise InputError(checks.message("a comparison's page", "hold two", got=len(evaluations)))
+        raise InputError("a comparison's page", "hold two", got=len(evaluations))
     names, results = list(evaluations), list(evaluations.values())
     first = results[0]
     resamples = max(options.resamples_for(*results), 20)

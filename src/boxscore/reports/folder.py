@@ -130,7 +130,7 @@ def write_comparison(
 
     options, folder = options or ReportOptions(), Path(folder)
     if len(evaluations) < 2:
-        raise InputError(checks.message("a comparison", "have two results or more", got=len(evaluations)))
+        raise InputError("a comparison", "have two results or more", got=len(evaluations))
     (first, base), *others = evaluations.items()
     resamples = max(options.resamples_for(*evaluations.values()), 20)
     frame = compare(evaluations, resamples=resamples, seed=options.seed, per_class=True)

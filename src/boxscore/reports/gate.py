@@ -67,12 +67,12 @@ def parse_bound(text: str, known: Sequence[str], *, name: str) -> tuple[str, flo
     """
     metric, sign, number = text.partition("=")
     if not sign:
-        raise InputError(checks.message(name, "have the form METRIC=NUMBER", got=repr(text)))
+        raise InputError(name, "have the form METRIC=NUMBER", got=repr(text))
     checks.one_of(metric.strip(), list(known), name=name)
     try:
         value = float(number)
     except ValueError:
-        raise InputError(checks.message(name, "end in a number", got=repr(text))) from None
+        raise InputError(name, "end in a number", got=repr(text)) from None
     return metric.strip(), checks.number_between(value, -1e300, 1e300, name=f"{name} {metric.strip()}")
 
 
@@ -127,13 +127,11 @@ def check_baseline(
     """
     if _rules(signature) != _rules(baseline["signature"]):
         raise InputError(
-            checks.message(
-                "a baseline",
-                f"have the signature {signature}",
-                got=baseline["signature"],
-                place=place,
-                cause="scores under two protocols do not compare",
-            )
+            "a baseline",
+            f"have the signature {signature}",
+            got=baseline["signature"],
+            place=place,
+            cause="scores under two protocols do not compare",
         )
     old = {key: value for key, value in baseline["metrics"].items() if _defined(value) is not None}
     chosen = [checks.one_of(key, list(metrics), name="--metrics") for key in only] or list(metrics)
@@ -145,9 +143,7 @@ def check_baseline(
             rule = f">= {old[key]:.4f}" + (f" - {tolerance:g}" if tolerance else "") + " (baseline)"
             results.append(Check(key, value, rule, value is not None and value >= floor))
     if not results:
-        raise InputError(
-            checks.message("a baseline", "define a metric to compare", got=sorted(old), place=place)
-        )
+        raise InputError("a baseline", "define a metric to compare", got=sorted(old), place=place)
     return results
 
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore.errors import InputError
 from boxscore.matching.greedy import Matches
 from boxscore.protocols.protocol import Protocol
@@ -59,11 +58,9 @@ class WeightedCurves:
         whole = rules.interpolation in ("points", "area") and rules.tie_order == "as_ranked"
         if not whole or rules.absent_classes != "skip":
             raise InputError(
-                checks.message(
-                    "a protocol with weighted images",
-                    "read curves at points or by area, leave ties and skip absent classes",
-                    got=repr(protocol.name),
-                )
+                "a protocol with weighted images",
+                "read curves at points or by area, leave ties and skip absent classes",
+                got=repr(protocol.name),
             )
         self._rules = rules
         T, K = len(protocol.matching.iou_thresholds), category_count

@@ -71,7 +71,7 @@ def mask_boundary(mask: ArrayLike, *, dilation_ratio: float = 0.02) -> NDArray[n
     """
     array = np.asarray(mask, dtype=bool)
     if array.ndim != 2:
-        raise InputError(checks.message("a mask", "have shape [H, W]", got=f"shape {list(array.shape)}"))
+        raise InputError("a mask", "have shape [H, W]", got=f"shape {list(array.shape)}")
     checks.number_between(dilation_ratio, 0, 1, name="dilation_ratio", open_low=True)
     return _boundary(array, boundary_width(array.shape[0], array.shape[1], dilation_ratio))
 

@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boxscore._utils import checks
 from boxscore.data.boxes import BoxFormat, checked_corners
 from boxscore.errors import InputError
 
@@ -224,11 +223,9 @@ def _prepare(
     if paired:
         if len(corners1) != len(corners2):
             raise InputError(
-                checks.message(
-                    "boxes2",
-                    f"be as long as boxes1 ({len(corners1)}) when paired",
-                    got=f"length {len(corners2)}",
-                )
+                "boxes2",
+                f"be as long as boxes1 ({len(corners1)}) when paired",
+                got=f"length {len(corners2)}",
             )
     else:
         corners1, corners2 = corners1[:, None, :], corners2[None, :, :]  # [N,1,4] [1,M,4]

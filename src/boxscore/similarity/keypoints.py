@@ -84,11 +84,11 @@ def object_keypoint_similarity(
     for name, array in (("keypoints1", found), ("keypoints2", truth)):
         if array.shape[1] != len(spread) and len(array):
             rule = f"have as many keypoints as sigmas ({len(spread)})"
-            raise InputError(checks.message(name, rule, got=array.shape[1]))
+            raise InputError(name, rule, got=array.shape[1])
     if boxes is None:
         if len(truth) and not (truth[:, :, 2] > 0).any(axis=1).all():
             rule = "be given where a ground truth has no labelled keypoint"
-            raise InputError(checks.message("boxes", rule, got="none"))
+            raise InputError("boxes", rule, got="none")
         corners = np.zeros((len(truth), 4))
     else:
         corners = checks.float_array(boxes, name="boxes", columns=4)

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.ordering import run_starts, stable_order
@@ -206,11 +205,9 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
         height, width = np.broadcast_to(others, sizes.shape)[row].tolist()
         turned = sizes[row].tolist() == [width, height]
         raise InputError(
-            checks.message(
-                "a mask",
-                f"have the size of the mask it is compared with, {height} high and {width} wide",
-                got=sizes[row].tolist(),
-                place=place(row),
-                cause="are height and width swapped?" if turned else "is it of the resized image?",
-            )
+            "a mask",
+            f"have the size of the mask it is compared with, {height} high and {width} wide",
+            got=sizes[row].tolist(),
+            place=place(row),
+            cause="are height and width swapped?" if turned else "is it of the resized image?",
         )

@@ -187,7 +187,7 @@ def threshold(value: float) -> float:
     except (TypeError, ValueError):
         number = np.nan
     if np.isnan(number):
-        raise InputError(checks.message("score_threshold", "be a number", got=repr(value)))
+        raise InputError("score_threshold", "be a number", got=repr(value))
     return number
 
 
@@ -245,9 +245,7 @@ def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatA
     checks.same_length(length, of=of, scores=array)
     if len(array) and np.isnan(array.min()):
         place = f"row {int(np.argmax(np.isnan(array)))}"
-        raise InputError(
-            checks.message("scores", "be numbers", got="nan", place=place, cause="a diverged model?")
-        )
+        raise InputError("scores", "be numbers", got="nan", place=place, cause="a diverged model?")
     return array
 
 
@@ -257,12 +255,10 @@ def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: st
     if array.size == 0 and array.ndim <= 1:
         array = array.astype(np.int64)
     if array.ndim != 1:
-        raise InputError(checks.message(name, "have shape [N]", got=f"shape {list(array.shape)}"))
+        raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}")
     checks.same_length(length, of=of, **{name: array})
     if array.dtype.kind in "fcmM":
-        raise InputError(
-            checks.message(name, "be whole numbers or names", got=f"numbers of type {array.dtype}")
-        )
+        raise InputError(name, "be whole numbers or names", got=f"numbers of type {array.dtype}")
     if array.dtype.kind in "iub" and array.dtype != np.uint64:
         array = array.astype(np.int64, copy=False)
         lowest = int(array.min()) if length else 0

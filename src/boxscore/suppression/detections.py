@@ -279,13 +279,11 @@ def _masks_of(detections: Detections) -> Masks:
     if len(detections) and (masks is None or masks.missing.any()):
         row = 0 if masks is None else int(np.argmax(masks.missing))
         raise InputError(
-            checks.message(
-                "a detection",
-                "have a mask where masks are compared",
-                got="none",
-                place=f"row {row} of {detections.source}" if masks is None else masks.place(row),
-                cause="was it loaded with similarity='mask'?" if masks is None else "",
-            )
+            "a detection",
+            "have a mask where masks are compared",
+            got="none",
+            place=f"row {row} of {detections.source}" if masks is None else masks.place(row),
+            cause="was it loaded with similarity='mask'?" if masks is None else "",
         )
     return masks or Masks([])
 
@@ -297,9 +295,7 @@ def _groups(
     image = detections.image.astype(np.int64)
     if class_agnostic:
         if class_groups is not None:
-            raise InputError(
-                checks.message("class_groups", "be left out with class_agnostic", got="both of them")
-            )
+            raise InputError("class_groups", "be left out with class_agnostic", got="both of them")
         return image
     count = len(detections.categories)
     of_class = np.arange(count)
@@ -316,22 +312,20 @@ def _group_of_class(categories: Categories, class_groups: Iterable[Collection[Id
     named: set[int] = set()
     for group in class_groups:
         if isinstance(group, str):
-            raise InputError(checks.message("class_groups", "be a list of lists of classes", got=repr(group)))
+            raise InputError("class_groups", "be a list of lists of classes", got=repr(group))
         labels = list(group)
         rows = categories.rows_by_id_or_name(labels).tolist()
         for label, row in zip(labels, rows, strict=True):
             if row < 0:
                 known = [*categories.names.tolist(), *map(str, categories.ids.tolist())]
                 raise InputError(
-                    checks.message(
-                        "a class of a group",
-                        "occur in the detections",
-                        got=repr(label),
-                        cause=checks.did_you_mean(label, dict.fromkeys(known)),
-                    )
+                    "a class of a group",
+                    "occur in the detections",
+                    got=repr(label),
+                    cause=checks.did_you_mean(label, dict.fromkeys(known)),
                 )
             if row in named:
-                raise InputError(checks.message("a class", "be in one group", got=f"{label!r} twice"))
+                raise InputError("a class", "be in one group", got=f"{label!r} twice")
             named.add(row)
             of_class[row] = rows[0]
     return of_class

@@ -209,7 +209,7 @@ def _gather(
     trust = np.ones(len(boxes)) if weights is None else checks.float_array(weights, name="weights")
     checks.same_length(len(boxes), of="boxes (one entry a model)", weights=trust)
     if not ((trust > 0) & (trust < np.inf)).all():
-        raise InputError(checks.message("weights", "be positive and finite", got=trust.tolist()))
+        raise InputError("weights", "be positive and finite", got=trust.tolist())
     box_list = [check_boxes(some, box_format=box_format) for some in boxes]
     score_list = [check_scores(some, length=len(of)) for some, of in zip(scores, box_list, strict=True)]
     counts = [len(some) for some in box_list]

@@ -237,9 +237,7 @@ def batched_nms(
     """
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
     if max_per_image is not None and images is None:
-        raise InputError(
-            checks.message("images", "be given with max_per_image", got="None", cause="the image of each box")
-        )
+        raise InputError("images", "be given with max_per_image", got="None", cause="the image of each box")
     ranked = prepare(
         boxes,
         scores,

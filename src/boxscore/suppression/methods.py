@@ -93,17 +93,13 @@ def check_method(
     if similarity != "box" and (chosen.overlap == "diou" or chosen.changes == "boxes"):
         only = [name for name, one in METHODS.items() if one.overlap != "diou" and one.changes != "boxes"]
         raise InputError(
-            checks.message(
-                "method", "be one that compares masks", got=repr(method), cause=f"known: {', '.join(only)}"
-            )
+            "method", "be one that compares masks", got=repr(method), cause=f"known: {', '.join(only)}"
         )
     if "iou_threshold" in chosen.reads and iou_threshold is None:
-        raise InputError(checks.message("iou_threshold", f"be given with method {method!r}", got="None"))
+        raise InputError("iou_threshold", f"be given with method {method!r}", got="None")
     if overlap != "iou" and "overlap" not in chosen.reads:
         raise InputError(
-            checks.message(
-                "overlap", f"be 'iou' with method {method!r}", got=repr(overlap), cause=readers_of("overlap")
-            )
+            "overlap", f"be 'iou' with method {method!r}", got=repr(overlap), cause=readers_of("overlap")
         )
     return chosen
 

@@ -75,7 +75,7 @@ def rotated_box_iou(
     if paired:
         if len(array1) != len(array2):
             rule = f"be as long as boxes1 ({len(array1)}) when paired"
-            raise InputError(checks.message("boxes2", rule, got=f"length {len(array2)}"))
+            raise InputError("boxes2", rule, got=f"length {len(array2)}")
         first = second = np.arange(len(array1))
         shape: tuple[int, ...] = (len(array1),)
     else:

@@ -156,11 +156,7 @@ def check_not_negative(scores: FloatArray) -> None:
     """Refuse negative scores, which a factor or a weight would turn round."""
     if len(scores) and scores.min() < 0:
         row = int(np.argmax(scores < 0))
-        raise InputError(
-            checks.message(
-                "scores", "be >= 0", got=scores[row], place=f"row {row}", cause="are these logits?"
-            )
-        )
+        raise InputError("scores", "be >= 0", got=scores[row], place=f"row {row}", cause="are these logits?")
 
 
 def by_new_score(

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from boxscore._utils import checks
 from boxscore.data.alignment import align
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
@@ -81,9 +80,7 @@ def validate(
     ['near-duplicate-annotation']
     """
     if not isinstance(ground_truth, GroundTruth):
-        raise InputError(
-            checks.message("ground_truth", "be a GroundTruth table", got=f"a {type(ground_truth).__name__}")
-        )
+        raise InputError("ground_truth", "be a GroundTruth table", got=f"a {type(ground_truth).__name__}")
     if detections is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)  # unknown classes become a finding

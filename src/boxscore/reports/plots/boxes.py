@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
@@ -94,7 +93,7 @@ def draw_boxes(
     ids = ground_truth.images.ids.tolist()
     if image_id is None:
         if len(ids) != 1:
-            raise InputError(checks.message("image_id", f"be given for {len(ids)} images", got="none"))
+            raise InputError("image_id", f"be given for {len(ids)} images", got="none")
         image_id = ids[0]
     if detections is None:
         detections = Detections.from_arrays(
@@ -124,7 +123,7 @@ def draw_evaluated(
     """
     row = int(evaluation.ground_truth.images.rows([image_id])[0])
     if row < 0:
-        raise InputError(checks.message("image_id", "be known", got=repr(image_id)))
+        raise InputError("image_id", "be known", got=repr(image_id))
     pixels = _pixels(image)
     width, height = _frame(evaluation, row) if pixels is None else (pixels.shape[1], pixels.shape[0])
     long = max(width, height)
@@ -242,8 +241,6 @@ def _pixels(image: Any) -> NDArray[Any] | None:
     pixels = np.asarray(image)
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (3, 4)):
         raise InputError(
-            checks.message(
-                "image", "have shape [height, width] or [height, width, 3]", got=f"shape {list(pixels.shape)}"
-            )
+            "image", "have shape [height, width] or [height, width, 3]", got=f"shape {list(pixels.shape)}"
         )
     return pixels
