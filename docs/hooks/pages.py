@@ -267,15 +267,6 @@ def _written(value: Any) -> str:
 # ---------------------------------------------------------------- command line
 
 
-def command_parser(name: str) -> argparse.ArgumentParser:
-    """Build the parser of a subcommand as the command line does."""
-    command = importlib.import_module(f"boxscore.cli.{name.replace('-', '_')}")
-    parser = argparse.ArgumentParser(prog=f"boxscore {name}", description=command.__doc__)
-    command.add_arguments(parser)
-    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
-    return parser
-
-
 def command_reference() -> str:
     """Write every subcommand's arguments as Markdown."""
     commands = importlib.import_module("boxscore.cli").COMMANDS
@@ -283,7 +274,8 @@ def command_reference() -> str:
 
 
 def _command(name: str, text: str) -> str:
-    parser = command_parser(name)
+    cli = importlib.import_module("boxscore.cli")
+    parser = cli.command_parser(name, cli.load_command(name))
     lines = [
         f"## boxscore {name}",
         "",
