@@ -12,10 +12,9 @@ Conventions
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 __all__ = [
     "AREA",
@@ -58,8 +57,7 @@ PLOT_FORMS = ("png", "svg", "pdf")
 TABLE_FORMS = ("parquet", "json", "csv")
 
 
-@dataclasses.dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """One argument of a command.
 
     Attributes
@@ -93,8 +91,7 @@ class Option:
 
     name: str
     help: str = ""
-    _: dataclasses.KW_ONLY
-    kind: Callable[[str], Any] = dataclasses.field(default_factory=lambda: str)
+    kind: Callable[[str], Any] = str
     default: Any = None
     choices: Sequence[str] | Callable[[], Sequence[str]] = ()
     metavar: str = ""
@@ -116,7 +113,7 @@ class Option:
 
     def but(self, **changes: Any) -> Option:
         """Return the option with some of it changed."""
-        return dataclasses.replace(self, **changes)
+        return self._replace(**changes)
 
     def known(self) -> tuple[str, ...]:
         """Return the values it may have; none when any will do."""

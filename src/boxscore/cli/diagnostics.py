@@ -6,9 +6,8 @@ A row names a function of ``boxscore.diagnostics`` and the options that give its
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore.cli.arguments import (
     AREA,
@@ -37,8 +36,7 @@ OPTION_OF_PARAMETER = {
 """Parameters that the command line calls by another name."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One command.
 
     Attributes
@@ -66,7 +64,7 @@ class Diagnostic:
     function: str
     title: str
     options: tuple[Option, ...] = ()
-    instead: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    instead: Mapping[str, str] = {}
     digits: int = 4
     examples: tuple[str, ...] = ("",)
 
@@ -186,10 +184,7 @@ DIAGNOSTICS = {
                 choices=("score", "iou"),
             ),
             Option(
-                "normalise",
-                "shares of what",
-                default="none",
-                choices=("none", "truth", "predicted", "all"),
+                "normalise", "shares of what", default="none", choices=("none", "truth", "predicted", "all")
             ),
             Option(
                 "top",
@@ -213,11 +208,7 @@ DIAGNOSTICS = {
             AREA,
             AT_SCORE.but(help="what this threshold gives", exclusive="way"),
             Option(
-                "at-precision",
-                "lowest threshold of this precision",
-                kind=float,
-                metavar="P",
-                exclusive="way",
+                "at-precision", "lowest threshold of this precision", kind=float, metavar="P", exclusive="way"
             ),
             Option("at-recall", "highest threshold of this recall", kind=float, metavar="R", exclusive="way"),
             Option("curve", "every threshold that occurs", kind=bool, default=False, exclusive="way"),

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
@@ -18,7 +18,9 @@ from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
 from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
-from boxscore.suppression.detections import GroupOptions
+
+if TYPE_CHECKING:
+    from boxscore.suppression.detections import GroupOptions
 
 __all__ = [
     "Inputs",
@@ -70,11 +72,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         detections,
         protocol,
         _chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
-        _chosen(
-            arguments.classes,
-            names=categories.names.tolist(),
-            integers=categories.ids.dtype != object,
-        ),
+        _chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
         arguments.workers or 1,
     )
 

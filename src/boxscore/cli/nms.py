@@ -55,11 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_method(arguments.method, **options)  # before a large file is read
     processes = readers(arguments)
     _progress(f"reading {arguments.detections}")
-    results = load_results(
-        arguments.detections,
-        similarity=options["similarity"],
-        workers=processes,
-    )
+    results = load_results(arguments.detections, similarity=options["similarity"], workers=processes)
     table = results.table
     _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")
     left = nms_detections(

@@ -20,11 +20,7 @@ from boxscore.reports import evaluation_text
 __all__ = ["OPTIONS", "run"]
 
 
-OPTIONS = (
-    *INPUTS,
-    REPORT.but(help="where to", short="-o", default=Path("boxscore-report")),
-    *REPORT_CONTENT,
-)
+OPTIONS = (*INPUTS, REPORT.but(help="where to", short="-o", default=Path("boxscore-report")), *REPORT_CONTENT)
 
 
 def run(arguments: argparse.Namespace) -> int:

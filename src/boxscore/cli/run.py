@@ -21,11 +21,7 @@ __all__ = ["OPTIONS", "known_keys", "read_config", "run"]
 
 OPTIONS = (
     Option(
-        "config",
-        "a TOML file, such as configs/shapes-coco.toml",
-        kind=Path,
-        positional=True,
-        required=True,
+        "config", "a TOML file, such as configs/shapes-coco.toml", kind=Path, positional=True, required=True
     ),
 )
 
