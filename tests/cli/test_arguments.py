@@ -6,16 +6,17 @@ import inspect
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from boxscore import diagnostics
 from boxscore.cli import COMMANDS, command_parser, evaluate, load_command, main
-from boxscore.cli.arguments import OUTPUT_FORMS, Option
+from boxscore.cli.arguments import OUTPUT_FORMS, PLOT_FORMS, TABLE_FORMS, Option
 from boxscore.cli.diagnostics import DIAGNOSTICS, OPTION_OF_PARAMETER, Diagnostic
 from boxscore.cli.run import known_keys, read_config
 from boxscore.errors import ProtocolError
+from boxscore.reports.folder import PlotFormat, TableFormat
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 GT, DT = str(DATASETS / "shapes_coco" / "instances.json"), str(DATASETS / "shapes_coco" / "detections.json")
@@ -102,6 +103,11 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert config.image_folder is None
     named = read_config(write(tmp_path, PATHS.replace("[detections]", "image_set = 'test'\n[detections]")))
     assert named.image_set == "test"
+
+
+def test_the_forms_of_a_report_are_those_it_writes() -> None:
+    assert get_args(PlotFormat) == PLOT_FORMS
+    assert get_args(TableFormat) == TABLE_FORMS
 
 
 # ---------------------------------------------------------------- one word for one thing
