@@ -167,14 +167,14 @@ def test_defaults_are_those_of_the_function(name: str) -> None:
 def test_a_new_diagnostic_is_a_row(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A result object with ``to_frame`` will do, and so will a parameter of any name."""
+    """A result object will do, a data frame too, and so will a parameter of any name."""
     import pandas as pd
 
     class Counts:
         def __init__(self, value: int) -> None:
             self.value = value
 
-        def to_frame(self) -> pd.DataFrame:
+        def printed_frame(self) -> pd.DataFrame:
             return pd.DataFrame({"images": [self.value]}, index=pd.Index(["all"], name="part"))
 
     def count(evaluation: Any, *, times: int = 1, iou_threshold: float = 0.5) -> Counts:

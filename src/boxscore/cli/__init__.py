@@ -55,7 +55,9 @@ class Command(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line, in a process that may go on to do other things.
+
+    Large files are read by forked processes; ``--workers 1`` keeps a process with threads or devices from it.
 
     Parameters
     ----------

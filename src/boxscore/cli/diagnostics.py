@@ -117,8 +117,8 @@ def _is_given(value: object) -> bool:
 
 
 def _frame(result: Any) -> pd.DataFrame:
-    """Return the table of a result; a named index is its first column."""
-    frame: pd.DataFrame = result.to_frame() if hasattr(result, "to_frame") else result
+    """Return the table of a result, its totals below; a named index is its first column."""
+    frame: pd.DataFrame = result.printed_frame() if hasattr(result, "printed_frame") else result
     return frame if frame.index.name is None else frame.reset_index()
 
 
