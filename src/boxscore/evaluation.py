@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.alignment import align, pool_classes, select
+from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
@@ -91,6 +92,7 @@ def evaluate(
                 cause="load files with boxscore.load_ground_truth and boxscore.load_detections",
             )
     detections = align(detections, ground_truth)
+    detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
     if images is not None or classes is not None:
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     result = Evaluation(
@@ -203,9 +205,10 @@ class Evaluation:
 
     @functools.cached_property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
-        """Each headline number of each class alone, [K]; ``mAP`` is ``AP`` here."""
+        """Each headline number of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
+        keys = self.protocol.class_keys
         return {
-            row.key.removeprefix("m"): np.array([_mean_of_defined(column) for column in self._by_class(row)])
+            keys[row.key]: np.array([_mean_of_defined(column) for column in self._by_class(row)])
             for row in self.protocol.rows
         }
 

@@ -65,7 +65,7 @@ def cross_class_pairs(
         matching=MatchingRules(
             iou_thresholds=(lowest,),
             max_detections=() if most_per_image is None else (most_per_image,),
-            minimum_score=minimum_score,
+            score_threshold=minimum_score,
         ),
         ignore=rules.ignore if crowd is None else dataclasses.replace(rules.ignore, crowd="iof"),
     )

@@ -68,7 +68,7 @@ def candidate_pairs(
     ranking : Ranking
         Of the detections, cut at the largest cap.
     protocol : Protocol
-        Reads ``boxes``, ``matching.bars`` and ``ignore.crowd``.
+        Reads ``boxes``, ``matching.effective_thresholds`` and ``ignore.crowd``.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def similarity(
     starts, counts : ndarray of intp, [g]
         Ground truth ``g`` is compared with ``rows[starts[g] : starts[g] + counts[g]]``.
     protocol : Protocol
-        Reads ``similarity`` and what belongs to it, ``matching.bars`` and ``ignore.crowd``.
+        Reads ``similarity`` and what belongs to it, ``matching.effective_thresholds`` and ``ignore.crowd``.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def similarity(
     value : ndarray of float64, [P]
         At least the lowest threshold.
     """
-    lowest = float(protocol.matching.bars[0])
+    lowest = float(protocol.matching.effective_thresholds[0])
     if protocol.similarity == "keypoints":
         return _similar_keypoints(
             ground_truth, detections, truth_rows, rows, starts, counts, protocol.keypoints.spread, lowest

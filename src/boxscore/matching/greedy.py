@@ -159,7 +159,7 @@ def match(
     group = ground_truth.image[truth[starts]].astype(np.int64) * len(ground_truth.categories)
     group += ground_truth.category[truth[starts]]
     rounds = _rounds_of(group, starts, widths)
-    level = np.searchsorted(protocol.matching.bars, iou[preference], side="right")
+    level = np.searchsorted(protocol.matching.effective_thresholds, iou[preference], side="right")
     matched = _match_rounds(
         truth[preference], level, rounds, counted, absorbs, len(protocol.matching.iou_thresholds)
     )
