@@ -70,8 +70,10 @@ def test_the_page_on_refused_input_has_every_case(pages: ModuleType) -> None:
     assert "<!-- cases -->" in (DOCS / "reference" / "refused-input.md").read_text(encoding="utf-8")
 
 
-def test_the_page_on_protocols_has_every_part_of_a_signature() -> None:
-    text = (DOCS / "reference" / "protocols.md").read_text(encoding="utf-8")
+def test_the_page_on_protocols_has_every_part_of_a_signature(pages: ModuleType) -> None:
+    assert "<!-- words -->" in (DOCS / "reference" / "protocols.md").read_text(encoding="utf-8")
+    text = pages.signature_reference()
+    assert "None" not in text
     signatures = [boxscore.load_protocol(name).signature() for name in protocol_names()]
     parts = {part.split(":")[0] for signature in signatures for part in signature.split("|")[2:]}
     assert [part for part in sorted(parts) if f"| `{part}` |" not in text] == []

@@ -89,7 +89,7 @@ def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
 
 
 def _let_through(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:
-    """Drop rows, given by descending score, below the minimum score or beyond the cap of a whole image."""
+    """Drop rows, given by descending score, below the score threshold or beyond the cap of a whole image."""
     if protocol.matching.score_threshold > -np.inf:
         rows = rows[np.take(detections.scores, rows) >= protocol.matching.score_threshold]
     cap = protocol.caps[-1]

@@ -202,7 +202,7 @@ def list_of(item: Check, what: str, *, ordered: bool = False) -> Check:
         items = [item(each, name) for each in value]
         return tuple(sorted(set(items)) if ordered else items)
 
-    return Check(f"list of {item.values}" if item.values else what, apply)
+    return Check(f"list: {item.values}", apply)
 
 
 def grid_of(*, most: int, open_low: bool = False) -> Check:

@@ -121,7 +121,7 @@ def _whole(low: int) -> Check:
 
 
 _DECIMALS = Check('whole number, "none"', _decimals)
-_LISTED = Check("", lambda value, name: value)
+_ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
 
 
 @with_attributes
@@ -195,7 +195,7 @@ class KeypointRules(Rules):
     )
     skeleton: tuple[tuple[int, int], ...] = rule(
         (),
-        check=list_of(_LISTED, "a list"),
+        check=list_of(_ANY_PAIR, "a list"),
         doc="Pairs of keypoints joined by a limb, counted from 1 as in COCO files; for drawing only.",
     )
 
