@@ -24,6 +24,7 @@ __all__ = [
     "ALWAYS",
     "Check",
     "Field",
+    "Rule",
     "Rules",
     "Stage",
     "Step",
