@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import descending_order, stable_order
+from boxscore._utils.pickling import PicklesFields
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
 
@@ -64,7 +65,7 @@ class DetectionOutcomes(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Matches:
+class Matches(PicklesFields):
     """The outcome of matching some images.
 
     Attributes
