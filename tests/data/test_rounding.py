@@ -57,3 +57,25 @@ def test_a_protocol_that_rounds_scores_what_the_written_files_would(name: str) -
     assert result.metrics != plain.metrics
     assert result.detections.scores.tolist() == [0.8, 0.8]
     assert result.detections.boxes[1].tolist() == [200, 200, 299, 299]
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_an_evaluator_rounds_as_evaluate_does(batch: int) -> None:
+    random = np.random.default_rng(3)
+    predictions, targets = [], []
+    for image in range(30):
+        boxes = np.array([[0.0, 0, 50, 50], [100, 0, 150, 50]])
+        shifts = random.uniform(12, 20, (2, 1)) * [1, 0, 1, 0]
+        scores = random.uniform(0.5, 0.502, 2)
+        targets.append({"image_id": image, "boxes": boxes, "labels": [1, 1]})
+        predictions.append({"image_id": image, "boxes": boxes + shifts, "labels": [1, 1], "scores": scores})
+    values = {}
+    for protocol in ("detectron2-voc2012", "py-faster-rcnn-voc2012"):
+        evaluator = boxscore.Evaluator(protocol=protocol)
+        for first in range(0, 30, batch):
+            evaluator.update(predictions[first : first + batch], targets[first : first + batch])
+        result = evaluator.compute()
+        again = boxscore.evaluate(result.ground_truth, result.detections, protocol=protocol)
+        values[protocol] = result.metrics["mAP"]
+        assert again.metrics == result.metrics
+    assert len(set(values.values())) == 2
