@@ -196,8 +196,12 @@ def _shortened(text: str) -> str:
 def protocol_list() -> str:
     """List the protocols that ship."""
     protocols = importlib.import_module("boxscore.protocols")
-    rows = [f"| `{name}` | {protocols.load_protocol(name).title} |" for name in protocols.protocol_names()]
-    return "\n".join(["| name | what it is |", "|---|---|", *rows])
+    lines = ["| name | what it is | for `boxscore explain` also |", "|---|---|---|"]
+    for name in protocols.protocol_names():
+        protocol = protocols.load_protocol(name)
+        aliases = ", ".join(f"`{alias}`" for alias in protocol.aliases)
+        lines.append(f"| `{name}` | {protocol.title} | {aliases} |")
+    return "\n".join(lines)
 
 
 def protocol_reference() -> str:

@@ -179,8 +179,8 @@ def read(kind: type[R], values: Any, *, name: str) -> R:
 
 
 def choice(kind: Any) -> Check:
-    """Accept the names of a ``Literal``."""
-    known = get_args(kind)
+    """Accept the names of a ``Literal``, or those of a table."""
+    known = get_args(kind) or tuple(kind)
     return Check(
         ", ".join(f'"{name}"' for name in known), lambda value, name: checks.one_of(value, known, name=name)
     )

@@ -50,6 +50,7 @@ from boxscore.protocols.grids import MOST_VALUES, grid_text
 from boxscore.protocols.signature import signature_of
 
 __all__ = [
+    "SUMMARY_KINDS",
     "ApRules",
     "BoxRules",
     "IgnoreRules",
@@ -73,7 +74,9 @@ AbsentClasses = Literal["skip", "zero", "all_zero"]
 Similarity = Literal["box", "mask", "boundary", "keypoints"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
 UnlabelledRule = Literal["count", "ignore"]
-Metric = Literal["AP", "AR"]
+
+SUMMARY_KINDS = {"AP": "Average Precision  (AP)", "AR": "Average Recall     (AR)"}
+"""Kinds of summary metrics, as pycocotools prints them; scoring says how each is computed."""
 
 MOST_THRESHOLDS = 64
 """IoU thresholds are kept as the bits of one unsigned integer."""
@@ -443,7 +446,7 @@ class SummaryRow(Rules):
     key: str = rule(
         check=Check("string", _key), doc="Its name in `metrics`; `{cap}` stands for the detection cap."
     )
-    metric: str = rule("AP", check=choice(Metric), doc="What is computed.")
+    metric: str = rule("AP", check=choice(SUMMARY_KINDS), doc="What is computed.")
     iou: float | None = rule(
         None,
         check=Check("number in (0, 1]", _threshold_or_mean),
@@ -543,8 +546,7 @@ class Protocol(Rules):
 
     def row_title(self, row: SummaryRow) -> str:
         """Spell out what a summary row is, the way pycocotools prints it."""
-        words = {"AP": "Average Precision  (AP)", "AR": "Average Recall     (AR)"}[row.metric]
-        cap = self.caps[row.cap] or "all"
+        words, cap = SUMMARY_KINDS[row.metric], self.caps[row.cap] or "all"
         return f"{words} @[ IoU={self.iou_text(row):<9} | area={row.area:>6} | maxDets={cap:>3} ]"
 
     def signature(self) -> str:
