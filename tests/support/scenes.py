@@ -100,7 +100,7 @@ class Scene:
 
 
 def _rectangle(box: plain.Box) -> np.ndarray[Any, Any]:
-    mask = np.zeros((256, 256), dtype=np.uint8)
+    mask = np.zeros((512, 512), dtype=np.uint8)
     mask[int(box.y1) : int(box.y2), int(box.x1) : int(box.x2)] = 1
     return mask
 
