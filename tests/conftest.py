@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, is_hypothesis_test, settings
 
+from support.kinds import kinds_of
 from support.skipped import sentences
 
 _COMMON = {
@@ -22,36 +22,11 @@ settings.register_profile(  # one failure is enough, however large its case
 )
 settings.load_profile(os.environ.get("BOXSCORE_HYPOTHESIS", "default"))
 
-HERE = Path(__file__).parent
-
-KINDS = {
-    "rules": ["rules", "oracle"],
-    "parity": ["oracle"],
-    "compat/test_coco_differential.py": ["oracle"],
-    "compat/test_cocoeval_differential.py": ["oracle"],
-    "suppression/test_nms_generated.py": ["oracle"],
-    "suppression/test_nms_peers.py": ["oracle", "peers"],
-    "golden": ["golden"],
-    "properties": ["property"],
-    "suppression/test_nms_properties.py": ["property"],
-    "fuzz": ["fuzz"],
-    "docs": ["docs"],
-    "typing": ["typing"],
-    "source": ["source"],
-    "packaging": ["packaging"],
-    "reports/test_browser.py": ["browser"],
-    "real": ["real"],
-}
-"""The kinds of what stands in a folder or file; whatever hypothesis makes cases for is a property as well."""
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        place = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
-        for start, kinds in KINDS.items():
-            if place == start or place.startswith(f"{start}/"):
-                for kind in kinds:
-                    item.add_marker(kind)
+        for kind in kinds_of(item.path):
+            item.add_marker(kind)
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("property")
 

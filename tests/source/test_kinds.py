@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import HERE, KINDS
+from support.kinds import KINDS, TESTS
 from support.skipped import sentences
 
 if sys.version_info >= (3, 11):
@@ -32,14 +32,14 @@ def test_every_kind_is_registered_and_documented() -> None:
 
 @pytest.mark.parametrize("place", KINDS)
 def test_a_kind_is_of_a_place_that_is_there(place: str) -> None:
-    assert (HERE / place).exists()
+    assert (TESTS / place).exists()
 
 
 def test_folders_of_tests_are_packages_of_the_source_or_kinds() -> None:
     packages = {path.name.lstrip("_") for path in (ROOT / "src" / "boxscore").iterdir() if path.is_dir()}
     kinds = {place for place in KINDS if "/" not in place}
     shared = {"support", "oracles", "evaluation", "bad_input", "faults", "limits", "mutation"}
-    folders = {path.parent.relative_to(HERE).parts[0] for path in HERE.glob("*/**/*.py")} - {"node_modules"}
+    folders = {path.parent.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/*.py")} - {"node_modules"}
     assert folders <= packages | kinds | shared, folders - packages - kinds - shared
 
 
