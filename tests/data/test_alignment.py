@@ -134,9 +134,10 @@ def test_unknown_choices_are_refused(options: Any, text: str) -> None:
     assert str(caught.value) == text
 
 
-def test_pooling_takes_rows_class_by_class() -> None:
-    pooled = pool_classes(align(found(), truth()))
-    assert pooled.scores.tolist() == [0.2, 0.3, 0.1]
+def test_pooling_keeps_the_rows() -> None:
+    table = align(found(), truth())
+    pooled = pool_classes(table)
+    assert pooled.scores.tolist() == table.scores.tolist()
     assert pooled.categories.names.tolist() == ["all"]
     assert pooled.category.tolist() == [0, 0, 0]
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.ordering import stable_order
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, InputError
@@ -160,12 +159,6 @@ def _chosen(rows: NDArray[np.int32], asked: Sequence[Id], what: str, known: NDAr
 
 
 def pool_classes(table: Table) -> Table:
-    """Put all classes into one, ``all``, for evaluation that does not look at them.
-
-    Rows are taken class by class and in file order inside a class, as pycocotools does with ``useCats=0``.
-    """
-    rows = stable_order(table.category, len(table.categories))
-    pooled = table.take(rows)
-    return dataclasses.replace(
-        pooled, categories=Categories.build(["all"]), category=np.zeros(len(rows), dtype=np.int32)
-    )
+    """Put all classes into one, ``all``; rows stay in file order."""
+    pooled = Categories.build(["all"])
+    return dataclasses.replace(table, categories=pooled, category=np.zeros(len(table), dtype=np.int32))
