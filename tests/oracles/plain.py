@@ -305,9 +305,12 @@ class Result(NamedTuple):
 def evaluate(
     objects: list[Object], detections: list[Detection], images: int, labels: int, protocol: Any
 ) -> Result:
-    if not protocol.matching.per_class:  # one class, class by class in the order of the file
-        objects = [item._replace(label=0) for item in sorted(objects, key=lambda item: item.label)]
-        detections = [item._replace(label=0) for item in sorted(detections, key=lambda item: item.label)]
+    if not protocol.matching.per_class:
+        if protocol.matching.equal_scores == "image_order":  # class by class, as pycocotools does
+            objects = sorted(objects, key=lambda item: item.label)
+            detections = sorted(detections, key=lambda item: item.label)
+        objects = [item._replace(label=0) for item in objects]
+        detections = [item._replace(label=0) for item in detections]
         labels = 1
     thresholds, points = protocol.matching.iou_thresholds, protocol.ap.recall_points
     ranges = protocol.ignore.area_ranges
