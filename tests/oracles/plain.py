@@ -66,7 +66,7 @@ TRUE, FALSE, IGNORED = "true", "false", "ignored"
 
 
 def ignore_flag(protocol: Any) -> str:
-    return str(getattr(protocol.ignore, "flag", "ignore"))
+    return str(getattr(protocol.ignore, "flagged", "ignore"))
 
 
 def is_deleted(item: Object, protocol: Any) -> bool:
@@ -113,6 +113,19 @@ def overlap(found: Box, truth: Box, protocol: Any, *, over_detection: bool) -> f
     truth_area = (truth.width + offset) * (truth.height + offset)
     intersection = width * height
     return intersection / (found_area if over_detection else found_area + truth_area - intersection)
+
+
+def rounded(detections: list[Detection], protocol: Any) -> list[Detection]:
+    """Detections as a file of text would keep them."""
+    rules = getattr(protocol, "rounding", None)
+    if rules is not None and rules.scores is not None:
+        detections = [item._replace(score=float(np.round(item.score, rules.scores))) for item in detections]
+    if rules is not None and rules.boxes is not None:
+        detections = [
+            item._replace(box=corners(*(float(np.round(value, rules.boxes)) for value in item.box[:4])))
+            for item in detections
+        ]
+    return detections
 
 
 # ---------------------------------------------------------------- order and caps
@@ -305,6 +318,7 @@ class Result(NamedTuple):
 def evaluate(
     objects: list[Object], detections: list[Detection], images: int, labels: int, protocol: Any
 ) -> Result:
+    detections = rounded(detections, protocol)
     if not protocol.matching.per_class:
         if protocol.matching.equal_scores == "image_order":  # class by class, as pycocotools does
             objects = sorted(objects, key=lambda item: item.label)

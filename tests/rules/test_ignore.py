@@ -53,17 +53,17 @@ def test_by_protocol(scene: Scene, protocol: str, letters: str, steps: Any) -> N
     ],
 )
 def test_each_value_of_the_field(base: str, rule: str, letters: str, steps: Any) -> None:
-    check(TWICE, rules(base, ignore={"flag": rule}), letters, steps)
+    check(TWICE, rules(base, ignore={"flagged": rule}), letters, steps)
 
 
 def test_a_counted_object_comes_before_an_ignored_one() -> None:
     """The rule is stated, so that the case fails where the field does not exist."""
-    check(BESIDE, rules("coco", ignore={"flag": "ignore"}), "T", [(1, 1)])
-    check(BESIDE, rules("voc2012", ignore={"flag": "ignore"}), "I", [(1, 0)])  # best overall
+    check(BESIDE, rules("coco", ignore={"flagged": "ignore"}), "T", [(1, 1)])
+    check(BESIDE, rules("voc2012", ignore={"flagged": "ignore"}), "I", [(1, 0)])  # best overall
 
 
 @given(data=st.data(), scene=scenes(flags=("crowd", "difficult", "ignore")))
 @settings(max_examples=examples(150))
 def test_any_rules_on_any_scene(data: st.DataObject, scene: Scene) -> None:
     flag = data.draw(st.sampled_from(["ignore", "count", "delete"]), label="flag")
-    check_plain(scene, evaluate(scene, data.draw(protocols(flag=flag))))
+    check_plain(scene, evaluate(scene, data.draw(protocols(flagged=flag))))

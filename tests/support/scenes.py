@@ -322,7 +322,10 @@ def _kit_rule(protocol: boxscore.Protocol) -> str | None:
 def check_kit(scene: Scene, evaluation: boxscore.Evaluation) -> None:
     protocol = evaluation.protocol
     objects = [kit.Object(o.image, o.label, o.box[:4], o.difficult) for o in scene.objects]
-    found = [kit.Found(d.image, d.label, d.score, d.box[:4]) for d in scene.detections]
+    found = [
+        kit.Found(d.image, d.label, d.score, d.box[:4])
+        for d in plain.rounded(list(scene.detections), protocol)
+    ]
     expected = [
         kit.average_precision(
             objects,
