@@ -214,7 +214,7 @@ def check_oracles(scene: Scene, evaluation: boxscore.Evaluation) -> list[str]:
     """Compare with every oracle that can be told the protocol's rules; returns which."""
     asked = ["plain"]
     check_plain(scene, evaluation)
-    if known_to_pycocotools(evaluation.protocol):
+    if known_to_pycocotools(scene, evaluation.protocol):
         check_pycocotools(scene, evaluation)
         asked.append("pycocotools")
     if known_to_the_kit(scene, evaluation.protocol):
@@ -239,7 +239,8 @@ def check_plain(scene: Scene, evaluation: boxscore.Evaluation) -> None:
         assert value == expected or (math.isnan(value) and math.isnan(expected)), (key, value, expected)
 
 
-def known_to_pycocotools(protocol: boxscore.Protocol) -> bool:
+def known_to_pycocotools(scene: Scene, protocol: boxscore.Protocol) -> bool:
+    """Whether pycocotools has the rules; an ``ignore`` of its own it overwrites with ``iscrowd``."""
     matching, ignore, ap = protocol.matching, protocol.ignore, protocol.ap
     coco = boxscore.load_protocol("coco")
     same = ("largest_threshold", "threshold_closed", "candidate", "equal_iou", "equal_scores", "cap_scope")
@@ -248,6 +249,7 @@ def known_to_pycocotools(protocol: boxscore.Protocol) -> bool:
         and plain.SCORE_THRESHOLD(matching) == -math.inf
         and bool(matching.max_detections)
         and protocol.boxes.pixel_offset == 0
+        and not any(item.ignore for item in scene.objects)
         and (ignore.crowd, ignore.difficult) == ("iof", "count")
         and ap == dataclasses.replace(coco.ap, recall_points=ap.recall_points)
     )
