@@ -66,7 +66,7 @@ TRUE, FALSE, IGNORED = "true", "false", "ignored"
 
 
 def ignore_flag(protocol: Any) -> str:
-    return str(getattr(protocol.ignore, "flagged", "ignore"))
+    return str(protocol.ignore.flagged)
 
 
 def is_deleted(item: Object, protocol: Any) -> bool:
@@ -159,7 +159,7 @@ def let_through(detections: list[Detection], images: int, labels: int, protocol:
 
 
 def SCORE_THRESHOLD(matching: Any) -> float:  # noqa: N802 - one line to change when the field gets its name
-    return float(matching.minimum_score)
+    return float(matching.score_threshold)
 
 
 # ---------------------------------------------------------------- matching

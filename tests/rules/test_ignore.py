@@ -23,8 +23,6 @@ from support.scenes import (
     rules,
 )
 
-pytestmark = pytest.mark.xfail(strict=True, reason="the flag is read and has no effect yet")
-
 #   [ ignored ]       [object]
 #   [D .9] [D .8]     [D .7]      two detections on an ignored object
 TWICE = Scene(

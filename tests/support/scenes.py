@@ -39,18 +39,10 @@ PADILLA_VOC = ("padilla-voc2007", "padilla-voc")
 VOC_LIKE = (*KIT, *PORTS, *PADILLA_VOC, "cartucho")
 BOX_PROTOCOLS = (*COCO_LIKE, *VOC_LIKE, "bes-dev")
 
-RENAMED = {"score_threshold": "minimum_score"}
-"""Fields of ``[matching]`` that the tests call by another name than the protocol does."""
-
 
 def rules(base: str = "coco", **changes: Any) -> boxscore.Protocol:
     """A protocol by what it changes: ``rules("coco", matching={"max_detections": [1]})``."""
-    values: dict[str, Any] = {"extends": base, "name": "case"}
-    for name, value in changes.items():
-        if isinstance(value, dict):
-            value = {RENAMED.get(key, key): field for key, field in value.items()}
-        values[name] = value
-    return boxscore.load_protocol(values)
+    return boxscore.load_protocol({"extends": base, "name": "case", **changes})
 
 
 # ---------------------------------------------------------------- scenes
