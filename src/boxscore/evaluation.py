@@ -21,9 +21,13 @@ from boxscore.data.alignment import align, pool_classes, select
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.matching.candidates import candidate_pairs, detection_areas
+from boxscore.matching.candidates import (
+    candidate_pairs,
+    detection_areas,
+    warn_of_stand_ins,
+    with_needed_columns,
+)
 from boxscore.matching.greedy import Matches, match, merge
-from boxscore.matching.inputs import warn_of_stand_ins, with_needed_columns
 from boxscore.matching.ranking import rank_detections
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, SummaryRow

@@ -18,8 +18,7 @@ import numpy as np
 from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
-from boxscore.matching.candidates import detection_areas
-from boxscore.matching.inputs import with_needed_columns
+from boxscore.matching.candidates import detection_areas, with_needed_columns
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.boundary import mask_boundary
 

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, stable_order
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.matching.candidates import Pairs, candidate_pairs, detection_areas
+from boxscore.matching.candidates import Pairs, candidate_pairs, detection_areas, with_needed_columns
 from boxscore.matching.greedy import Matches, match
-from boxscore.matching.inputs import with_needed_columns
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import Protocol
 

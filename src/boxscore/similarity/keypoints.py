@@ -27,10 +27,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import ragged_ranges
 from boxscore.data.keypoints import keypoint_array
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.base import Similarity
+from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, at_least, chunks, joined
 
-__all__ = ["object_keypoint_similarity", "similarity_of_pairs"]
+__all__ = ["KeypointSimilarity", "object_keypoint_similarity", "similarity_of_pairs"]
 
 FloatArray = NDArray[np.float64]
 
@@ -158,3 +163,57 @@ def _outside(values: FloatArray, start: FloatArray, size: FloatArray) -> FloatAr
     """How far coordinates [n, J] lie outside the doubled box, 0 inside."""
     low, high = start - size, start + size * 2
     return np.maximum(0, low[:, None] - values) + np.maximum(0, values - high[:, None])
+
+
+class KeypointSimilarity(Similarity):
+    """Object keypoint similarity."""
+
+    column = "keypoints"
+
+    def __init__(self, protocol: Protocol) -> None:
+        super().__init__(protocol)
+        self.sigmas = protocol.keypoints.spread
+
+    def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
+        """Check that every row has a keypoint for each sigma; nothing stands in for them."""
+        self._check(ground_truth, "ground truth")
+        self._check(detections, "detections")
+        return detections
+
+    def _check(self, table: BoxTable, name: str) -> None:
+        keypoints, count = table.keypoints, len(self.sigmas)
+        if not len(table) or (keypoints is not None and keypoints.shape[1] == count):
+            return
+        raise InputError(
+            name,
+            f"have {count} keypoints in every row, one for each sigma",
+            got="none" if keypoints is None else f"{keypoints.shape[1]}",
+            place=table.source,
+            cause="were they loaded with similarity='keypoints'?" if keypoints is None else "other sigmas?",
+        )
+
+    def of_pairs(
+        self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
+    ) -> PairValues:
+        """Compare every detection with every ground truth of its group, chunk by chunk."""
+        starts, counts = comparison.starts, comparison.counts
+        kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+        found, truths = detections.keypoints, ground_truth.keypoints
+        if found is None or truths is None:  # an empty table: the others were checked
+            return kept[0]
+        for low, high in chunks(counts, CHUNK_PAIRS // len(self.sigmas)):
+            detection = ragged_ranges(starts[low:high], counts[low:high])
+            truth = np.repeat(np.arange(low, high), counts[low:high])
+            here = comparison.truth_rows[low:high]
+            value = similarity_of_pairs(
+                found,
+                truths[here],
+                comparison.rows[detection],
+                truth - low,
+                ground_truth.area[here],
+                ground_truth.boxes[here],
+                ground_truth.sizes[here],
+                self.sigmas,
+            )
+            kept.append(at_least(PairValues(truth, detection, value), comparison.lowest))
+        return joined(kept)

@@ -30,9 +30,13 @@ from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.ordering import run_starts, stable_order
 from boxscore.data.masks import MaskLike, Masks
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.similarity.base import Similarity, with_masks
+from boxscore.similarity.pairs import Columns, Comparison, PairValues, at_least, overlapping
 
 __all__ = [
+    "MaskSimilarity",
     "Masks",
     "MasksLike",
     "as_masks",
@@ -211,3 +215,94 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
             place=place(row),
             cause="are height and width swapped?" if turned else "is it of the resized image?",
         )
+
+
+class MaskSimilarity(Similarity):
+    """IoU of instance masks.
+
+    A detection without a mask is taken for its box, as in pycocotools. Only masks are compared whose boxes
+    and areas allow the lowest threshold: with ``b`` the area in which the boxes around two masks overlap, at
+    most the smaller mask's area, the IoU is at most ``b / (a1 + a2 - b)``; in floating point too, since all
+    are whole numbers.
+    """
+
+    column = "masks"
+
+    def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
+        """Check that every ground truth has a mask, and take boxes for the masks that detections lack."""
+        masks = ground_truth.masks
+        if len(ground_truth) and (masks is None or masks.missing.any()):
+            row = 0 if masks is None else int(np.argmax(masks.missing))
+            raise InputError(
+                "ground truth",
+                "have a mask in every row",
+                got="none",
+                place=f"row {row} of {ground_truth.source}" if masks is None else masks.place(row),
+                cause="was it loaded with similarity='mask', and is it annotated with masks?",
+            )
+        return with_masks(detections)
+
+    def stand_ins(self, detections: Detections) -> str:
+        """Say where boxes are taken for masks, or measured by area ranges instead of them.
+
+        Measured so, small, medium and large differ from what detectron2 and others report, who drop the boxes
+        first.
+        """
+        source, masks = detections.source, detections.masks
+        missing = len(detections) if masks is None else int(masks.missing.sum())
+        by_boxes = self.area_rule == "box_or_mask" and detections.boxes_given
+        if missing:
+            return (
+                f"{source}: {missing} detection{'s' * (missing > 1)} without a mask; boxes are taken for "
+                "masks, as in pycocotools."
+            )
+        if by_boxes and len(detections) and self.has_area_ranges:
+            return (
+                f"{source}: the results carry boxes as well as masks, so small, medium and large are told by "
+                "width times height, as in pycocotools. For the masks' own areas say "
+                'ignore.detection_area = "mask" (--detection-area mask), or drop the boxes from the results.'
+            )
+        return ""
+
+    def of_pairs(
+        self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
+    ) -> PairValues:
+        """Find the pairs of masks that overlap enough."""
+        near = np.flatnonzero(comparison.counts)
+        if not len(near):
+            return PairValues(near, near, np.empty(0))
+        crowd = np.zeros(len(near), bool) if comparison.crowd is None else comparison.crowd[near]
+        some = comparison._replace(
+            truth_rows=comparison.truth_rows[near],
+            starts=comparison.starts[near],
+            counts=comparison.counts[near],
+            crowd=crowd,
+        )
+        truths = (ground_truth.masks or Masks([]))[some.truth_rows]
+        masks = (detections.masks or Masks([]))[some.rows]
+        group = np.cumsum(np.diff(some.starts, prepend=-1) != 0) - 1  # [g], truths with the same detections
+        first = np.flatnonzero(np.diff(group, prepend=-1))
+        same_size(truths.sizes, truths.sizes[first][group], place=truths.place)
+        same_size(masks.sizes, truths.sizes[np.repeat(first, some.counts[first])], place=masks.place)
+        pairs = overlapping(_columns(truths), _columns(masks), some, offset=0, capped=True)
+        pairs = self.measured(masks, truths, pairs, group, crowd, some.lowest)
+        return pairs._replace(truth=near[pairs.truth])
+
+    def measured(
+        self,
+        masks: Masks,
+        truths: Masks,
+        pairs: PairValues,
+        group: NDArray[np.intp],
+        crowd: NDArray[np.bool_],
+        lowest: float,
+    ) -> PairValues:
+        """Measure pairs whose value is an upper bound, and keep those that agree enough."""
+        value = overlaps_of_pairs(masks, truths, pairs.detection, pairs.truth, group, crowd)
+        return at_least(PairValues(pairs.truth, pairs.detection, value), lowest)
+
+
+def _columns(masks: Masks) -> Columns:
+    """Boxes around masks, with the masks' own areas."""
+    x1, y1, x2, y2 = np.ascontiguousarray(masks.boxes.T)
+    return Columns(x1, y1, x2, y2, masks.area)

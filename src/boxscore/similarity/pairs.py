@@ -1,0 +1,189 @@
+"""The overlap of two upright boxes, for many pairs at once: the one place where it is computed.
+
+Matching, suppression, fusion and the public functions all ask here, so that a pair has one IoU to the last
+bit, wherever it is asked for.
+
+Conventions
+-----------
+- The functions of lengths and areas take columns that are gathered, or broadcast, to the pairs asked for.
+- ``offset`` is added to every length: 0 for continuous rectangles, 1 for inclusive pixels.
+- The area comes apart from the corners: ``w * h`` of a box given as ``x, y, w, h`` is not to the last bit
+  that of its corners.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import ragged_ranges, run_starts
+
+__all__ = [
+    "CHUNK_PAIRS",
+    "Columns",
+    "Comparison",
+    "PairValues",
+    "at_least",
+    "centre_distance",
+    "chunks",
+    "hull_length",
+    "joined",
+    "over",
+    "overlapping",
+    "shared_length",
+]
+
+CHUNK_PAIRS = 1 << 16
+"""Pairs looked at together: their columns fit a core's cache."""
+
+FloatArray = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+
+class Columns(NamedTuple):
+    """Boxes as separate contiguous columns, [N] each."""
+
+    x1: FloatArray
+    y1: FloatArray
+    x2: FloatArray
+    y2: FloatArray
+    area: FloatArray
+
+
+class Comparison(NamedTuple):
+    """Which rows of two tables are compared: ground truth ``g`` with a run of detections."""
+
+    truth_rows: Positions  # [g]
+    rows: Positions  # [d], of detections
+    starts: Positions  # [g], where the run starts in ``rows``
+    counts: Positions  # [g], how long it is
+    crowd: NDArray[np.bool_] | None  # [g], where the detection's own size is the denominator
+    lowest: float  # pairs below are left out
+
+
+class PairValues(NamedTuple):
+    """Pairs that agree enough."""
+
+    truth: Positions  # [P], in Comparison.truth_rows
+    detection: Positions  # [P], in Comparison.rows
+    value: FloatArray  # [P], at least Comparison.lowest
+
+
+def shared_length(
+    low1: FloatArray, high1: FloatArray, low2: FloatArray, high2: FloatArray, offset: float
+) -> FloatArray:
+    """Length that two intervals share; negative when they lie apart."""
+    length: FloatArray = np.minimum(high1, high2)
+    length -= np.maximum(low1, low2)
+    if offset:
+        length += offset
+    return length
+
+
+def hull_length(
+    low1: FloatArray, high1: FloatArray, low2: FloatArray, high2: FloatArray, offset: float
+) -> FloatArray:
+    """Length of the smallest interval around two."""
+    length: FloatArray = np.maximum(high1, high2)
+    length -= np.minimum(low1, low2)
+    if offset:
+        length += offset
+    return length
+
+
+def over(
+    shared: FloatArray, area1: FloatArray, area2: FloatArray, kind: Literal["iou", "ios"] = "iou"
+) -> FloatArray:
+    """Area that the shared one is divided by: of the union, or of the smaller box."""
+    if kind == "ios":
+        return np.minimum(area1, area2)
+    union: FloatArray = area1 + area2
+    union -= shared
+    return union
+
+
+def centre_distance(
+    x: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    y: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    offset: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Squared distance of the centres, and squared diagonal of the smallest box around both.
+
+    ``x`` and ``y`` are low and high of the first, low and high of the second.
+    """
+    (apart_x, around_x), (apart_y, around_y) = (
+        (((low1 + high1) / 2 - (low2 + high2) / 2) ** 2, hull_length(low1, high1, low2, high2, offset) ** 2)
+        for low1, high1, low2, high2 in (x, y)
+    )
+    return apart_x + apart_y, around_x + around_y
+
+
+def overlapping(
+    truths: Columns, boxes: Columns, comparison: Comparison, *, offset: float, capped: bool = False
+) -> PairValues:
+    """Compare boxes chunk by chunk; pairs apart in x are dropped before y is looked at.
+
+    ``truths`` are those of ``comparison.truth_rows``, ``boxes`` those of its ``rows``. ``capped`` is for
+    areas that are smaller than their boxes: the overlap is at most the smaller one.
+    """
+    starts, counts, crowd = comparison.starts, comparison.counts, comparison.crowd
+    kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+    for low, high in chunks(counts, CHUNK_PAIRS):
+        size = counts[low:high]
+        box = ragged_ranges(starts[low:high], size)
+        width = shared_length(
+            np.take(boxes.x1, box),
+            np.take(boxes.x2, box),
+            np.repeat(truths.x1[low:high], size),
+            np.repeat(truths.x2[low:high], size),
+            offset,
+        )
+        wide = np.flatnonzero(width > 0)
+        box, width = box[wide], width[wide]
+        truth = np.repeat(np.arange(low, high), size)[wide]
+
+        height = shared_length(
+            np.take(boxes.y1, box),
+            np.take(boxes.y2, box),
+            np.take(truths.y1, truth),
+            np.take(truths.y2, truth),
+            offset,
+        )
+        high_enough = np.flatnonzero(height > 0)
+        box, truth = box[high_enough], truth[high_enough]
+
+        shared = width[high_enough] * height[high_enough]
+        area, truth_area = np.take(boxes.area, box), np.take(truths.area, truth)
+        if capped:
+            shared = np.minimum(shared, np.minimum(area, truth_area))
+        denominator = over(shared, area, truth_area)
+        if crowd is not None:
+            denominator = np.where(np.take(crowd, truth), area, denominator)
+        value = shared / denominator
+        enough = np.flatnonzero(value >= comparison.lowest)
+        kept.append(PairValues(truth[enough], box[enough], value[enough]))
+    return joined(kept)
+
+
+def at_least(pairs: PairValues, lowest: float) -> PairValues:
+    """Keep the pairs that agree by at least ``lowest``."""
+    enough = np.flatnonzero(pairs.value >= lowest)
+    return PairValues(pairs.truth[enough], pairs.detection[enough], pairs.value[enough])
+
+
+def joined(parts: list[PairValues]) -> PairValues:
+    """Put the pairs of several chunks one after the other."""
+    truth, detection, value = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return PairValues(truth, detection, value)
+
+
+def chunks(counts: Positions, size: int) -> list[tuple[int, int]]:
+    """Cut ground truths into runs of about ``size`` pairs."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    cuts = np.searchsorted(ends, np.arange(size, total + size, size))
+    bounds = np.concatenate([[0], np.minimum(cuts + 1, len(counts))])
+    return list(itertools.pairwise(bounds[run_starts(bounds)].tolist()))
