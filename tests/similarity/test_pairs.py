@@ -14,8 +14,8 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.candidates import candidate_pairs
 from boxscore.matching.ranking import rank_detections
 from boxscore.protocols.loading import load_protocol
+from boxscore.similarity.measures import box_measure
 from boxscore.similarity.registry import SIMILARITIES
-from boxscore.suppression._ranked import box_measure
 
 BoxRow = list[float]
 Sized = tuple[BoxRow, float, float]  # corners, width, height

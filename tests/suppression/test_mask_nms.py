@@ -13,9 +13,9 @@ from pycocotools import mask as coco_mask
 
 import boxscore
 from boxscore.cli import main
+from boxscore.similarity import mask as mask_module
 from boxscore.similarity.mask import as_masks
 from boxscore.suppression import mask_nms, nms_detections
-from boxscore.suppression import masks as mask_module
 from boxscore.suppression._ranked import check_scores, rank
 from boxscore.suppression.hard import select
 from support.real_data import real

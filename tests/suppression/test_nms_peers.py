@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from boxscore.similarity.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     nms,
     nmw,
-    rotated_box_iou,
     rotated_nms,
     soft_nms,
     weighted_boxes_fusion,

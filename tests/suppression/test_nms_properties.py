@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from boxscore.similarity.box import box_iou
+from boxscore.similarity.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     cluster_nms,
     fast_nms,
     nmm,
     nms,
-    rotated_box_iou,
     rotated_nms,
     soft_nms,
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from boxscore.similarity.box import box_iou
+from boxscore.similarity.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     cluster_nms,
@@ -16,7 +17,6 @@ from boxscore.suppression import (
     nmm,
     nms,
     nmw,
-    rotated_box_iou,
     rotated_nms,
     soft_nms,
     weighted_boxes_fusion,

@@ -237,7 +237,8 @@ class _Pair(NamedTuple):
 
     def iou_and_union(self) -> tuple[FloatArray, FloatArray]:
         intersection = self.intersection
-        union = over(intersection, self.area1, self.width2 * self.height2)
+        area1 = np.array(np.broadcast_to(self.area1, intersection.shape))
+        union = over(intersection, area1, self.width2 * self.height2)
         return _divide(intersection, union), union
 
     def centre_penalty(self) -> FloatArray:

@@ -33,7 +33,8 @@ from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.base import Similarity, with_masks
-from boxscore.similarity.pairs import Columns, Comparison, PairValues, at_least, overlapping
+from boxscore.similarity.measures import MeasureOf, shared_between
+from boxscore.similarity.pairs import Columns, Comparison, Overlap, PairValues, at_least, over, overlapping
 
 __all__ = [
     "MaskSimilarity",
@@ -43,6 +44,7 @@ __all__ = [
     "mask_area",
     "mask_iof",
     "mask_iou",
+    "mask_measure",
     "mask_to_box",
     "overlaps_of_pairs",
     "same_size",
@@ -306,3 +308,50 @@ def _columns(masks: Masks) -> Columns:
     """Boxes around masks, with the masks' own areas."""
     x1, y1, x2, y2 = np.ascontiguousarray(masks.boxes.T)
     return Columns(x1, y1, x2, y2, masks.area)
+
+
+def mask_measure(
+    masks: Masks, group: NDArray[np.int64] | None, *, overlap: Overlap, lowest: float = 0.0
+) -> MeasureOf:
+    """Measure of some rows of a column of masks; overlaps of no more than ``lowest`` may read 0.
+
+    Raises
+    ------
+    InputError
+        When the masks of a group are not of one size.
+    """
+    of = np.zeros(len(masks), dtype=np.int64) if group is None else group
+    first = np.unique(of, return_index=True, return_inverse=True)[1:] if len(of) else (of, of)
+    same_size(masks.sizes, masks.sizes[first[0][first[1]]], place=masks.place)
+    return lambda rows: _MaskMeasure(masks[rows], overlap, lowest)
+
+
+class _MaskMeasure:
+    """Overlap of masks; only pairs that may exceed ``lowest`` are compared pixel by pixel."""
+
+    offset = 0.0
+    at_most_iou = False  # masks may agree where the boxes around them do not
+
+    def __init__(self, masks: Masks, kind: Overlap, lowest: float) -> None:
+        self._masks, self._kind, self._lowest = masks, kind, lowest
+        self.x1, self.y1, self.x2, self.y2 = np.ascontiguousarray(masks.boxes.T)
+        self._area = masks.area
+
+    def between(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> FloatArray:
+        """Overlap of each pair, [P]."""
+        area1, area2 = self._area.take(first), self._area.take(second)
+        # They share no more than the boxes around them, and no more than the smaller has. Whole numbers
+        # divided, so the bound holds to the last bit.
+        shared = np.minimum(shared_between(self, first, second), np.minimum(area1, area2))
+        swapped = area1 > area2
+        denominator = over(shared, area1, area2, self._kind)
+        near = np.flatnonzero(shared > 0)
+        near = near.take(np.flatnonzero(shared.take(near) / denominator.take(near) > self._lowest))
+        first, second, swapped = first.take(near), second.take(near), swapped.take(near)
+        if self._kind == "ios":  # the C code divides by the area of the first
+            first, second = np.where(swapped, second, first), np.where(swapped, first, second)
+        everyone = np.arange(len(self._masks))
+        over_first = np.full(len(everyone), self._kind == "ios")
+        values = np.zeros(len(area1))
+        values[near] = overlaps_of_pairs(self._masks, self._masks, first, second, everyone, over_first)
+        return values

@@ -27,7 +27,7 @@ from boxscore.suppression.hard import batched_nms, diou_nms, nms
 from boxscore.suppression.masks import mask_nms
 from boxscore.suppression.matrix import matrix_nms
 from boxscore.suppression.merging import Merged, greedy_nmm, nmm
-from boxscore.suppression.rotated import rotated_box_iou, rotated_nms
+from boxscore.suppression.rotated import rotated_nms
 from boxscore.suppression.soft import soft_nms
 
 __all__ = [
@@ -45,7 +45,6 @@ __all__ = [
     "nms",
     "nms_detections",
     "nmw",
-    "rotated_box_iou",
     "rotated_nms",
     "soft_nms",
     "weighted_boxes_fusion",

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.suppression._measures import Measure
+from boxscore.similarity.measures import Measure
 from boxscore.suppression._order import SMALL, radix_order
 
 __all__ = ["CHUNK", "Grid", "expand"]

@@ -22,15 +22,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
-from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.suppression._measures import BoxMeasure, Measure, MeasureOf, Overlap
+from boxscore.similarity.measures import Measure, MeasureOf, box_measure
+from boxscore.similarity.pairs import Overlap
 from boxscore.suppression._order import descending_order, group_order
 
 if TYPE_CHECKING:
     from boxscore.suppression._pairs import HeldPairs
 
-__all__ = ["Block", "Ranked", "box_measure", "check_boxes", "check_groups", "check_scores", "prepare", "rank"]
+__all__ = ["Block", "Ranked", "check_boxes", "check_groups", "check_scores", "prepare", "rank"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -189,25 +190,6 @@ def threshold(value: float) -> float:
     if np.isnan(number):
         raise InputError("score_threshold", "be a number", got=repr(value))
     return number
-
-
-def box_measure(
-    boxes: FloatArray, *, box_format: BoxFormat, pixel_offset: float, overlap: Overlap
-) -> MeasureOf:
-    """Measure of some rows of checked boxes [N, 4]."""
-    pixel_offset = checks.number_between(pixel_offset, 0, 1, name="pixel_offset")
-
-    def measure_of(rows: IndexArray) -> Measure:
-        if box_format == "xyxy":
-            columns = boxes.take(rows, axis=0).T.copy()  # each column contiguous
-            area = (columns[2] - columns[0] + pixel_offset) * (columns[3] - columns[1] + pixel_offset)
-            return BoxMeasure(columns, area, kind=overlap, offset=pixel_offset)
-        corners, sizes = corners_and_sizes(boxes.take(rows, axis=0), box_format)
-        if pixel_offset:
-            sizes = sizes + pixel_offset
-        return BoxMeasure(corners.T.copy(), sizes[:, 0] * sizes[:, 1], kind=overlap, offset=pixel_offset)
-
-    return measure_of
 
 
 def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:

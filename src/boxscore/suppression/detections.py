@@ -35,10 +35,10 @@ from boxscore._utils import checks
 from boxscore.data.masks import Masks
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.similarity.mask import mask_measure
 from boxscore.suppression._order import first_of_each
 from boxscore.suppression._pairs import share_pairs
 from boxscore.suppression._ranked import Ranked, prepare, rank
-from boxscore.suppression.masks import mask_measure
 from boxscore.suppression.methods import METHODS, Setting, check_method, readers_of
 
 if TYPE_CHECKING:

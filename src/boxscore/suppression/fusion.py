@@ -35,13 +35,14 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore.data.boxes import BoxFormat, box_convert, corners_and_sizes
 from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.similarity.measures import box_measure
+from boxscore.similarity.pairs import over, shared_length
 from boxscore.suppression._order import descending_order
 from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._plans import greedy
 from boxscore.suppression._ranked import (
     Block,
     Ranked,
-    box_measure,
     check_boxes,
     check_groups,
     check_scores,
@@ -295,13 +296,10 @@ def _best_slot(
     which, place = meets.nonzero()
     at = slots[which, place]
     theirs, ours = fused.take(at, axis=1), box.take(which, axis=1)
-    sides = np.minimum(theirs[2:4], ours[2:4])
-    sides -= np.maximum(theirs[:2], ours[:2])
+    sides = shared_length(theirs[:2], theirs[2:4], ours[:2], ours[2:4], 0)
     np.maximum(sides, 0, out=sides)
     shared = sides[0] * sides[1]
-    union = theirs[4] + ours[4]
-    union -= shared
-    iou = np.divide(shared, union, out=np.zeros_like(shared), where=shared > 0)
+    iou = np.divide(shared, over(shared, theirs[4], ours[4]), out=np.zeros_like(shared), where=shared > 0)
     best, slot = np.full(len(first), threshold), first + count
     np.maximum.at(best, which, iou)
     # Ranges are walked upwards, so of equal overlaps the last one written, going back, is the first.

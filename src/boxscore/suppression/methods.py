@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from boxscore._utils import checks
 from boxscore.errors import InputError
-from boxscore.suppression._measures import Overlap
+from boxscore.similarity.pairs import Overlap
 from boxscore.suppression.fast import select_in_rounds
 from boxscore.suppression.hard import select
 from boxscore.suppression.matrix import decay_all
