@@ -14,9 +14,9 @@ from nms_oracles import (
     soft,
 )
 
+from boxscore._utils import ordering as order_module
 from boxscore.data.boxes import box_convert
 from boxscore.suppression import _grid as grid_module
-from boxscore.suppression import _order as order_module
 from boxscore.suppression import _pairs as pairs_module
 from boxscore.suppression import _plans as plans
 from boxscore.suppression import (

@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import SMALL, radix_order
 from boxscore.similarity.measures import Measure
-from boxscore.suppression._order import SMALL, radix_order
 
 __all__ = ["CHUNK", "Grid", "expand"]
 

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import radix_order
 from boxscore.similarity.measures import Measure
 from boxscore.suppression._grid import Grid, expand
-from boxscore.suppression._order import radix_order
 
 if TYPE_CHECKING:
     from boxscore.suppression._ranked import Block, Ranked

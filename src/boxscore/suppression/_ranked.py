@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import descending_order, group_order
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.similarity.measures import Measure, MeasureOf, box_measure
 from boxscore.similarity.pairs import Overlap
-from boxscore.suppression._order import descending_order, group_order
 
 if TYPE_CHECKING:
     from boxscore.suppression._pairs import HeldPairs

@@ -32,11 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import top_k_per_group
 from boxscore.data.masks import Masks
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.similarity.mask import mask_measure
-from boxscore.suppression._order import first_of_each
 from boxscore.suppression._pairs import share_pairs
 from boxscore.suppression._ranked import Ranked, prepare, rank
 from boxscore.suppression.methods import METHODS, Setting, check_method, readers_of
@@ -269,7 +269,7 @@ class Suppressor:
         columns: tuple[NDArray[Any], ...] = (self._group, detections.image)
         for cap, of in zip(self._caps, columns, strict=True):
             if cap is not None:
-                few = first_of_each(of[indices], cap)
+                few = top_k_per_group(of[indices], cap)
                 indices, scores, boxes = indices[few], scores[few], boxes[few]
         return Suppression(indices, scores, boxes, method.changes)
 

@@ -33,11 +33,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import descending_order
 from boxscore.data.boxes import BoxFormat, box_convert, corners_and_sizes
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.similarity.measures import box_measure
 from boxscore.similarity.pairs import over, shared_length
-from boxscore.suppression._order import descending_order
 from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._plans import greedy
 from boxscore.suppression._ranked import (

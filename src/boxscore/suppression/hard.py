@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import top_k_per_group
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
-from boxscore.suppression._order import first_of_each
 from boxscore.suppression._plans import Plan, greedy
 from boxscore.suppression._ranked import Ranked, check_groups, prepare
 
@@ -325,7 +325,7 @@ def select(
     indices = ranked.by_score(kept)
     if max_per_image is not None and images is not None:
         most = checks.whole_number(max_per_image, 1, name="max_per_image")
-        indices = indices.take(first_of_each(images.take(indices), most))
+        indices = indices.take(top_k_per_group(images.take(indices), most))
     return (indices, suppressed_by) if return_suppressed_by else indices
 
 

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import descending_order
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
-from boxscore.suppression._order import descending_order
 from boxscore.suppression._pairs import PairStore, ValuedPairs
 from boxscore.suppression._ranked import Block, Ranked, prepare
 
