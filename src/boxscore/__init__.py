@@ -49,8 +49,10 @@ if TYPE_CHECKING:
     from boxscore.suppression.masks import mask_nms
     from boxscore.suppression.matrix import matrix_nms
     from boxscore.suppression.merging import greedy_nmm, nmm
+    from boxscore.suppression.result import Suppression
     from boxscore.suppression.rotated import rotated_nms
     from boxscore.suppression.soft import soft_nms
+    from boxscore.suppression.suppressing import suppress, suppress_boxes
 
 _NAMES = {
     "boxscore.compat": ("init_as_pycocotools",),
@@ -90,7 +92,9 @@ _NAMES = {
     "boxscore.suppression.matrix": ("matrix_nms",),
     "boxscore.suppression.merging": ("greedy_nmm", "nmm"),
     "boxscore.suppression.rotated": ("rotated_nms",),
+    "boxscore.suppression.result": ("Suppression",),
     "boxscore.suppression.soft": ("soft_nms",),
+    "boxscore.suppression.suppressing": ("suppress", "suppress_boxes"),
 }
 _MODULES = (
     "boxscore.compat",
@@ -118,6 +122,7 @@ __all__ = [
     "MissingDependencyError",
     "Protocol",
     "ProtocolError",
+    "Suppression",
     "VerificationError",
     "__version__",
     "batched_nms",
@@ -159,6 +164,8 @@ __all__ = [
     "rotated_nms",
     "save_columns",
     "soft_nms",
+    "suppress",
+    "suppress_boxes",
     "suppression",
     "validation",
     "weighted_boxes_fusion",

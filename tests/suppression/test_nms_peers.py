@@ -187,4 +187,4 @@ def test_shapely_rotated_nms(threshold):
             for j in kept
         ):
             kept.append(int(i))
-    assert rotated_nms(boxes, scores, groups, iou_threshold=threshold).tolist() == kept
+    assert rotated_nms(boxes, scores, groups=groups, iou_threshold=threshold).tolist() == kept

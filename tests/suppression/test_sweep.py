@@ -115,7 +115,7 @@ def test_protocols_and_selections(
         classes=classes,
     )
     for floor, rows in table.groupby("score_threshold"):
-        left = found.suppressed(iou_threshold=0.4, score_threshold=floor)
+        left = boxscore.suppress(found, iou_threshold=0.4, score_threshold=floor).apply(found)
         alone = boxscore.evaluate(truth, left, protocol=protocol, images=images, classes=classes)
         assert sorted(rows["class"]) == ["(all)", "circle", "square"]
         for _, row in rows.iterrows():
@@ -133,7 +133,7 @@ def test_classes_pooled(tables: tuple[boxscore.GroundTruth, boxscore.Detections]
     protocol = {"extends": "coco", "matching": {"per_class": False}}
     table = sweep(*tables, iou_thresholds=[0.4], score_thresholds=[0, 0.5], protocol=protocol)
     assert table["class"].tolist() == ["(all)", "all"] * 2
-    left = tables[1].suppressed(iou_threshold=0.4, score_threshold=0.5)
+    left = boxscore.suppress(tables[1], iou_threshold=0.4, score_threshold=0.5).apply(tables[1])
     assert table["AP"].iloc[2] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
-from boxscore.suppression.detections import GroupOptions
 from boxscore.suppression.methods import METHODS
+from boxscore.suppression.suppressing import GroupOptions
 
 __all__ = ["add_group_arguments", "group_options", "method_names"]
 

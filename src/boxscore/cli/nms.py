@@ -23,8 +23,8 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore.cli._inputs import available_processors
 from boxscore.cli._suppression import add_group_arguments, group_options, method_names
-from boxscore.suppression.detections import nms_detections
 from boxscore.suppression.methods import check_method
+from boxscore.suppression.suppressing import suppress
 
 __all__ = ["add_arguments", "run"]
 
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     table = results.table
     _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")
-    left = nms_detections(
+    left = suppress(
         table,
         method=arguments.method,
         sigma=arguments.sigma,

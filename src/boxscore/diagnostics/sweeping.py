@@ -44,8 +44,9 @@ from boxscore.matching.greedy import Matches
 from boxscore.matching.rematching import Rematcher
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.suppression.detections import GroupOptions, Suppression, Suppressor
 from boxscore.suppression.methods import METHODS, Setting, check_method
+from boxscore.suppression.result import Suppression
+from boxscore.suppression.suppressing import GroupOptions, Suppressor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +102,7 @@ def sweep(
     workers : int, default 1
         Threads. The result does not depend on it.
     **options
-        Further options of :func:`boxscore.suppression.nms_detections`, the same for every setting:
+        Further options of :func:`boxscore.suppress`, the same for every setting:
         ``class_agnostic``, ``class_groups``, ``max_per_group``, ``max_per_image``, ``pixel_offset``.
 
     Returns

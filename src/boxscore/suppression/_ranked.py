@@ -115,6 +115,7 @@ def prepare(
     scores: ArrayLike,
     groups: ArrayLike | None,
     *,
+    groups_name: str = "groups",
     box_format: BoxFormat = "xyxy",
     pixel_offset: float = 0,
     overlap: Overlap = "iou",
@@ -125,7 +126,7 @@ def prepare(
     box_array = check_boxes(boxes, box_format=box_format)
     return rank(
         check_scores(scores, length=len(box_array)),
-        None if groups is None else check_groups(groups, length=len(box_array)),
+        None if groups is None else check_groups(groups, length=len(box_array), name=groups_name),
         box_measure(box_array, box_format=box_format, pixel_offset=pixel_offset, overlap=overlap),
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,

@@ -27,9 +27,9 @@ IndexArray = NDArray[np.int64]
 def mask_nms(
     masks: MasksLike,
     scores: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
     iou_threshold: float,
+    *,
+    groups: ArrayLike | None = None,
     overlap: Literal["iou", "ios"] = "iou",
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
@@ -45,7 +45,7 @@ def mask_nms(
     overlap : {"iou", "ios"}, default "iou"
         Intersection over union, or over the smaller of the two areas.
     scores, groups, score_threshold, pre_top_k, max_per_group
-        As in :func:`boxscore.batched_nms`; ``groups=None`` is one group.
+        As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None is one group.
 
     Returns
     -------
@@ -62,9 +62,9 @@ def mask_nms(
     --------
     >>> left, top = np.zeros((2, 4, 4), dtype=bool)
     >>> left[:, :3] = top[:3] = True
-    >>> mask_nms([left, top], [0.8, 0.9], iou_threshold=0.5).tolist()
+    >>> mask_nms([left, top], [0.8, 0.9], 0.5).tolist()
     [1]
-    >>> mask_nms([left, top], [0.8, 0.9], iou_threshold=0.6).tolist()
+    >>> mask_nms([left, top], [0.8, 0.9], 0.6).tolist()
     [1, 0]
     """
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
@@ -78,6 +78,4 @@ def mask_nms(
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
-    indices = select(ranked, threshold, max_per_group=max_per_group)
-    assert isinstance(indices, np.ndarray)
-    return indices
+    return select(ranked, threshold, max_per_group=max_per_group).indices

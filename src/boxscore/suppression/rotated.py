@@ -17,9 +17,9 @@ IndexArray = NDArray[np.int64]
 def rotated_nms(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
     iou_threshold: float,
+    *,
+    groups: ArrayLike | None = None,
     angle_unit: AngleUnit = "radians",
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
@@ -33,7 +33,7 @@ def rotated_nms(
         ``cx, cy, w, h, angle``.
     angle_unit : {"radians", "degrees"}, default "radians"
     scores, groups, iou_threshold, score_threshold, pre_top_k, max_per_group
-        As in :func:`boxscore.batched_nms`; ``groups=None`` is one group.
+        As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None is one group.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def rotated_nms(
     Examples
     --------
     >>> boxes = [[6, 3, 8, 7, 0.5], [3, 6, 9, 11, 0.6], [3, 7, 10, 12, 0.3], [1, 4, 13, 7, 0.6]]
-    >>> rotated_nms(boxes, [0.7, 0.8, 0.5, 0.9], iou_threshold=0.5).tolist()
+    >>> rotated_nms(boxes, [0.7, 0.8, 0.5, 0.9], 0.5).tolist()
     [3, 1, 0]
     """
     array = rotated_boxes(boxes, angle_unit, name="boxes")
@@ -59,6 +59,4 @@ def rotated_nms(
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
-    indices = select(ranked, iou_threshold, max_per_group=max_per_group)
-    assert isinstance(indices, np.ndarray)
-    return indices
+    return select(ranked, iou_threshold, max_per_group=max_per_group).indices
