@@ -12,6 +12,7 @@ import boxscore
 from boxscore.data.boxes import box_convert
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.candidates import candidate_pairs
+from boxscore.matching.ignoring import ignoring
 from boxscore.matching.ranking import rank_detections
 from boxscore.protocols.loading import load_protocol
 from boxscore.similarity.measures import box_measure
@@ -130,7 +131,7 @@ def test_matching_computes_the_same(name: str) -> None:
         Detections.from_arrays([1] * 40, [1] * 40, boxes[1], np.arange(40), box_format=box_format),
     )
     ranking = rank_detections(tables[1], protocol)
-    pairs = candidate_pairs(*tables, ranking, protocol)
+    pairs = candidate_pairs(*tables, ranking, protocol, ignoring(tables[0], protocol.ignore))
     rows = [sized(some, box_format, offset) for some in boxes]
     expected = {}
     for (one, detection), (other, box) in itertools.product(enumerate(rows[1]), enumerate(rows[0])):

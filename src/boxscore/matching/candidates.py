@@ -18,18 +18,16 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, run_starts, stable_order
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning
+from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.ranking import Ranking
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import Comparison
 from boxscore.similarity.registry import similarity_of
 
 __all__ = [
     "Pairs",
     "candidate_pairs",
-    "crowd_flags",
     "detection_areas",
-    "present_rows",
     "warn_of_stand_ins",
     "with_needed_columns",
 ]
@@ -48,8 +46,7 @@ def candidate_pairs(
     detections: Detections,
     ranking: Ranking,
     protocol: Protocol,
-    *,
-    similarity: Similarity | None = None,
+    ignoring: Ignoring,
 ) -> Pairs:
     """Find every pair whose similarity reaches the lowest threshold.
 
@@ -60,9 +57,9 @@ def candidate_pairs(
     ranking : Ranking
         Of the detections, cut at the largest cap.
     protocol : Protocol
-        Reads ``matching.bars`` and ``ignore.crowd``.
-    similarity : Similarity, optional
-        The protocol's own by default.
+        Reads ``similarity`` and ``matching.bars``.
+    ignoring : Ignoring
+        Of the ground truth: what takes no part, and what is measured by foreground.
 
     Returns
     -------
@@ -71,7 +68,7 @@ def candidate_pairs(
     category_count = len(ground_truth.categories)
     truth_group = ground_truth.image.astype(np.int64) * category_count + ground_truth.category
     truth_rows = stable_order(truth_group, len(ground_truth.images) * category_count)
-    truth_rows = present_rows(truth_rows, ground_truth, protocol)
+    truth_rows = truth_rows[~ignoring.deleted[truth_rows]]
     truth_group = truth_group[truth_rows]
     truth_starts = run_starts(truth_group)
     groups = truth_group[truth_starts]  # the (image, category) groups that have a ground truth
@@ -84,7 +81,7 @@ def candidate_pairs(
     positions = ragged_ranges(starts, counts)
     compact_starts = np.cumsum(counts) - counts
     truths_in_group = np.diff(np.append(truth_starts, len(truth_rows)))
-    pairs = (similarity or similarity_of(protocol)).of_pairs(
+    pairs = similarity_of(protocol).of_pairs(
         ground_truth,
         detections,
         Comparison(
@@ -92,26 +89,13 @@ def candidate_pairs(
             np.take(grouped_rows, positions),
             np.repeat(compact_starts, truths_in_group),
             np.repeat(counts, truths_in_group),
-            crowd_flags(truth_rows, ground_truth, protocol),
+            ignoring.by_foreground[truth_rows] if ignoring.by_foreground.any() else None,
             float(protocol.matching.bars[0]),
         ),
     )
     order = stable_order(pairs.detection, len(positions))
     detection = np.take(ranking.grouped, np.take(positions, pairs.detection[order]))
     return Pairs(detection, np.take(truth_rows, pairs.truth[order]), pairs.value[order])
-
-
-def present_rows(rows: NDArray[np.intp], truth: GroundTruth, protocol: Protocol) -> NDArray[np.intp]:
-    """Leave out the ground truths that the protocol deletes."""
-    for rule, flag in ((protocol.ignore.crowd, truth.crowd), (protocol.ignore.difficult, truth.difficult)):
-        if rule == "delete":
-            rows = rows[~flag[rows]]
-    return rows
-
-
-def crowd_flags(rows: NDArray[np.intp], truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_] | None:
-    """Say against which ground truths the detection's own size is the denominator; None for none."""
-    return truth.crowd[rows] if protocol.ignore.crowd == "iof" else None
 
 
 def with_needed_columns(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> Detections:
