@@ -124,7 +124,7 @@ def test_max_per_image_needs_images():
 @pytest.mark.parametrize(
     ("arguments", "options", "words"),
     [
-        (([BOX], [[0.5], [0.4]]), {}, r"scores must be as long as boxes \(one entry a model\) \(1\)"),
+        (([BOX], [[0.5], [0.4]]), {}, r"scores must be as long as boxes \(one entry per model\) \(1\)"),
         (([BOX], [[0.5, 0.4]]), {}, r"scores must be as long as boxes \(1\)"),
         (([BOX], [[0.5]], [[0], [1]]), {}, "groups must be as long as boxes"),
         (([BOX], [[-0.5]]), {}, "scores must be >= 0"),

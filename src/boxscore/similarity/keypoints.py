@@ -79,14 +79,14 @@ def object_keypoint_similarity(
     >>> object_keypoint_similarity(moved, one, area=[400], sigmas=[0.05, 0.05]).round(3).tolist()
     [[0.568]]
     """
-    found, truth = (
+    detections, truth = (
         keypoint_array(keypoints1, name="keypoints1"),
         keypoint_array(keypoints2, name="keypoints2"),
     )
     spread = checks.float_array(sigmas, name="sigmas")
     areas = checks.float_array(area, name="area")
     checks.same_length(len(truth), of="keypoints2", area=areas)
-    for name, array in (("keypoints1", found), ("keypoints2", truth)):
+    for name, array in (("keypoints1", detections), ("keypoints2", truth)):
         if array.shape[1] != len(spread) and len(array):
             rule = f"have as many keypoints as sigmas ({len(spread)})"
             raise InputError(name, rule, got=array.shape[1])
@@ -98,15 +98,15 @@ def object_keypoint_similarity(
     else:
         corners = checks.float_array(boxes, name="boxes", columns=4)
     sizes = corners[:, 2:] - corners[:, :2]
-    pairs = np.indices((len(found), len(truth))).reshape(2, -1)
-    similarity = similarity_of_pairs(found, truth, pairs[0], pairs[1], areas, corners, sizes, spread)
-    return similarity.reshape(len(found), len(truth))
+    pairs = np.indices((len(detections), len(truth))).reshape(2, -1)
+    similarity = similarity_of_pairs(detections, truth, pairs[0], pairs[1], areas, corners, sizes, spread)
+    return similarity.reshape(len(detections), len(truth))
 
 
 def similarity_of_pairs(
-    found: FloatArray,
+    detections: FloatArray,
     truth: FloatArray,
-    pair_found: NDArray[np.intp],
+    pair_detection: NDArray[np.intp],
     pair_truth: NDArray[np.intp],
     area: FloatArray,
     corners: FloatArray,
@@ -117,9 +117,9 @@ def similarity_of_pairs(
 
     Parameters
     ----------
-    found, truth : ndarray of float64, [N, J, 3] and [M, J, 3]
+    detections, truth : ndarray of float64, [N, J, 3] and [M, J, 3]
         Keypoints of detections and ground truths.
-    pair_found, pair_truth : ndarray of intp, [P]
+    pair_detection, pair_truth : ndarray of intp, [P]
         Their rows.
     area, corners, sizes : ndarray of float64, [M], [M, 4] and [M, 2]
         Of the ground truths: stated area, ``x1, y1`` first, width and height.
@@ -138,19 +138,21 @@ def similarity_of_pairs(
     counts = labelled.sum(axis=1)  # [M]
     variances = (sigmas * 2) ** 2  # [J]
     scale = area + np.spacing(1)  # [M]
-    similarity = np.zeros(len(pair_found))
+    similarity = np.zeros(len(pair_detection))
     joints = np.argsort(~labelled, axis=1, kind="stable")  # [M,J], the labelled ones first, in order
     for count in np.unique(counts[pair_truth]).tolist():
         pairs = np.flatnonzero(counts[pair_truth] == count)
-        rows, truths = pair_found[pairs, None], pair_truth[pairs]
+        rows, truths = pair_detection[pairs, None], pair_truth[pairs]
         if count:
             joint = joints[truths, :count]  # [n,count]
-            dx = found[rows, joint, 0] - truth[truths[:, None], joint, 0]
-            dy = found[rows, joint, 1] - truth[truths[:, None], joint, 1]
+            dx = detections[rows, joint, 0] - truth[truths[:, None], joint, 0]
+            dy = detections[rows, joint, 1] - truth[truths[:, None], joint, 1]
             variance = variances[joint]
         else:
             dx, dy = (
-                _outside(found[pair_found[pairs], :, axis], corners[truths, axis], sizes[truths, axis])
+                _outside(
+                    detections[pair_detection[pairs], :, axis], corners[truths, axis], sizes[truths, axis]
+                )
                 for axis in (0, 1)
             )
             variance = variances
@@ -198,15 +200,15 @@ class KeypointSimilarity(Similarity):
         """Compare every detection with every ground truth of its group, chunk by chunk."""
         starts, counts = comparison.starts, comparison.counts
         kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
-        found, truths = detections.keypoints, ground_truth.keypoints
-        if found is None or truths is None:  # an empty table: the others were checked
+        keypoints, truths = detections.keypoints, ground_truth.keypoints
+        if keypoints is None or truths is None:  # an empty table: the others were checked
             return kept[0]
         for low, high in chunks(counts, CHUNK_PAIRS // len(self.sigmas)):
             detection = ragged_ranges(starts[low:high], counts[low:high])
             truth = np.repeat(np.arange(low, high), counts[low:high])
             here = comparison.truth_rows[low:high]
             value = similarity_of_pairs(
-                found,
+                keypoints,
                 truths[here],
                 comparison.rows[detection],
                 truth - low,

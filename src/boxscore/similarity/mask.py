@@ -92,7 +92,7 @@ def overlaps_of_pairs(
     rows, truth = np.unique(pair_second, return_inverse=True)  # the masks of `second` that are in a pair
     starts = _calls(group[rows], 1 + np.bincount(truth))
     call = np.searchsorted(starts, truth, side="right") - 1  # [P], ascending
-    keys, found = np.unique(call * len(first) + pair_first, return_inverse=True)
+    keys, row = np.unique(call * len(first) + pair_first, return_inverse=True)
     heights = np.bincount(keys // len(first), minlength=len(starts))  # masks of `first` in each call
     widths = np.diff(np.append(starts, len(rows)))
     first_codes, second_codes = first[keys % len(first)].codes(), second[rows].codes()
@@ -107,7 +107,7 @@ def overlaps_of_pairs(
             top += height
     before = np.cumsum(heights * widths) - heights * widths
     tops = np.cumsum(heights) - heights
-    cell = before[call] + (truth - starts[call]) * heights[call] + found - tops[call]
+    cell = before[call] + (truth - starts[call]) * heights[call] + row - tops[call]
     overlaps = np.empty(len(order))
     overlaps[order] = np.concatenate(cells)[cell]
     return overlaps

@@ -142,13 +142,13 @@ class PairStore:
             values = np.minimum(self._block.measure.between(one, other), 1)  # whatever rounding says
             hit = np.flatnonzero(values > self._threshold)
             one, other = one.take(hit), other.take(hit)
-            found = np.minimum(one, other), np.maximum(one, other), values.take(hit)
+            pairs = np.minimum(one, other), np.maximum(one, other), values.take(hit)
             total += len(hit)
             if total <= self._limit:
-                cached.append(found)
+                cached.append(pairs)
             else:
                 cached.clear()
-            yield found
+            yield pairs
         if total <= self._limit:
             self._cached = cached
 

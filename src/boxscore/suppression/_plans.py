@@ -47,7 +47,7 @@ Pairs = tuple[IndexArray, IndexArray]
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
 
 SWEEP_PAIRS = 60
-"""A sweep with more candidates a box than this is not worth it."""
+"""A sweep with more candidates per box than this is not worth it."""
 
 WORTH_A_LOOK = 2048
 """From this many candidates on, comparing heights first is cheaper than measuring all of them."""
@@ -144,7 +144,7 @@ def _swept(
     *,
     most: float,
 ) -> bool:
-    """Settle by a sweep along x and rounds; False, and nothing done, with over ``most`` candidates a box."""
+    """Settle by a sweep along x and rounds; False, and nothing done, for over ``most`` candidates per box."""
     sweep = Sweep(block.measure, members, threshold)
     if len(sweep) > most * len(members):
         return False

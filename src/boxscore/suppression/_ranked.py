@@ -68,7 +68,7 @@ class Block:
 class Ranked:
     """Checked boxes and their order.
 
-    ``measure_of`` gives the measure of some rows of the input; it is called once a block, so that the
+    ``measure_of`` gives the measure of some rows of the input; it is called once per block, so that the
     columns of a whole data set never stand in memory together; but for ``held``, blocks that several settings
     share.
     """
@@ -178,8 +178,8 @@ def rank(
 def _top(order: IndexArray, starts: IndexArray, k: int) -> tuple[IndexArray, IndexArray]:
     """Cut each group after its first ``k``."""
     counts = np.diff(starts)
-    place = np.arange(len(order)) - np.repeat(starts[:-1], counts)
-    return order[place < k], np.concatenate([[0], np.cumsum(np.minimum(counts, k))])
+    position = np.arange(len(order)) - np.repeat(starts[:-1], counts)
+    return order[position < k], np.concatenate([[0], np.cumsum(np.minimum(counts, k))])
 
 
 def threshold(value: float) -> float:
@@ -223,7 +223,7 @@ def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
 
 
 def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatArray:
-    """Scores [N] as float64, not NaN, one a box."""
+    """Scores [N] as float64, not NaN, one per box."""
     array = checks.float_array(scores, name="scores")
     checks.same_length(length, of=of, scores=array)
     if len(array) and np.isnan(array.min()):
@@ -233,7 +233,7 @@ def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatA
 
 
 def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IndexArray:
-    """Check groups [N], one a box: int64 >= 0; names become the numbers of their sorted values."""
+    """Check groups [N], one per box: int64 >= 0; names become the numbers of their sorted values."""
     array = np.asarray(groups)
     if array.size == 0 and array.ndim <= 1:
         array = array.astype(np.int64)

@@ -87,7 +87,7 @@ def weighted_boxes_fusion(
     Parameters
     ----------
     boxes : sequence of array_like, [N_m, 4]
-        One entry a model.
+        One entry per model.
     scores : sequence of array_like, [N_m]
         Not negative, on one scale for all models.
     groups : sequence of array_like of int or str, [N_m], optional
@@ -206,9 +206,9 @@ def _gather(
     lists: dict[str, Sequence[ArrayLike]] = {"scores": scores}
     if groups is not None:
         lists["groups"] = groups
-    checks.same_length(len(boxes), of="boxes (one entry a model)", **lists)
+    checks.same_length(len(boxes), of="boxes (one entry per model)", **lists)
     trust = np.ones(len(boxes)) if weights is None else checks.float_array(weights, name="weights")
-    checks.same_length(len(boxes), of="boxes (one entry a model)", weights=trust)
+    checks.same_length(len(boxes), of="boxes (one entry per model)", weights=trust)
     if not ((trust > 0) & (trust < np.inf)).all():
         raise InputError("weights", "be positive and finite", got=trust.tolist())
     box_list = [check_boxes(some, box_format=box_format) for some in boxes]
@@ -293,8 +293,8 @@ def _best_slot(
     slots += first[:, None]
     meets = fused[2].take(slots) > box[0, :, None]
     meets &= fused[0].take(slots) < box[2, :, None]
-    which, place = meets.nonzero()
-    at = slots[which, place]
+    which, position = meets.nonzero()
+    at = slots[which, position]
     theirs, ours = fused.take(at, axis=1), box.take(which, axis=1)
     sides = shared_length(theirs[:2], theirs[2:4], ours[:2], ours[2:4], 0)
     np.maximum(sides, 0, out=sides)

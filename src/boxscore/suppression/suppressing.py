@@ -335,14 +335,14 @@ class Suppressor:
         for setting in settings:
             reads_iou = "iou_threshold" in METHODS[setting.method].reads
             alike.setdefault((setting.measured, setting.floor, reads_iou), []).append(setting)
-        found: dict[Setting, Ranked] = {}
+        shared: dict[Setting, Ranked] = {}
         for some in alike.values():
             least = min(some, key=lambda setting: setting.lowest)
             ranked = self.ranked(least)
             if len(some) > 1:
                 ranked = share_pairs(ranked, least.lowest)
-            found |= dict.fromkeys(some, ranked)
-        return found
+            shared |= dict.fromkeys(some, ranked)
+        return shared
 
     def suppress(self, setting: Setting, ranked: Ranked, *, owners: bool = False) -> Suppression:
         """Suppress ranked detections; with ``owners`` say who dropped whom, which costs some time."""
