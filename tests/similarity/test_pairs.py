@@ -140,7 +140,7 @@ def test_matching_computes_the_same(name: str) -> None:
         value = (
             shared / (detection[1] * detection[2]) if shared and of_crowd else iou_of(detection, box, offset)
         )
-        if value >= protocol.matching.bars[0]:
+        if value >= protocol.matching.effective_thresholds[0]:
             expected[one, other] = value
     got = zip(ranking.rows[pairs.detection].tolist(), pairs.ground_truth.tolist(), strict=True)
     assert dict(zip(got, pairs.iou.tolist(), strict=True)) == expected

@@ -102,11 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
         workers=inputs.workers,
         **group_options(arguments, inputs.detections),
     )
-    metrics = [row.key.removeprefix("m") for row in inputs.protocol.rows]
-    chosen = arguments.metrics or metrics
-    for name in chosen:
-        checks.one_of(name.removeprefix("m"), metrics, name="--metrics")
-    chosen = [name.removeprefix("m") for name in chosen]
+    keys = inputs.protocol.class_keys
+    metrics = list(keys.values())
+    chosen = [
+        checks.one_of(keys.get(name, name), metrics, name="--metrics")
+        for name in arguments.metrics or metrics
+    ]
     if arguments.metrics is None and arguments.output in ("text", "markdown"):
         chosen = chosen[:SHOWN]
     table = table[[name for name in table.columns if name in chosen or name not in metrics]]

@@ -57,7 +57,7 @@ def candidate_pairs(
     ranking : Ranking
         Of the detections, cut at the largest cap.
     protocol : Protocol
-        Reads ``similarity`` and ``matching.bars``.
+        Reads ``similarity`` and ``matching.effective_thresholds``.
     ignoring : Ignoring
         Of the ground truth: what takes no part, and what is measured by foreground.
 
@@ -90,7 +90,7 @@ def candidate_pairs(
             np.repeat(compact_starts, truths_in_group),
             np.repeat(counts, truths_in_group),
             ignoring.by_foreground[truth_rows] if ignoring.by_foreground.any() else None,
-            float(protocol.matching.bars[0]),
+            float(protocol.matching.effective_thresholds[0]),
         ),
     )
     order = stable_order(pairs.detection, len(positions))

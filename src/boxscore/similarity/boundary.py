@@ -224,12 +224,12 @@ class BoundarySimilarity(MaskSimilarity):
         truths: Masks,
         pairs: PairValues,
         group: NDArray[np.intp],
-        crowd: NDArray[np.bool_],
+        by_foreground: NDArray[np.bool_],
         lowest: float,
     ) -> PairValues:
         """Measure pairs by their masks first, which bound the smaller of the two."""
-        truth, detection, value = super().measured(masks, truths, pairs, group, crowd, lowest)
-        plain = np.flatnonzero(~crowd[truth])
+        truth, detection, value = super().measured(masks, truths, pairs, group, by_foreground, lowest)
+        plain = np.flatnonzero(~by_foreground[truth])
         outline = boundary_overlaps_of_pairs(
             masks, truths, detection[plain], truth[plain], group, self.dilation_ratio
         )

@@ -273,12 +273,13 @@ class MaskSimilarity(Similarity):
         near = np.flatnonzero(comparison.counts)
         if not len(near):
             return PairValues(near, near, np.empty(0))
-        crowd = np.zeros(len(near), bool) if comparison.crowd is None else comparison.crowd[near]
+        flags = comparison.by_foreground
+        by_foreground = np.zeros(len(near), bool) if flags is None else flags[near]
         some = comparison._replace(
             truth_rows=comparison.truth_rows[near],
             starts=comparison.starts[near],
             counts=comparison.counts[near],
-            crowd=crowd,
+            by_foreground=by_foreground,
         )
         truths = (ground_truth.masks or Masks([]))[some.truth_rows]
         masks = (detections.masks or Masks([]))[some.rows]
@@ -287,7 +288,7 @@ class MaskSimilarity(Similarity):
         same_size(truths.sizes, truths.sizes[first][group], place=truths.place)
         same_size(masks.sizes, truths.sizes[np.repeat(first, some.counts[first])], place=masks.place)
         pairs = overlapping(_columns(truths), _columns(masks), some, offset=0, capped=True)
-        pairs = self.measured(masks, truths, pairs, group, crowd, some.lowest)
+        pairs = self.measured(masks, truths, pairs, group, by_foreground, some.lowest)
         return pairs._replace(truth=near[pairs.truth])
 
     def measured(
@@ -296,11 +297,11 @@ class MaskSimilarity(Similarity):
         truths: Masks,
         pairs: PairValues,
         group: NDArray[np.intp],
-        crowd: NDArray[np.bool_],
+        by_foreground: NDArray[np.bool_],
         lowest: float,
     ) -> PairValues:
         """Measure pairs whose value is an upper bound, and keep those that agree enough."""
-        value = overlaps_of_pairs(masks, truths, pairs.detection, pairs.truth, group, crowd)
+        value = overlaps_of_pairs(masks, truths, pairs.detection, pairs.truth, group, by_foreground)
         return at_least(PairValues(pairs.truth, pairs.detection, value), lowest)
 
 

@@ -64,7 +64,7 @@ class Comparison(NamedTuple):
     rows: Positions  # [d], of detections
     starts: Positions  # [g], where the run starts in ``rows``
     counts: Positions  # [g], how long it is
-    crowd: NDArray[np.bool_] | None  # [g], where the detection's own size is the denominator
+    by_foreground: NDArray[np.bool_] | None  # [g], where the detection's own size is the denominator
     lowest: float  # pairs below are left out
 
 
@@ -145,7 +145,7 @@ def overlapping(
     ``truths`` are those of ``comparison.truth_rows``, ``boxes`` those of its ``rows``. ``capped`` is for
     areas that are smaller than their boxes: the overlap is at most the smaller one.
     """
-    starts, counts, crowd = comparison.starts, comparison.counts, comparison.crowd
+    starts, counts, by_foreground = comparison.starts, comparison.counts, comparison.by_foreground
     kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
     for low, high in chunks(counts, CHUNK_PAIRS):
         size = counts[low:high]
@@ -164,8 +164,8 @@ def overlapping(
         if capped:
             shared = np.minimum(shared, np.minimum(area, truth_area))
         denominator = over(shared, truth_area, area)
-        if crowd is not None:
-            denominator = np.where(np.take(crowd, truth), area, denominator)
+        if by_foreground is not None:
+            denominator = np.where(np.take(by_foreground, truth), area, denominator)
         value = shared / denominator
         enough = np.flatnonzero(value >= comparison.lowest)
         kept.append(PairValues(truth[enough], box[enough], value[enough]))
