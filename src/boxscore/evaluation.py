@@ -294,7 +294,9 @@ class Evaluation:
         the ground truth it matched, and ``matched_up_to``: the highest threshold at which it is still a
         true positive.
         """
-        frame = self.detections.to_pandas()
+        frame = self.detections.to_pandas(
+            ["image_id", "category_id", "class", "x1", "y1", "x2", "y2", "score"]
+        )
         found, count = self.matched, len(self.detections)
         rows = self._original_rows
         outcome = np.full(count, "beyond cap", dtype=object)

@@ -23,6 +23,7 @@ from boxscore.matching.rematching import Rematcher
 from boxscore.protocols import load_protocol
 from boxscore.suppression.methods import METHODS
 from support.real_data import real
+from support.tables import suppressed
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 COCO = [
@@ -115,7 +116,7 @@ def test_protocols_and_selections(
         classes=classes,
     )
     for floor, rows in table.groupby("score_threshold"):
-        left = found.suppressed(iou_threshold=0.4, score_threshold=floor)
+        left = suppressed(found, iou_threshold=0.4, score_threshold=floor)
         alone = boxscore.evaluate(truth, left, protocol=protocol, images=images, classes=classes)
         assert sorted(rows["class"]) == ["(all)", "circle", "square"]
         for _, row in rows.iterrows():
@@ -133,7 +134,7 @@ def test_classes_pooled(tables: tuple[boxscore.GroundTruth, boxscore.Detections]
     protocol = {"extends": "coco", "matching": {"per_class": False}}
     table = sweep(*tables, iou_thresholds=[0.4], score_thresholds=[0, 0.5], protocol=protocol)
     assert table["class"].tolist() == ["(all)", "all"] * 2
-    left = tables[1].suppressed(iou_threshold=0.4, score_threshold=0.5)
+    left = suppressed(tables[1], iou_threshold=0.4, score_threshold=0.5)
     assert table["AP"].iloc[2] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
 
 
@@ -146,8 +147,8 @@ def test_matched_again_is_matched(
     protocol: Any, tables: tuple[boxscore.GroundTruth, boxscore.Detections]
 ) -> None:
     chosen = load_protocol(protocol)
-    truth = boxscore.load_ground_truth(COCO[1], similarity=chosen.similarity)
-    found = boxscore.load_detections(COCO[3], truth, similarity=chosen.similarity)
+    truth = boxscore.load_ground_truth(COCO[1])
+    found = boxscore.load_detections(COCO[3], truth)
     rematcher = Rematcher(truth, found, chosen)
     random = np.random.default_rng(0)
     for share in (0.0, 0.2, 0.7, 1.0):

@@ -15,7 +15,8 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
-from boxscore.formats import detect_format, load_both
+from boxscore.formats import detect_format, format_names, load_both
+from boxscore.matching.inputs import needed_columns
 from boxscore.protocols import IOU_TYPES, load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
 
@@ -65,7 +66,7 @@ def add_input_arguments(
     parser.add_argument(
         "--format",
         default="auto",
-        choices=["auto", "coco", "voc", "columns"],
+        choices=format_names(),
         help="of the ground truth (default: auto)",
     )
     parser.add_argument(
@@ -123,8 +124,8 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         arguments.detections,
         format=arguments.format,
         image_set=arguments.image_set,
-        similarity=protocol.similarity,
-        workers=readers,
+        columns=needed_columns(protocol),
+        processes=readers,
     )
     return Inputs(
         ground_truth,

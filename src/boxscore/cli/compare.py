@@ -17,7 +17,8 @@ from boxscore.cli._inputs import add_input_arguments, add_output_argument, evalu
 from boxscore.cli._report import add_report_arguments, remembered_warnings, save_comparison
 from boxscore.cli._tables import add_resampling_arguments, print_table
 from boxscore.errors import InputError
-from boxscore.formats import load_detections
+from boxscore.formats.reading import read_detections
+from boxscore.matching.inputs import needed_columns
 
 __all__ = ["add_arguments", "run"]
 
@@ -40,10 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
     with remembered_warnings() as messages:
         first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
-        kind = first.protocol.similarity
+        columns = needed_columns(first.protocol)
         tables = [
             first.detections,
-            *(load_detections(path, first.ground_truth, similarity=kind) for path in paths[1:]),
+            *(read_detections(path, first.ground_truth, columns=columns) for path in paths[1:]),
         ]
         results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
     named = dict(zip(_names(paths), results, strict=True))

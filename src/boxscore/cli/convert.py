@@ -4,7 +4,6 @@ for example:
   boxscore convert --gt instances_val2017.json --output gt.npz
   boxscore convert --gt gt.npz --dt results.json --output dt.npz
   boxscore evaluate --gt gt.npz --dt dt.npz
-  boxscore convert --gt instances_val2017.json --iou-type segm --output gt.npz
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from boxscore.formats import load_detections, load_ground_truth, save_columns
-from boxscore.protocols import IOU_TYPES, load_protocol
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.formats import format_names, load_detections, load_ground_truth, save_columns
 
 __all__ = ["add_arguments", "run"]
 
@@ -36,27 +35,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="convert these instead, against the ground truth",
     )
-    parser.add_argument("--image-set", metavar="NAME|FILE", help="VOC: the image set, e.g. test")
     parser.add_argument(
-        "--iou-type",
-        default="bbox",
-        choices=list(IOU_TYPES),
-        help="keep masks or keypoints as well, for evaluations of this type (default: bbox)",
+        "--format", default="auto", choices=format_names(), help="of the ground truth (default: auto)"
     )
+    parser.add_argument("--image-set", metavar="NAME|FILE", help="VOC: the image set, e.g. test")
     parser.add_argument("--output", required=True, type=Path, metavar="FILE.npz", help="what to write")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, save; return the exit status."""
-    similarity = load_protocol(IOU_TYPES[arguments.iou_type]).similarity
-    table = ground_truth = load_ground_truth(
-        arguments.ground_truth, image_set=arguments.image_set, similarity=similarity
+    ground_truth = load_ground_truth(
+        arguments.ground_truth, format=arguments.format, image_set=arguments.image_set
     )
-    if arguments.detections is None:
-        save_columns(ground_truth, arguments.output)
-    else:
-        table = load_detections(arguments.detections, ground_truth, similarity=similarity)  # type: ignore[assignment]
-        save_columns(table, arguments.output)
+    table: GroundTruth | Detections = ground_truth
+    if arguments.detections is not None:
+        table = load_detections(arguments.detections, ground_truth)
+    save_columns(table, arguments.output)
     size = arguments.output.stat().st_size
     text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
     print(f"{len(table):,} rows written to {arguments.output} ({text})", file=sys.stderr)

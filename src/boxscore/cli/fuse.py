@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.method != "wbf":
             raise InputError("confidence", "be left out with method 'nmw'", got=repr(arguments.confidence))
         options["confidence"] = arguments.confidence
-    read = [load_results(file, workers=arguments.workers or available_processors()) for file in files]
+    read = [load_results(file, processes=arguments.workers or available_processors()) for file in files]
     for results in read[1:]:
         if results.format != read[0].format:
             raise InputError(

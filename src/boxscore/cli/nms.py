@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
     _progress(f"reading {arguments.detections}")
     results = load_results(
         arguments.detections,
-        similarity=options["similarity"],
-        workers=arguments.workers or available_processors(),
+        columns=["masks"] if options["similarity"] == "mask" else [],
+        processes=arguments.workers or available_processors(),
     )
     table = results.table
     _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")

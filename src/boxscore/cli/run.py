@@ -14,6 +14,7 @@ from typing import Any
 from boxscore._utils import checks
 from boxscore.cli import evaluate
 from boxscore.errors import InputError, ProtocolError
+from boxscore.formats import format_names
 from boxscore.protocols import IOU_TYPES, load_protocol, read_toml
 
 __all__ = ["add_arguments", "known_keys", "read_config", "run"]
@@ -94,7 +95,7 @@ def _read_config(path: Path) -> argparse.Namespace:
         ground_truth=required("ground_truth"),
         detections=required("detections"),
         format=checks.one_of(
-            value("ground_truth", "format", str, "auto"), ("auto", "coco", "voc"), name="ground_truth.format"
+            value("ground_truth", "format", str, "auto"), format_names(), name="ground_truth.format"
         ),
         image_set=str(path.parent / image_set) if image_set and image_set.endswith(".txt") else image_set,
         protocol=str(path.parent / protocol) if protocol.endswith(".toml") else protocol,

@@ -20,6 +20,7 @@ from typing import Any
 
 from boxscore._utils.text import csv_table, json_text, markdown_table, printable
 from boxscore.cli._inputs import add_output_argument
+from boxscore.formats import format_names
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation import SEVERITIES, Finding, validate_files
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         default="auto",
-        choices=["auto", "coco", "voc", "columns"],
+        choices=format_names(),
         help="of the ground truth (default: auto)",
     )
     parser.add_argument(

@@ -19,7 +19,7 @@ from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.candidates import detection_areas
-from boxscore.matching.inputs import with_needed_columns
+from boxscore.matching.inputs import needs_keypoints, needs_masks, with_needed_columns
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.boundary import mask_boundary
 
@@ -132,6 +132,8 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         raise MissingDependencyError("--verify needs pycocotools: pip install pycocotools.") from None
     truth, protocol = evaluation.ground_truth, evaluation.protocol
     detections = with_needed_columns(truth, evaluation.detections, protocol)
+    stated = truth.keypoint_count if needs_keypoints(protocol) else None
+    counts = [1] * len(truth) if stated is None else stated.tolist()
     dataset = {
         "images": [
             {"id": row, "width": width, "height": height}
@@ -141,10 +143,10 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         "annotations": [
             {**record, "area": area, "iscrowd": int(crowd), "num_keypoints": count}
             for record, area, crowd, count in zip(
-                _records(truth),
+                _records(truth, protocol),
                 truth.area.tolist(),
                 truth.crowd.tolist(),
-                [1] * len(truth) if truth.keypoint_count is None else truth.keypoint_count.tolist(),
+                counts,
                 strict=True,
             )
         ],
@@ -152,7 +154,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
     results = [
         {**record, "score": score, "area": area}
         for record, score, area in zip(
-            _records(detections),
+            _records(detections, protocol),
             detections.scores.tolist(),
             detection_areas(detections, protocol).tolist(),
             strict=True,
@@ -213,7 +215,7 @@ def _pixels(sizes: Any) -> list[list[int]]:
     return pixels
 
 
-def _records(table: Any) -> list[dict[str, Any]]:
+def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
     """Rows of a table as COCO dictionaries, numbered from 1."""
     boxes = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
     records = [
@@ -222,10 +224,10 @@ def _records(table: Any) -> list[dict[str, Any]]:
             zip(table.image.tolist(), table.category.tolist(), boxes, strict=True), start=1
         )
     ]
-    if table.masks is not None:
+    if needs_masks(protocol) and table.masks is not None:
         for record, mask in zip(records, table.masks.given, strict=True):
             record["segmentation"] = mask
-    if table.keypoints is not None:
+    if needs_keypoints(protocol) and table.keypoints is not None:
         for record, points in zip(
             records, [points.ravel().tolist() for points in table.keypoints], strict=True
         ):

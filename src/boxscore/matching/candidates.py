@@ -165,9 +165,8 @@ def similarity(
 def detection_areas(detections: Detections, protocol: Protocol) -> Column:
     """Area of each detection [D] in square pixels: what area ranges measure."""
     rule = protocol.ignore.detection_area
-    if detections.masks is not None and (
-        rule == "mask" or (rule == "box_or_mask" and not detections.boxes_given)
-    ):
+    by_mask = rule == "mask" or (rule == "box_or_mask" and not detections.boxes_given)
+    if by_mask and detections.masks is not None:  # in this order: masks of files are read when asked for
         return detections.masks.area
     sizes = detections.sizes + protocol.boxes.pixel_offset
     area: Column = sizes[:, 0] * sizes[:, 1]

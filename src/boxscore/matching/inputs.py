@@ -20,7 +20,13 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.protocols.protocol import Protocol
 
-__all__ = ["needs_keypoints", "needs_masks", "warn_of_stand_ins", "with_needed_columns"]
+__all__ = [
+    "needed_columns",
+    "needs_keypoints",
+    "needs_masks",
+    "warn_of_stand_ins",
+    "with_needed_columns",
+]
 
 
 def needs_masks(protocol: Protocol) -> bool:
@@ -31,6 +37,12 @@ def needs_masks(protocol: Protocol) -> bool:
 def needs_keypoints(protocol: Protocol) -> bool:
     """Whether a protocol reads keypoints."""
     return protocol.similarity == "keypoints"
+
+
+def needed_columns(protocol: Protocol) -> list[str]:
+    """Name the instance columns that a protocol reads."""
+    needed = {"masks": needs_masks(protocol), "keypoints": needs_keypoints(protocol)}
+    return [name for name, is_needed in needed.items() if is_needed]
 
 
 def with_needed_columns(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> Detections:
@@ -99,7 +111,7 @@ def _check_masks(ground_truth: GroundTruth) -> None:
             "have a mask in every row",
             got="none",
             place=f"row {row} of {ground_truth.source}" if masks is None else masks.place(row),
-            cause="was it loaded with similarity='mask', and is it annotated with masks?",
+            cause="is it annotated with masks?",
         )
 
 
@@ -121,6 +133,6 @@ def _check_keypoints(table: BoxTable, count: int) -> None:
         return
     what = "ground truth" if isinstance(table, GroundTruth) else "detections"
     got = "none" if keypoints is None else f"{keypoints.shape[1]}"
-    cause = "were they loaded with similarity='keypoints'?" if keypoints is None else "other sigmas?"
+    cause = "" if keypoints is None else "other sigmas?"
     rule = f"have {count} keypoints in every row, one for each sigma"
     raise InputError(what, rule, got=got, place=table.source, cause=cause)

@@ -3,7 +3,7 @@
 Goal
 ----
 One name and one set of options for the whole family, so that the command line, the sweep and
-:meth:`Detections.nms <boxscore.data.tables.Detections.nms>` are the same computation.
+:meth:`Suppression.apply` are the same computation.
 
 Conventions
 -----------
@@ -283,7 +283,6 @@ def _masks_of(detections: Detections) -> Masks:
             "have a mask where masks are compared",
             got="none",
             place=f"row {row} of {detections.source}" if masks is None else masks.place(row),
-            cause="was it loaded with similarity='mask'?" if masks is None else "",
         )
     return masks or Masks([])
 
