@@ -78,7 +78,12 @@ def test_groups_are_images_and_classes() -> None:
     assert nms_detections(found, iou_threshold=0.5, class_agnostic=True).indices.tolist() == [1, 3]
     assert nms_detections(found, iou_threshold=0.5, class_groups=[[1, 2]]).indices.tolist() == [1, 3, 4]
     assert nms_detections(found, iou_threshold=0.5, class_groups=[[3, "1"]]).indices.tolist() == [1, 2, 3]
-    assert found.take(nms_detections(found, iou_threshold=0.5).indices).scores.tolist() == [0.9, 0.8, 0.5, 0.4]
+    assert found.take(nms_detections(found, iou_threshold=0.5).indices).scores.tolist() == [
+        0.9,
+        0.8,
+        0.5,
+        0.4,
+    ]
 
 
 def test_thresholds_and_caps() -> None:
@@ -86,7 +91,12 @@ def test_thresholds_and_caps() -> None:
     assert nms_detections(found, iou_threshold=0.9, max_per_group=1).indices.tolist() == [1, 2, 3, 4]
     assert nms_detections(found, iou_threshold=0.9, max_per_image=1).indices.tolist() == [1, 3]
     assert nms_detections(found, iou_threshold=0.9, score_threshold=0.8).indices.tolist() == [1, 2]
-    assert nms_detections(found, method="fast", iou_threshold=0.9, max_per_image=2).indices.tolist() == [1, 2, 3, 4]
+    assert nms_detections(found, method="fast", iou_threshold=0.9, max_per_image=2).indices.tolist() == [
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_the_order_of_a_table_is_kept() -> None:

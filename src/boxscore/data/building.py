@@ -21,8 +21,8 @@ from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
 from boxscore.data.keypoints import box_of_keypoints, keypoint_array
 from boxscore.data.lazy import LazyColumns, Reader
 from boxscore.data.masks import Masks
-from boxscore.data.schema import Column, Schema, checked_names
-from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.data.schema import Column, Schema
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids, own_columns
 from boxscore.errors import InputError
 
 __all__ = [
@@ -129,7 +129,7 @@ def built_columns(
         None: those around the masks or keypoints.
     box_format : {"xyxy", "xywh", "cxcywh"}
     given : mapping
-        Other columns of the schema by name; None for one that is not given.
+        Other columns of the schema by name; None for one that is not given, and not to be read.
     columns : mapping of str to array_like, optional
         The user's own.
     read : callable, optional
@@ -169,17 +169,16 @@ def built_columns(
         table["boxes"] = _boxes_around(instances)
         table["sizes"] = table["boxes"][:, 2:] - table["boxes"][:, :2]
     names = tuple(column.name for column in schema.instances)
-    table["instances"] = LazyColumns(names, instances, read)
+    absent = {name: None for name in names if name in given}
+    table["instances"] = LazyColumns(names, {**absent, **instances}, read)
     for column in schema.needed:
         if column.name not in table:
             table[column.name] = _filled(column, given.get(column.name), table, own=own)
-    extra = checked_names(columns)
-    needed = {column.name: table[column.name] for column in schema.needed}
-    checks.same_length(count, of=of, **needed, **extra)
+    checks.same_length(count, of=of, **{column.name: table[column.name] for column in schema.needed})
     for column in schema.needed:
         if column.name not in ("boxes", "sizes"):
             column.check(table[column.name], place)
-    table["columns"] = extra
+    table["columns"] = own_columns(columns, count, of=of)
     return table
 
 

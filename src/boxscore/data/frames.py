@@ -51,7 +51,7 @@ def frame_of(table: BoxTable, names: Sequence[str] | None) -> pd.DataFrame:
             raise InputError("a column", "have a name that a table does not use itself", got=repr(name))
         _one_number(name, own)
     instances = {column.frame[0]: column for column in schema.instances}
-    parts = _parts(table)
+    parts = {**_parts(table), **_own(table.columns)}
     for name in names or ():
         if name not in parts and name not in instances:
             cause = checks.did_you_mean(name, [*parts, *instances])
@@ -60,7 +60,6 @@ def frame_of(table: BoxTable, names: Sequence[str] | None) -> pd.DataFrame:
         values = table.instances[column.name] if names is None or name in names else None
         if values is not None:
             parts[name] = _in_cells(column.name, values)
-    parts |= table.columns
     frame = pd.DataFrame({name: parts[name] for name in names or parts if name in parts})
     frame.attrs.update({name: _plain(getattr(table, name)) for name in ATTRIBUTES if name in schema.values})
     return frame
@@ -85,6 +84,16 @@ def _parts(table: BoxTable) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
+
+
+def _own(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the user's own columns; Python objects stay what they are, None among texts too."""
+    import pandas as pd
+
+    return {
+        name: pd.Series(column, dtype=object) if column.dtype == object else column
+        for name, column in columns.items()
+    }
 
 
 def _one_number(name: str, column: NDArray[Any]) -> None:
@@ -225,7 +234,7 @@ def images_frame(images: Images) -> pd.DataFrame:
             raise InputError("a column", "have a name that images do not use themselves", got=repr(name))
         _one_number(name, column)
     sides = (images.ids, images.file_names, images.sizes[:, 0], images.sizes[:, 1])
-    return pd.DataFrame({**dict(zip(IMAGE_NAMES, sides, strict=True)), **dict(images.columns)})
+    return pd.DataFrame({**dict(zip(IMAGE_NAMES, sides, strict=True)), **_own(images.columns)})
 
 
 def images_of_frame(frame: pd.DataFrame) -> Images:

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
-from boxscore.errors import InputError
 
 __all__ = [
     "CATEGORY_NAMES",
@@ -35,7 +34,6 @@ __all__ = [
     "LARGEST",
     "Column",
     "Schema",
-    "checked_names",
 ]
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -194,17 +192,3 @@ IMAGE_NAMES = ("image_id", "file_name", "width", "height")
 """Columns of a DataFrame of images, before the user's own."""
 CATEGORY_NAMES = ("category_id", "class")
 """Columns of a DataFrame of categories."""
-
-
-def checked_names(columns: Mapping[str, Any] | None, *, what: str = "columns") -> dict[str, NDArray[Any]]:
-    """Return the user's own columns as arrays of their own, by name.
-
-    Raises
-    ------
-    InputError
-        When a name is no text.
-    """
-    for name in columns or {}:
-        if not isinstance(name, str):
-            raise InputError(f"a name in {what}", "be a string", got=repr(name))
-    return {name: np.array(values) for name, values in (columns or {}).items()}

@@ -32,6 +32,7 @@ __all__ = [
     "Images",
     "Vocabulary",
     "as_ids",
+    "own_columns",
     "positions",
     "read_only",
 ]
@@ -67,6 +68,25 @@ def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
         rule = "be a slice, a mask [N] or row numbers [K]"
         raise InputError("rows", rule, got=f"{at.dtype} of shape {list(at.shape)}")
     return at.astype(np.intp, copy=False)
+
+
+def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
+    """Return the user's own columns as arrays of their own, by name.
+
+    Raises
+    ------
+    InputError
+        When a name is no text, or a column has another length than ``count``.
+    """
+    arrays = {}
+    for name, values in (columns or {}).items():
+        if not isinstance(name, str):
+            raise InputError("a name in columns", "be a string", got=repr(name))
+        arrays[name] = np.array(values)
+        if arrays[name].ndim == 0 or len(arrays[name]) != count:
+            got = f"length {len(arrays[name])}" if arrays[name].ndim else "one value"
+            raise InputError(name, f"be as long as {of} ({count})", got=got)
+    return arrays
 
 
 def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
@@ -216,11 +236,7 @@ class Images(Vocabulary):
         if sizes is not None:
             extent = checks.float_array(sizes, name="image sizes", columns=2)
             checks.same_length(len(given), of="image ids", sizes=extent)
-        extra = {key: np.asarray(value) for key, value in (columns or {}).items()}
-        for name in extra:
-            if not isinstance(name, str):
-                raise InputError("a name in columns", "be a string", got=repr(name))
-        checks.same_length(len(given), of="image ids", **extra)
+        extra = own_columns(columns, len(given), of="image ids")
         return cls(given[order], names[order], extent[order], {k: v[order] for k, v in extra.items()})
 
     def take(self, rows: NDArray[Any]) -> Images:

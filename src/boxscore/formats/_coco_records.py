@@ -13,6 +13,7 @@ Conventions
 - An id is a whole number or text; ``7.0`` is 7, as in pycocotools.
 - ``segmentation`` is kept as the file has it: polygons, or a run-length code. ``keypoints`` are
   ``x1, y1, v1, x2, ...``; a record without them has none labelled. Both are skipped while boxes are read.
+- ``[]`` for a ``segmentation`` or ``keypoints`` is none: many programs write it where there are only boxes.
 - Results may leave out ``bbox``. As in pycocotools the first record decides for all whether the results
   carry boxes; where they do not, boxes are those around the masks or else the keypoints.
 """
@@ -467,7 +468,7 @@ def instance_columns(
     """
     found: dict[str, Any] = {}
     if "masks" in instances:
-        given = columns["segmentation"].tolist()
+        given = [mask or None for mask in columns["segmentation"].tolist()]  # []: annotated with boxes
         none = all(mask is None for mask in given)
         found["masks"] = None if none else Masks(given, image_sizes=image_sizes(), place=place)
     if "keypoints" in instances:

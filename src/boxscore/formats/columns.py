@@ -157,28 +157,27 @@ def _json(header: Mapping[str, Any]) -> bytes:
 def _put(
     columns: Mapping[str, NDArray[Any]], key: str, prefix: str, header: dict[str, Any], arrays: Arrays
 ) -> None:
-    """Add the user's own columns: objects to the header, others as members.
+    """Add the user's own columns: names and objects to the header, other values as members.
 
     Raises
     ------
     InputError
         When a column holds what neither can, or its name cannot be one in an archive.
     """
-    texts: dict[str, Any] = {}
+    listed: dict[str, Any] = {}
     for name, values in columns.items():
         if not name.isprintable() or name.encode("utf-8", errors="ignore").decode() != name:
             raise InputError("the name of a column", "be plain text to be saved", got=repr(name))
         if not values.dtype.hasobject:
-            arrays[prefix + name] = values
+            arrays[prefix + name], listed[name] = values, None
             continue
         bad = next((value for value in values.tolist() if not _is_plain(value)), None)
         if bad is not None or values.ndim != 1:
             got = f"shape {list(values.shape)}" if bad is None else f"a {type(bad).__name__}"
             rule = "hold text, numbers, true, false or null to be saved"
             raise InputError(f"column {name}", rule, got=got)
-        texts[name] = values.tolist()
-    if texts:
-        header[key] = texts
+        listed[name] = values.tolist()
+    header[key] = listed
 
 
 def _is_plain(value: object) -> bool:
@@ -335,17 +334,19 @@ def _user_columns(
     path: Path, header: dict[str, Any], arrays: Arrays, key: str, prefix: str, count: int
 ) -> Arrays:
     """Return the user's own columns of rows or of images."""
-    columns = {
-        name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)
-    }
+    columns: Arrays = {}
     for name, values in header.get(key, {}).items():
-        if not isinstance(values, list) or not all(map(_is_plain, values)):
+        if values is None:
+            if prefix + name not in arrays:
+                raise _damaged(name, "be there", "none", path)
+            columns[name] = arrays[prefix + name]
+        elif isinstance(values, list) and all(map(_is_plain, values)):
+            columns[name] = np.empty(len(values), dtype=object)
+            columns[name][:] = values
+        else:
             raise _damaged(name, "be a list of plain values", f"a {type(values).__name__}", path)
-        columns[name] = np.empty(len(values), dtype=object)
-        columns[name][:] = values
-    for name, values in columns.items():
-        if not values.ndim or len(values) != count:
-            raise _damaged(name, f"have {count} rows", f"shape {list(values.shape)}", path)
+        if not columns[name].ndim or len(columns[name]) != count:
+            raise _damaged(name, f"have {count} rows", f"shape {list(columns[name].shape)}", path)
     return columns
 
 
