@@ -1,7 +1,6 @@
 """The whole flow in one call, and its result.
 
-``evaluate`` composes the stages: tables, overlaps, matching, average precision. The only module, with the
-command line, that knows them all. The result computes each number when it is first asked for.
+The result computes each number when it is first asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,27 +17,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.data.alignment import align, pool_classes, select
+from boxscore._utils.lazy import shortcut
+from boxscore._utils.pickling import PicklesFields
+from boxscore.data.alignment import align, select
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.matching.candidates import candidate_pairs, detection_areas
-from boxscore.matching.greedy import Matches, match, merge
-from boxscore.matching.inputs import warn_of_stand_ins, with_needed_columns
-from boxscore.matching.ranking import rank_detections
+from boxscore.formats import reading
+from boxscore.matching.inputs import needed_columns, warn_of_stand_ins
+from boxscore.matching.matcher import Matcher
+from boxscore.matching.matches import Matches
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, SummaryRow
-from boxscore.scoring.curves import TruePositives, positives
+from boxscore.scoring.curves import TruePositives
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "evaluate", "match_tables"]
+__all__ = ["Evaluation", "evaluate"]
+
+PER_LINE = 4
+"""Summary metrics in a line of a short ``repr``."""
 
 
 def evaluate(
-    ground_truth: GroundTruth,
-    detections: Detections,
+    ground_truth: GroundTruth | str | Path,
+    detections: Detections | str | Path,
     *,
     protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
     images: Sequence[Id] | None = None,
@@ -48,9 +53,11 @@ def evaluate(
 
     Parameters
     ----------
-    ground_truth : GroundTruth
-    detections : Detections
-        Their images must all be in the ground truth. Classes that it does not have are left out.
+    ground_truth : GroundTruth, str or Path
+        A table, or a file or folder that :func:`boxscore.load_ground_truth` reads.
+    detections : Detections, str or Path
+        A table, or a file or folder that :func:`boxscore.load_detections` reads. Their images must all be in
+        the ground truth. Classes that it does not have are left out.
     protocol : str, Path, mapping or Protocol, default "coco"
         A shipped name, a TOML file, its values, or a Protocol.
     images, classes : sequence of ids, optional
@@ -65,6 +72,8 @@ def evaluate(
 
     Raises
     ------
+    FileFormatError
+        When a file breaks a rule of its format.
     InputError
         When a detection is in an unknown image, or a chosen image or class does not exist.
     ProtocolError
@@ -73,68 +82,48 @@ def evaluate(
     Examples
     --------
     >>> truth = GroundTruth.from_arrays([1], ["cat"], [[10, 10, 50, 50]])
-    >>> found = Detections.from_arrays([1], ["cat"], [[10, 10, 50, 50]], [0.9])
-    >>> round(evaluate(truth, found).metrics["AP"], 6)
+    >>> detections = Detections.from_arrays([1], ["cat"], [[10, 10, 50, 50]], [0.9])
+    >>> result = evaluate(truth, detections)
+    >>> round(result["AP"], 6)
     1.0
     """
     chosen = load_protocol(protocol)
     checks.whole_number(workers, 1, name="workers")
-    for table, kind, name in (
-        (ground_truth, GroundTruth, "ground_truth"),
-        (detections, Detections, "detections"),
-    ):
-        if not isinstance(table, kind):
-            raise InputError(
-                name,
-                f"be a {kind.__name__} table",
-                got=f"a {type(table).__name__}",
-                cause="load files with boxscore.load_ground_truth and boxscore.load_detections",
-            )
+    ground_truth, detections = _tables(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
     if images is not None or classes is not None:
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
-    result = Evaluation(
-        ground_truth, detections, chosen, match_tables(ground_truth, detections, chosen, workers=workers)
-    )
+    matcher = Matcher(ground_truth, detections, chosen)
+    result = Evaluation(ground_truth, detections, chosen, matcher.match(workers=workers))
+    vars(result)["matcher"] = matcher  # its overlaps serve further questions
     _warn_of_id_zero(result)
     warn_of_stand_ins(detections, chosen)
     return result
 
 
-def match_tables(
-    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, *, workers: int = 1
-) -> Matches:
-    """Run the stages from tables to matches; the tables have the same vocabularies."""
-    detections = with_needed_columns(ground_truth, detections, protocol)
-    if not protocol.matching.per_class:
-        ground_truth, detections = pool_classes(ground_truth), pool_classes(detections)
-    if workers == 1:
-        return _match_block(ground_truth, detections, protocol)
-    from concurrent.futures import ThreadPoolExecutor
-
-    bounds = np.linspace(0, len(ground_truth.images), workers + 1).round().astype(int)
-    blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-    with ThreadPoolExecutor(workers) as pool:
-        return merge(
-            pool.map(lambda block: _match_images(ground_truth, detections, protocol, *block), blocks)
-        )
-
-
-def _match_images(
-    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, first: int, end: int
-) -> Matches:
-    """Match the images with row numbers in [first, end)."""
-    truth_rows = np.flatnonzero((ground_truth.image >= first) & (ground_truth.image < end))
-    rows = np.flatnonzero((detections.image >= first) & (detections.image < end))
-    matches = _match_block(ground_truth.take(truth_rows), detections.take(rows), protocol)
-    return dataclasses.replace(matches, row=rows[matches.row], truth_row=truth_rows[matches.truth_row])
-
-
-def _match_block(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> Matches:
-    ranking = rank_detections(detections, protocol)
-    pairs = candidate_pairs(ground_truth, detections, ranking, protocol)
-    areas = detection_areas(detections, protocol)
-    return match(ground_truth, detections, ranking, pairs, areas, protocol)
+def _tables(
+    ground_truth: GroundTruth | str | Path, detections: Detections | str | Path, protocol: Protocol
+) -> tuple[GroundTruth, Detections]:
+    """Read what is given as a path; refuse what is neither that nor a table."""
+    for value, kind, name in (
+        (ground_truth, GroundTruth, "ground_truth"),
+        (detections, Detections, "detections"),
+    ):
+        if not isinstance(value, (kind, str, Path)):
+            raise InputError(
+                name,
+                f"be a {kind.__name__} table, or the path of a file or folder",
+                got=f"a {type(value).__name__}",
+                cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
+            )
+    columns = needed_columns(protocol)
+    if not isinstance(ground_truth, GroundTruth):
+        if not isinstance(detections, Detections):
+            return reading.load_both(ground_truth, detections, columns=columns)
+        ground_truth = reading.read_ground_truth(ground_truth, columns=columns)
+    if not isinstance(detections, Detections):
+        detections = reading.read_detections(detections, ground_truth, columns=columns)
+    return ground_truth, detections
 
 
 def _warn_of_id_zero(result: Evaluation) -> None:
@@ -142,8 +131,11 @@ def _warn_of_id_zero(result: Evaluation) -> None:
     ids = result.ground_truth.ids
     if ids.dtype == object or result.protocol.matching.candidate != "best_available":
         return
-    found = result.matched
-    hits = (ids[found.truth_row[found.pair_truth]] == 0) & (found.counted_pairs[:, 0] > 0)
+    if ids.all():
+        return
+    matched = result.matched
+    true = matched.pairs_ever_true(0)
+    hits = ids[matched.truth_row[matched.pair_truth[true]]] == 0
     if hits.any():
         warnings.warn(
             f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other; pycocotools "
@@ -154,7 +146,7 @@ def _warn_of_id_zero(result: Evaluation) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(PicklesFields):
     """The result of :func:`evaluate`.
 
     Attributes
@@ -171,6 +163,58 @@ class Evaluation:
     detections: Detections
     protocol: Protocol
     matched: Matches
+
+    def __getitem__(self, metric: str) -> float:
+        """Return a summary metric, such as ``result["AP"]``."""
+        if metric not in self.metrics:
+            cause = checks.did_you_mean(metric, self.metrics)
+            raise InputError("a metric", "be in the protocol's summary", got=repr(metric), cause=cause)
+        return self.metrics[metric]
+
+    def __repr__(self) -> str:
+        values = [f"{key:<6} {value:.4f}" for key, value in self.metrics.items()]
+        lines = ["   ".join(values[low : low + PER_LINE]) for low in range(0, len(values), PER_LINE)]
+        body = "\n".join(f"  {line}" for line in lines)
+        return f"Evaluation of {self.counts_text}\n{body}\n{self.signature}"
+
+    def _repr_html_(self) -> str:
+        cells = [
+            "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
+            for tag, texts in (
+                ("th", list(self.metrics)),
+                ("td", [f"{value:.4f}" for value in self.metrics.values()]),
+            )
+        ]
+        rows = "".join(f"<tr>{line}</tr>" for line in cells)
+        return (
+            f"<p>Evaluation of {escape(self.counts_text)}</p><table>{rows}</table>"
+            f"<p><code>{escape(self.signature)}</code></p>"
+        )
+
+    def to_json(self) -> str:
+        """Return the result as JSON: protocol, signature, metrics, per class, counts.
+
+        The form is described on the page "JSON output"; undefined is ``null``.
+        """
+        text: str = shortcut("boxscore.reports", "as_json")(self)
+        return text
+
+    def report(self, folder: str | Path, **options: Any) -> None:
+        """Write a report folder: an HTML page that opens offline, tables and JSON.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made where it does not exist.
+        **options
+            Those of :class:`boxscore.reports.ReportOptions`: ``title``, ``image_folder``, ``gallery``, ...
+
+        Raises
+        ------
+        InputError
+            When an option breaks a rule or a file cannot be written.
+        """
+        shortcut("boxscore.reports", "write_report")(self, folder, **options)
 
     @property
     def signature(self) -> str:
@@ -201,6 +245,21 @@ class Evaluation:
             "left_out": sum(self.detections.left_out.values()),
         }
 
+    @property
+    def counts_text(self) -> str:
+        """``counts`` in words, in one line."""
+        counts = self.counts
+        kinds = [
+            f"{counts[kind]:,} {kind.removesuffix('s')}" for kind in ("crowds", "difficult") if counts[kind]
+        ]
+        truths = _counted(counts["ground_truths"], "ground truth") + (
+            f" ({', '.join(kinds)})" if kinds else ""
+        )
+        parts = [_counted(counts["images"], "image"), truths, _counted(counts["detections"], "detection")]
+        if counts["left_out"]:
+            parts.append(f"{counts['left_out']:,} left out")
+        return ", ".join([*parts, _counted(counts["classes"], "class")])
+
     @functools.cached_property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
         """Each headline number of each class alone, [K]; ``mAP`` is ``AP`` here."""
@@ -212,14 +271,14 @@ class Evaluation:
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
         """Count, for each class [K]: ground truths, detections, and hits at the first threshold."""
-        K, found = len(self.labels), self.matched
-        counted = positives(found, 0, K)
-        first = (found.counted_pairs[:, 0] & 1).astype(bool)
+        K, matched = len(self.labels), self.matched
+        counted = matched.positives(0)
+        hits = matched.pair_detection[matched.pairs_true(0, 0)]
         return {
             "ground_truths": counted,
-            "ignored": np.bincount(found.truth_category, minlength=K) - counted,
-            "detections": np.bincount(found.category, minlength=K),
-            "true_positives": np.bincount(found.category[found.pair_detection[first]], minlength=K),
+            "ignored": np.bincount(matched.truth_category, minlength=K) - counted,
+            "detections": np.bincount(matched.category, minlength=K),
+            "true_positives": np.bincount(matched.category[hits], minlength=K),
         }
 
     @property
@@ -297,23 +356,20 @@ class Evaluation:
         frame = self.detections.to_pandas(
             ["image_id", "category_id", "class", "x1", "y1", "x2", "y2", "score"]
         )
-        found, count = self.matched, len(self.detections)
-        rows = self._original_rows
+        matched, count = self.matched, len(self.detections)
+        outcomes = matched.detection_outcomes(0, 0)
         outcome = np.full(count, "beyond cap", dtype=object)
-        inside = (found.in_range & 1).astype(bool)
-        outcome[rows] = np.where(inside, "false positive", "ignored")
-        first = np.flatnonzero(found.matched[:, 0] & 1)
-        true = (found.counted_pairs[first, 0] & 1).astype(bool)
-        matched_rows = rows[found.pair_detection[first]]
-        outcome[matched_rows] = np.where(true, "true positive", "ignored")
+        outcome[matched.row] = np.select(
+            [outcomes.true, outcomes.counted], ["true positive", "false positive"], "ignored"
+        )
         rank, iou, highest = np.full(count, -1), np.full(count, np.nan), np.full(count, np.nan)
-        rank[rows] = found.rank
-        iou[matched_rows] = found.iou[first]
-        for t, threshold in enumerate(self.protocol.matching.iou_thresholds):
-            still = (found.counted_pairs[:, 0] >> found.matched.dtype.type(t)) & 1
-            highest[rows[found.pair_detection[still == 1]]] = threshold
+        rank[matched.row] = matched.rank
+        iou[matched.row] = outcomes.iou
+        detection, threshold = matched.highest_true(0)
+        highest[matched.row[detection]] = np.array(self.protocol.matching.iou_thresholds)[threshold]
         annotation = np.full(count, None, dtype=object)
-        annotation[matched_rows] = self.ground_truth.ids[self._original_truths[found.pair_truth[first]]]
+        hit = np.flatnonzero(outcomes.matched)
+        annotation[matched.row[hit]] = self.ground_truth.ids[matched.truth_row[outcomes.truth[hit]]]
         frame["rank"], frame["outcome"], frame["annotation_id"] = rank, outcome, annotation
         frame["rank"] = frame["rank"].astype("Int64").where(rank >= 0)
         frame["iou"], frame["matched_up_to"] = iou, highest
@@ -335,19 +391,9 @@ class Evaluation:
         return self.true_positives(0, -1).average_precision
 
     @functools.cached_property
-    def _original_rows(self) -> NDArray[np.int64]:
-        """Rows of ``detections`` that ``matched.row`` means; classes pooled, the two differ."""
-        return self.unpooled_rows(self.detections)[self.matched.row]
-
-    @functools.cached_property
-    def _original_truths(self) -> NDArray[np.int64]:
-        return self.unpooled_rows(self.ground_truth)[self.matched.truth_row]
-
-    def unpooled_rows(self, table: GroundTruth | Detections) -> NDArray[np.int64]:
-        """Rows of a table in the order in which it was matched; classes pooled, that is class by class."""
-        if self.protocol.matching.per_class:
-            return np.arange(len(table))
-        return np.argsort(table.category, kind="stable")
+    def matcher(self) -> Matcher:
+        """The stages behind ``matched``, for further questions about the same tables."""
+        return Matcher(self.ground_truth, self.detections, self.protocol)
 
     def true_positives(self, area: int = 0, cap: int = -1) -> TruePositives:
         """Return the curves of an area range and a detection cap; computed once.
@@ -391,3 +437,8 @@ def _mean_of_defined(values: NDArray[np.float64]) -> float:
     """Mean of the cells that are not NaN, in C order as pycocotools takes it; NaN when there are none."""
     defined = values[~np.isnan(values)]
     return float(np.mean(defined)) if len(defined) else float("nan")
+
+
+def _counted(count: int, noun: str) -> str:
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"

@@ -54,10 +54,10 @@ def tampered(**changes: object) -> Evaluation:
 
 def test_a_match_that_is_missing_is_found_down_to_image_and_detection() -> None:
     found = GOOD.matched
-    pair = int(np.flatnonzero(found.counted_pairs[:, 0] & 1)[0])
-    matched = found.matched.copy()
-    matched[pair, 0] &= ~found.matched.dtype.type(1)
-    verification = verify(tampered(matched=matched))
+    pair = int(found.pairs_true(0, 0)[0])
+    matched = found.matched_bits.copy()
+    matched[pair, 0] &= ~matched.dtype.type(1)
+    verification = verify(tampered(matched_bits=matched))
     assert not verification.equal
     position = int(found.pair_detection[pair])
     row, truth = int(found.row[position]), int(found.truth_row[found.pair_truth[pair]])
@@ -74,12 +74,13 @@ def test_a_match_that_is_missing_is_found_down_to_image_and_detection() -> None:
 
 def test_a_match_too_many_is_found() -> None:
     found = GOOD.matched
-    unmatched = np.flatnonzero((found.matched[:, 0] & 1) == 0)
-    taken = set(found.pair_detection[(found.matched[:, 0] & 1) == 1].tolist())
+    hits = found.pairs_matched(0, 0)
+    unmatched = np.setdiff1d(np.arange(len(found.iou)), hits)
+    taken = set(found.pair_detection[hits].tolist())
     pair = next(int(p) for p in unmatched if int(found.pair_detection[p]) not in taken)
-    matched = found.matched.copy()
+    matched = found.matched_bits.copy()
     matched[pair, 0] |= 1
-    verification = verify(tampered(matched=matched))
+    verification = verify(tampered(matched_bits=matched))
     position = int(found.pair_detection[pair])
     assert re.search(
         rf"detection {int(found.row[position])}: matches ground truth "
@@ -102,9 +103,9 @@ def test_a_changed_score_is_found() -> None:
 
 
 def test_a_class_that_only_one_side_defines_is_found() -> None:
-    counted = GOOD.matched.counted.copy()
+    counted = GOOD.matched.counted_bits.copy()
     counted[GOOD.matched.truth_category == 1] = 0
-    verification = verify(tampered(counted=counted))
+    verification = verify(tampered(counted_bits=counted))
     assert verification.largest["recall"] == np.inf
     assert "class dog" in verification.first
     assert "nan here" in verification.first

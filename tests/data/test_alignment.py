@@ -135,9 +135,10 @@ def test_unknown_choices_are_refused(options: Any, text: str) -> None:
     assert str(caught.value) == text
 
 
-def test_pooling_takes_rows_class_by_class() -> None:
-    pooled = pool_classes(align(found(), truth()))
-    assert pooled.scores.tolist() == [0.2, 0.3, 0.1]
+def test_pooling_keeps_the_rows() -> None:
+    table = align(found(), truth())
+    pooled = pool_classes(table)
+    assert pooled.scores.tolist() == table.scores.tolist()
     assert pooled.categories.names.tolist() == ["all"]
     assert pooled.category.tolist() == [0, 0, 0]
 
@@ -145,13 +146,19 @@ def test_pooling_takes_rows_class_by_class() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("gt.json", None), "ground_truth must be a GroundTruth table. Got a str; load files with"),
-        ((None, "dt.json"), "detections must be a Detections table. Got a str; load files with"),
+        (
+            ([], None),
+            "ground_truth must be a GroundTruth table, or the path of a file or folder. Got a list; ",
+        ),
+        ((None, 7), "detections must be a Detections table, or the path of a file or folder. Got a int; "),
     ],
 )
 def test_evaluate_refuses_what_is_not_a_table(arguments: Any, text: str) -> None:
     with pytest.raises(InputError) as caught:
-        boxscore.evaluate(arguments[0] or truth(), arguments[1] or found())
+        boxscore.evaluate(
+            truth() if arguments[0] is None else arguments[0],
+            found() if arguments[1] is None else arguments[1],
+        )
     assert str(caught.value).startswith(text)
 
 

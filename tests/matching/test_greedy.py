@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.evaluation import match_tables
 from boxscore.matching import greedy as matching
 from boxscore.matching.candidates import _chunks
-from boxscore.matching.greedy import Matches, merge
+from boxscore.matching.matches import Matches, merge
 from boxscore.protocols import load_protocol
+from support.matches import assert_same_matches as assert_same
+from support.matches import match_tables
 
 
 def parts_of(images: int, protocol: str) -> tuple[Matches, list[Matches]]:
@@ -32,11 +33,6 @@ def parts_of(images: int, protocol: str) -> tuple[Matches, list[Matches]]:
         part = match_tables(truth.take(one), found.take(one), rules)
         parts.append(dataclasses.replace(part, row=one, truth_row=one))
     return match_tables(truth, found, rules), parts
-
-
-def assert_same(ours: Matches, expected: Matches) -> None:
-    for field in dataclasses.fields(Matches):
-        assert np.array_equal(getattr(ours, field.name), getattr(expected, field.name)), field.name
 
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2007"])
@@ -93,7 +89,7 @@ def test_more_rounds_than_sixteen_bits_hold() -> None:
     rules = load_protocol({"extends": "coco", "matching": {"max_detections": []}, "summary": []})
     whole = match_tables(truth, found, rules)
     assert_same(match_tables(truth, found, rules, workers=2), whole)
-    assert whole.matched.any(axis=1).nonzero()[0].tolist() == [0, 33_000]
+    assert whole.pair_detection[whole.pairs_matched(0, 0)].tolist() == [0, 33_000]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])

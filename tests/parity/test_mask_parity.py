@@ -77,10 +77,9 @@ def test_brain_tumor_gives_both_published_variants(tmp_path: Path) -> None:
 
 
 def _without_matches_of_id_zero(evaluation: boxscore.Evaluation) -> boxscore.Evaluation:
-    found = evaluation.matched
-    zero = evaluation.ground_truth.ids[found.truth_row[found.pair_truth]] == 0
-    matched = np.where(zero[:, None], found.matched & ~found.counted_pairs, found.matched)
-    return dataclasses.replace(evaluation, matched=dataclasses.replace(found, matched=matched))
+    matches = evaluation.matched
+    zero = evaluation.ground_truth.ids[matches.truth_row] == 0
+    return dataclasses.replace(evaluation, matched=matches.without_true_positives_of(zero))
 
 
 @given(st.integers(0, 2**32 - 1))

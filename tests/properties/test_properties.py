@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore.data.alignment import align
-from boxscore.evaluation import match_tables
 from boxscore.matching import candidates as overlaps
 from boxscore.matching import greedy as matching
-from boxscore.matching.greedy import Matches, merge
+from boxscore.matching.matches import Matches, merge
 from boxscore.protocols import load_protocol
 from support import instances, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
+from support.matches import assert_same_matches, match_tables
 
 Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
 
@@ -42,16 +42,6 @@ def evaluate(tables: Tables, protocol: Any, **options: Any) -> boxscore.Evaluati
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
         return boxscore.evaluate(*tables, protocol=protocol, **options)
-
-
-def assert_same_matches(ours: Matches, theirs: Matches) -> None:
-    for field in dataclasses.fields(Matches):
-        first, second = getattr(ours, field.name), getattr(theirs, field.name)
-        if isinstance(first, np.ndarray):
-            assert first.dtype == second.dtype, field.name
-            assert first.tobytes() == second.tobytes(), field.name
-        else:
-            assert first == second, field.name
 
 
 # ---------------------------------------------------------------- blocks

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.matching.greedy import Matches, bit_type
+from boxscore.data.vocabulary import Categories
+from boxscore.matching.matches import Matches, bit_type
 from boxscore.protocols import load_protocol
 from boxscore.scoring.curves import TruePositives, tie_starts
 from boxscore.scoring.interpolation import curve_area
@@ -60,12 +61,12 @@ def slow_curve(matches: Matches, t: int, k: int, area: int, cap: int | None, tie
     for d in np.flatnonzero(matches.category == k).tolist():
         pairs = np.flatnonzero(matches.pair_detection == d).tolist()
         hits = (
-            [p for p in pairs if int(matches.matched[p, area]) >> t & 1]
+            [p for p in pairs if int(matches.matched_bits[p, area]) >> t & 1]
             if cap is None or matches.rank[d] < cap
             else []
         )
-        true = any(int(matches.counted[matches.pair_truth[p]]) >> area & 1 for p in hits)
-        inside = int(matches.in_range[d]) >> area & 1
+        true = any(int(matches.counted_bits[matches.pair_truth[p]]) >> area & 1 for p in hits)
+        inside = int(matches.in_range_bits[d]) >> area & 1
         counts = true or (not hits and inside and (cap is None or matches.rank[d] < cap))
         states.append((float(matches.score[d]), "true" if true else "false" if counts else "ignored"))
     if ties != "as_ranked":
@@ -79,7 +80,7 @@ def slow_curve(matches: Matches, t: int, k: int, area: int, cap: int | None, tie
             counted.append(total)
             scores.append(score)
     mine = matches.truth_category == k
-    positive = sum(int(bits) >> area & 1 for bits in matches.counted[mine])
+    positive = sum(int(bits) >> area & 1 for bits in matches.counted_bits[mine])
     return Curve(counted, scores, total, positive, states[0][0] if states else None)
 
 
@@ -156,10 +157,10 @@ def test_the_cases_above_have_everything() -> None:
     matches = evaluation.matched
     assert len(tie_starts(matches)) < len(matches)
     assert matches.rank.max() >= 5
-    counted = matches.counted_pairs[:, 1] > 0
-    inside = (matches.in_range[matches.pair_detection] >> 1) & 1 > 0
-    assert (counted & ~inside).any()
-    assert ((matches.matched[:, 1] > 0) & ~counted & inside).any()
+    outcomes = matches.pair_outcomes(1)
+    inside = matches.inside(1)[outcomes.detection]
+    assert (outcomes.true.any(axis=0) & ~inside).any()
+    assert (outcomes.ignored.any(axis=0) & inside).any()
 
 
 @pytest.mark.parametrize("rule", ["skip", "zero", "all_zero"])
@@ -172,14 +173,15 @@ def test_classes_without_ground_truth(rule: str) -> None:
     keep = np.setdiff1d(np.arange(len(matches)), once)
     assert not np.isin(matches.pair_detection, once).any()
     place = np.cumsum(np.isin(np.arange(len(matches)), keep)) - 1
-    fields = ("image", "category", "score", "rank", "row", "in_range")
+    fields = ("image", "category", "score", "rank", "row", "in_range_bits")
     single = dataclasses.replace(
         matches,
         pair_detection=place[matches.pair_detection],
         **{name: getattr(matches, name)[keep] for name in fields},
     )
     for each in (matches, single):
-        ap = TruePositives(each, protocol, K + 1).average_precision
+        more = dataclasses.replace(each, categories=Categories.build(range(K + 1)))
+        ap = TruePositives(more, protocol, K + 1).average_precision
         assert not np.isnan(ap[:, :3]).any()
         with_detections, with_nothing = ap[0, 3], ap[0, 4]
         assert np.isnan(with_detections) == (rule == "skip")
@@ -253,4 +255,4 @@ def test_labelled_and_unlabelled_keypoints_count_where_the_protocol_says_so() ->
     for rule, share in (("count", 1), ("ignore", 3)):
         protocol = {"extends": "coco", "ignore": {"unlabelled": rule, "crowd": "count"}, "summary": []}
         matches = boxscore.evaluate(labelled, found, protocol=protocol).matched
-        assert int((matches.counted > 0).sum()) == 60 // share
+        assert int(matches.counted(0).sum()) == 60 // share

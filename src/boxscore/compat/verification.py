@@ -18,8 +18,7 @@ import numpy as np
 from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
-from boxscore.matching.candidates import detection_areas
-from boxscore.matching.inputs import needs_keypoints, needs_masks, with_needed_columns
+from boxscore.matching.inputs import needs_keypoints, needs_masks
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.boundary import mask_boundary
 
@@ -131,9 +130,9 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
     except ImportError:
         raise MissingDependencyError("--verify needs pycocotools: pip install pycocotools.") from None
     truth, protocol = evaluation.ground_truth, evaluation.protocol
-    detections = with_needed_columns(truth, evaluation.detections, protocol)
     stated = truth.keypoint_count if needs_keypoints(protocol) else None
     counts = [1] * len(truth) if stated is None else stated.tolist()
+    detections, areas = evaluation.matcher.detections, evaluation.matcher.areas
     dataset = {
         "images": [
             {"id": row, "width": width, "height": height}
@@ -156,7 +155,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         for record, score, area in zip(
             _records(detections, protocol),
             detections.scores.tolist(),
-            detection_areas(detections, protocol).tolist(),
+            areas.tolist(),
             strict=True,
         )
     ]
@@ -250,16 +249,11 @@ def _describe(
 
 
 def _first_detection(evaluation: Evaluation, reference: Any, t: int, k: int, a: int) -> str:
-    found, images = evaluation.matched, evaluation.ground_truth.images
-    here: dict[int, int] = {}
-    of_class = found.category[found.pair_detection] == k
-    hit = of_class & (((found.matched[:, a] >> found.matched.dtype.type(t)) & 1) == 1)
-    rows = evaluation.unpooled_rows(evaluation.detections)
-    truths = evaluation.unpooled_rows(evaluation.ground_truth)
-    for position, truth in zip(
-        found.pair_detection[hit].tolist(), found.pair_truth[hit].tolist(), strict=True
-    ):
-        here[int(rows[found.row[position]])] = int(truths[found.truth_row[truth]])
+    matched, images = evaluation.matched, evaluation.ground_truth.images
+    pairs = matched.pairs_matched(t, a)
+    pairs = pairs[matched.category[matched.pair_detection[pairs]] == k]
+    rows, truths = matched.row[matched.pair_detection[pairs]], matched.truth_row[matched.pair_truth[pairs]]
+    here: dict[int, int] = dict(zip(rows.tolist(), truths.tolist(), strict=True))
     span = len(images)
     block = reference.evalImgs[(k * len(reference.params.areaRng) + a) * span :][:span]
     for item in block:

@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import stable_order
+from boxscore.data.lazy import LazyColumns
+from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary
 from boxscore.errors import BoxscoreWarning, InputError
@@ -35,6 +37,7 @@ from boxscore.errors import BoxscoreWarning, InputError
 __all__ = [
     "OwnVocabulary",
     "align",
+    "concatenate",
     "find_categories",
     "find_images",
     "pool_classes",
@@ -240,7 +243,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     )
 
 
-def warn_left_out(left_out: Mapping[str, int], source: str, *, stacklevel: int = 4) -> None:
+def warn_left_out(left_out: Mapping[str, int], source: str, *, stacklevel: int = 3) -> None:
     """Warn of detections whose class the ground truth does not have."""
     if left_out:
         total = sum(left_out.values())
@@ -249,7 +252,7 @@ def warn_left_out(left_out: Mapping[str, int], source: str, *, stacklevel: int =
             f"{source}: {total} detection{'s' * (total > 1)} left out, of {len(left_out)} "
             f"class{'es' * (len(left_out) > 1)} that the ground truth does not have: {names}.",
             BoxscoreWarning,
-            stacklevel=stacklevel,
+            stacklevel=stacklevel + 1,
         )
 
 
@@ -319,12 +322,53 @@ def _chosen(rows: NDArray[np.int32], asked: Sequence[Id], what: str, known: NDAr
 
 
 def pool_classes(table: Table) -> Table:
-    """Put all classes into one, ``all``, for evaluation that does not look at them.
+    """Put all classes into one, ``all``; rows stay in file order."""
+    pooled = Categories.build(["all"])
+    return dataclasses.replace(table, categories=pooled, category=np.zeros(len(table), dtype=np.int32))
 
-    Rows are taken class by class and in file order inside a class, as pycocotools does with ``useCats=0``.
+
+def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
+    """Put tables of disjoint images into one, image by image as their ids ascend.
+
+    Parameters
+    ----------
+    tables : sequence of tables
+        Of one kind. Optional columns, and the user's own, are kept where all have them.
+
+    Returns
+    -------
+    table : table
+        With the united vocabularies.
+    rows : ndarray of intp, [N]
+        Where each row went, the tables taken one after the other.
     """
-    rows = stable_order(table.category, len(table.categories))
-    pooled = table.take(rows)
-    return dataclasses.replace(
-        pooled, categories=Categories.build(["all"]), category=np.zeros(len(rows), dtype=np.int32)
-    )
+    first = tables[0]
+    images = Images.union([table.images for table in tables])
+    categories = Categories.union([table.categories for table in tables])
+    filled = [table for table in tables if len(table)] or [first]  # an empty table may lack a column
+    columns: dict[str, Any] = {
+        column.name: np.concatenate([getattr(table, column.name) for table in filled])
+        for column in first.schema.needed
+    }
+    for column in first.schema.instances:
+        parts = [table.instances[column.name] for table in filled]
+        if all(part is not None for part in parts):
+            join = Masks.concatenate if column.form == "masks" else np.concatenate
+            columns[column.name] = join(parts)
+    shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
+    own = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
+    for name, vocabulary in (("image", images), ("category", categories)):
+        columns[name] = np.concatenate(
+            [
+                vocabulary.rows(getattr(table, "images" if name == "image" else "categories").ids)[
+                    getattr(table, name)
+                ]
+                for table in tables
+            ]
+        )
+    order = stable_order(columns["image"], len(images))
+    rows = np.empty_like(order)
+    rows[order] = np.arange(len(order))
+    fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
+    whole = filled[0].replaced(**columns, columns=own, instances=fresh, images=images, categories=categories)
+    return whole.take(order), rows

@@ -239,6 +239,17 @@ class Images(Vocabulary):
         extra = own_columns(columns, len(given), of="image ids")
         return cls(given[order], names[order], extent[order], {k: v[order] for k, v in extra.items()})
 
+    @classmethod
+    def union(cls, parts: Sequence[Images]) -> Images:
+        """Unite vocabularies; of an id that several have, the last stays. Columns that all have are kept."""
+        shared = [key for key in parts[0].columns if all(key in part.columns for part in parts)]
+        return cls.build(
+            [identifier for part in parts for identifier in part.ids.tolist()],
+            file_names=[name for part in parts for name in part.file_names.tolist()],
+            sizes=np.concatenate([part.sizes for part in parts]),
+            columns={key: np.concatenate([part.columns[key] for part in parts]) for key in shared},
+        )
+
     def take(self, rows: NDArray[Any]) -> Images:
         """Return these rows, which must be ascending, as a vocabulary of their own."""
         columns = {key: value[rows] for key, value in self.columns.items()}
@@ -289,6 +300,24 @@ class Categories(Vocabulary):
         texts = np.empty(len(given), dtype=object)
         texts[:] = [str(identifier) for identifier in given.tolist()] if names is None else list(names)
         return cls(given[order], texts[order])
+
+    @classmethod
+    def union(cls, parts: Sequence[Categories]) -> Categories:
+        """Unite vocabularies.
+
+        Raises
+        ------
+        InputError
+            When an id has two names.
+        """
+        names: dict[Id, str] = {}
+        for part in parts:
+            for identifier, name in zip(part.ids.tolist(), part.names.tolist(), strict=True):
+                if names.setdefault(identifier, name) != name:
+                    raise InputError(
+                        f"class {identifier!r}", "have one name", got=f"{names[identifier]!r} and {name!r}"
+                    )
+        return cls.build(list(names), names=list(names.values()))
 
     @property
     def labels(self) -> list[str]:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.scoring.curves import positives
 
 __all__ = ["EVERY_CLASS", "Outcomes", "area_index", "ignored_truths", "outcomes", "threshold_index"]
 
@@ -86,37 +85,19 @@ def outcomes(evaluation: Evaluation, *, iou: float | None = None, area: str = "a
         When the protocol does not have the threshold or the range.
     """
     t, a = threshold_index(evaluation, iou), area_index(evaluation, area)
-    found = evaluation.matched
-    bit = found.matched.dtype.type(t)
-    hit = ((found.matched[:, a] >> bit) & 1).astype(bool)
-    true_pair = np.flatnonzero((found.counted_pairs[:, a] >> bit) & 1)
-    counted = ((found.in_range >> found.in_range.dtype.type(a)) & 1).astype(bool)
-    counted[found.pair_detection[hit]] = False
-    true = np.zeros(len(found), dtype=bool)
-    overlap = np.full(len(found), np.nan)
-    truth = np.zeros(len(found), dtype=np.intp)
-    place = found.pair_detection[true_pair]
-    true[place] = True
-    overlap[place] = found.iou[true_pair]
-    truth[place] = found.pair_truth[true_pair]
+    matched = evaluation.matched
+    made = matched.detection_outcomes(t, a)
+    overlap = np.where(made.true, made.iou, np.nan)
     return Outcomes(
-        counted | true,
-        true,
+        made.counted,
+        made.true,
         overlap,
-        truth,
-        positives(found, a, len(evaluation.labels)),
+        made.truth,
+        matched.positives(a),
         evaluation.protocol.matching.iou_thresholds[t],
     )
 
 
 def ignored_truths(evaluation: Evaluation) -> NDArray[np.bool_]:
     """Ground truths that the protocol does not count, whatever their area, [G]."""
-    truth, rules = evaluation.ground_truth, evaluation.protocol.ignore
-    ignored = np.zeros(len(truth), dtype=bool)
-    if rules.crowd != "count":
-        ignored |= truth.crowd
-    if rules.difficult != "count":
-        ignored |= truth.difficult
-    if rules.unlabelled == "ignore" and truth.keypoint_count is not None:
-        ignored |= truth.keypoint_count == 0
-    return ignored
+    return evaluation.matcher.ignoring.ignored

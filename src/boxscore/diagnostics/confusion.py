@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._cross_class import cross_class_pairs, greedy_one_to_one
+from boxscore.diagnostics._cross_class import greedy_one_to_one
 from boxscore.diagnostics._outcomes import ignored_truths
 from boxscore.evaluation import Evaluation
 
@@ -150,10 +150,10 @@ def _cells(evaluation: Evaluation, iou: float, minimum_score: float, assign: Ass
     checks.one_of(assign, get_args(Assign), name="assign")
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = ignored_truths(evaluation)
-    pairs = cross_class_pairs(evaluation, lowest=iou, minimum_score=minimum_score)
+    pairs = evaluation.matcher.across_classes(iou_threshold=iou, score_threshold=minimum_score)
 
     real = np.flatnonzero(~ignored[pairs.truth])
-    by_overlap, by_score = -pairs.iou[real], pairs.place[real]
+    by_overlap, by_score = -pairs.iou[real], pairs.position[real]
     first, second = (by_score, by_overlap) if assign == "score" else (by_overlap, by_score)
     real = real[np.lexsort((pairs.truth[real], second, first))]
     taken = real[greedy_one_to_one(pairs.detection[real], pairs.truth[real])]

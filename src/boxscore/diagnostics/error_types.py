@@ -39,10 +39,11 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.ordering import descending_order, stable_order
-from boxscore.diagnostics._cross_class import CrossPairs, cross_class_pairs, greedy_one_to_one
+from boxscore.diagnostics._cross_class import greedy_one_to_one
 from boxscore.diagnostics._outcomes import EVERY_CLASS, ignored_truths
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.matching.matcher import CrossPairs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,13 +200,15 @@ def _find(evaluation: Evaluation, iou: float, background_iou: float, most_per_im
     checks.whole_number(most_per_image, 1, name="most_per_image")
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = ignored_truths(evaluation)
-    pairs = cross_class_pairs(evaluation, lowest=background_iou, most_per_image=most_per_image, crowd=ignored)
+    pairs = evaluation.matcher.across_classes(
+        iou_threshold=background_iou, max_detections=most_per_image, by_foreground=ignored
+    )
     own = truth.category[pairs.truth] == detections.category[pairs.detection]
     region = ignored[pairs.truth]
     D, G = len(detections), len(truth)
 
     hit = np.flatnonzero(own & ~region & (pairs.iou >= iou))
-    hit = hit[np.lexsort((pairs.truth[hit], -pairs.iou[hit], pairs.place[hit]))]
+    hit = hit[np.lexsort((pairs.truth[hit], -pairs.iou[hit], pairs.position[hit]))]
     hit = hit[greedy_one_to_one(pairs.detection[hit], pairs.truth[hit])]
     true, found, excused = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool), np.zeros(D, dtype=bool)
     true[pairs.detection[hit]] = True

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._cross_class import CrossPairs, cross_class_pairs
 from boxscore.diagnostics._outcomes import ignored_truths
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.matching.matcher import CrossPairs
 from boxscore.similarity.box import box_iou
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ def label_suspects(
         raise InputError("background_iou", f"be <= iou ({iou:g})", got=background_iou)
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = ignored_truths(evaluation)
-    pairs = cross_class_pairs(evaluation, lowest=background_iou, minimum_score=minimum_score, crowd=ignored)
+    pairs = evaluation.matcher.across_classes(
+        iou_threshold=background_iou, score_threshold=minimum_score, by_foreground=ignored
+    )
     own = truth.category[pairs.truth] == detections.category[pairs.detection]
     D = len(detections)
     explained = _any(pairs, ignored[pairs.truth] | (own & (pairs.iou >= iou)), D)

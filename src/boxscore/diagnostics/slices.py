@@ -21,15 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._outcomes import ignored_truths
 from boxscore.diagnostics.bootstrap import weighted_metrics
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.matching.candidates import candidate_pairs, detection_areas
-from boxscore.matching.greedy import Matches, match
-from boxscore.matching.ranking import rank_detections
+from boxscore.matching.candidates import detection_areas
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, SummaryRow
 
@@ -201,7 +198,7 @@ def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> pd.D
     area = next(iter(evaluation.protocol.ignore.area_ranges))
     summary = _summary(evaluation.protocol, area)
     score, found = weighted_metrics(evaluation, summary), evaluation.matched
-    counted = (found.counted & 1).astype(bool)
+    counted = found.counted(0)
     rows = []
     for label, (low, high) in zip(chosen.labels, chosen.ranges, strict=True):
         inside = (values >= low) & (values <= high)
@@ -224,49 +221,29 @@ def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _
 
     if len(chosen.labels) > MOST_SLICES:
         raise InputError("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
-    truth = evaluation.ground_truth
-    ranges = {str(i): pair for i, pair in enumerate(chosen.ranges)}
+    matcher = evaluation.matcher
+    truth, detections = matcher.ground_truth, matcher.detections
+    if callable(quantity):
+        own = quantity(detections, evaluation.protocol)
+        found, protocol = matcher.match_ranges(chosen.ranges, quantity(truth, evaluation.protocol), own)
+    else:  # a detection has no such column: it counts in every slice
+        found, protocol = matcher.match_ranges(chosen.ranges, quantity, None)
+    names = protocol.ignore.area_ranges
     protocol = dataclasses.replace(
-        evaluation.protocol,
-        matching=dataclasses.replace(
-            evaluation.protocol.matching, max_detections=evaluation.protocol.matching.max_detections[-1:]
-        ),
-        ignore=dataclasses.replace(evaluation.protocol.ignore, area_ranges=ranges),
-        summary=tuple(row for name in ranges for row in _summary(evaluation.protocol, name, f"{name}:")),
-    )
-    measured = quantity(truth, protocol) if callable(quantity) else quantity
-    found = _match(
-        dataclasses.replace(evaluation, ground_truth=dataclasses.replace(truth, area=measured)),
-        protocol,
-        quantity if callable(quantity) else None,
+        protocol, summary=tuple(row for name in names for row in _summary(protocol, name, f"{name}:"))
     )
     result = dataclasses.replace(evaluation, protocol=protocol, matched=found)
     rows = []
     for i, label in enumerate(chosen.labels):
-        counted = ((found.counted >> found.counted.dtype.type(i)) & 1).astype(bool)
-        inside = ((found.in_range >> found.in_range.dtype.type(i)) & 1).astype(bool)
+        counted = found.counted(i)
         keys = [row.key for row in _summary(protocol, str(i), f"{i}:")]
         rows.append(
             {
                 "slice": label,
                 "images": len(np.unique(found.truth_image[counted])),
                 "ground_truths": int(counted.sum()),
-                "detections": int(inside.sum()),
+                "detections": int(found.inside(i).sum()),
                 **{key.partition(":")[2]: result.metrics[key] for key in keys},
             }
         )
     return pd.DataFrame(rows)
-
-
-def _match(evaluation: Evaluation, protocol: Protocol, measure: Measure | None) -> Matches:
-    truth, detections = evaluation.ground_truth, evaluation.detections
-    if not protocol.matching.per_class:
-        truth, detections = pool_classes(truth), pool_classes(detections)
-    ranking = rank_detections(detections, protocol)
-    pairs = candidate_pairs(truth, detections, ranking, protocol)
-    own = np.zeros(len(detections)) if measure is None else measure(detections, protocol)
-    found = match(truth, detections, ranking, pairs, own, protocol)
-    if measure is None:  # a detection has no such column: it counts in every slice
-        everywhere = np.full_like(found.in_range, np.iinfo(found.in_range.dtype).max)
-        found = dataclasses.replace(found, in_range=everywhere)
-    return found

@@ -39,9 +39,8 @@ from boxscore.data.alignment import align, select
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
-from boxscore.evaluation import Evaluation, evaluate, match_tables
-from boxscore.matching.greedy import Matches
-from boxscore.matching.rematching import Rematcher
+from boxscore.evaluation import Evaluation, evaluate
+from boxscore.matching.matcher import Matcher
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.suppression.detections import GroupOptions, Suppression, Suppressor
@@ -245,7 +244,7 @@ class _Grid:
         evaluated = (image >= 0) & (category >= 0)
         self._place = np.where(evaluated, np.cumsum(evaluated) - 1, -1)  # [D], row among those evaluated
         self._nothing = self._evaluated.take(np.arange(0))
-        self._rematcher = Rematcher(self._truth, self._evaluated, protocol)
+        self._matcher = Matcher(self._truth, self._evaluated, protocol)
 
     def run(self, job: _Job) -> list[dict[str, Any]]:
         """Suppress and match once, and read off every score threshold."""
@@ -254,14 +253,15 @@ class _Grid:
         chosen = np.flatnonzero(place >= 0)
         place, scores = place[chosen], left.scores[chosen]
         if left.changes == "boxes":
-            matches = match_tables(self._truth, self._merged(left), self._protocol)
+            matches = Matcher(self._truth, self._merged(left), self._protocol).match()
         else:
-            matches = self._rematcher.match(place, scores)
+            matches = self._matcher.match_some(place, scores)
         rows: list[dict[str, Any]] = []
         for floor in job.floors:
             above = slice(None) if floor is None else scores >= floor
             setting = job.setting._replace(score_threshold=floor)
-            evaluation = Evaluation(self._truth, self._nothing, self._protocol, _at_least(matches, floor))
+            left_over = matches if floor is None else matches.take_scores_from(floor)
+            evaluation = Evaluation(self._truth, self._nothing, self._protocol, left_over)
             rows += _rows(setting, evaluation, self._evaluated.category[place[above]])
         return rows
 
@@ -272,21 +272,6 @@ class _Grid:
         chosen = np.flatnonzero(place >= 0)
         evaluated = self._evaluated.take(place[chosen])
         return dataclasses.replace(evaluated, boxes=kept.boxes[chosen], sizes=kept.sizes[chosen])
-
-
-def _at_least(matches: Matches, floor: float | None) -> Matches:
-    """Leave out the detections below a score; what they matched is missed."""
-    if floor is None or not len(matches) or matches.score.min() >= floor:
-        return matches
-    keep = matches.score >= floor
-    place = np.cumsum(keep) - 1
-    pairs = np.flatnonzero(keep[matches.pair_detection])
-    detection_columns = ("image", "category", "score", "rank", "row", "in_range")
-    pair_columns = ("pair_truth", "iou", "matched")
-    columns: dict[str, Any] = {name: getattr(matches, name)[keep] for name in detection_columns}
-    columns |= {name: getattr(matches, name)[pairs] for name in pair_columns}
-    columns["pair_detection"] = place[matches.pair_detection[pairs]]
-    return dataclasses.replace(matches, **columns)
 
 
 def _rows(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> list[dict[str, Any]]:

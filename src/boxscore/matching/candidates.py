@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, run_starts, stable_order
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.ranking import Ranking
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity import keypoints
@@ -57,7 +58,11 @@ class _Columns(NamedTuple):
 
 
 def candidate_pairs(
-    ground_truth: GroundTruth, detections: Detections, ranking: Ranking, protocol: Protocol
+    ground_truth: GroundTruth,
+    detections: Detections,
+    ranking: Ranking,
+    protocol: Protocol,
+    ignoring: Ignoring,
 ) -> Pairs:
     """Find every pair whose overlap reaches the lowest threshold.
 
@@ -68,7 +73,9 @@ def candidate_pairs(
     ranking : Ranking
         Of the detections, cut at the largest cap.
     protocol : Protocol
-        Reads ``boxes``, ``matching.bars`` and ``ignore.crowd``.
+        Reads ``boxes`` and ``matching.bars``.
+    ignoring : Ignoring
+        Of the ground truth: what takes no part, and what is measured by foreground.
 
     Returns
     -------
@@ -77,7 +84,7 @@ def candidate_pairs(
     category_count = len(ground_truth.categories)
     truth_group = ground_truth.image.astype(np.int64) * category_count + ground_truth.category
     truth_rows = stable_order(truth_group, len(ground_truth.images) * category_count)
-    truth_rows = _present(truth_rows, ground_truth, protocol)
+    truth_rows = truth_rows[~ignoring.deleted[truth_rows]]
     truth_group = truth_group[truth_rows]
     truth_starts = run_starts(truth_group)
     groups = truth_group[truth_starts]  # the (image, category) groups that have a ground truth
@@ -98,18 +105,11 @@ def candidate_pairs(
         np.repeat(compact_starts, truths_in_group),
         np.repeat(counts, truths_in_group),
         protocol,
+        ignoring.by_foreground,
     )
     order = stable_order(detection, len(places))
     positions = np.take(ranking.grouped, np.take(places, detection[order]))
     return Pairs(positions, np.take(truth_rows, truth[order]), iou[order])
-
-
-def _present(rows: NDArray[np.intp], truth: GroundTruth, protocol: Protocol) -> NDArray[np.intp]:
-    """Leave out the ground truths that the protocol deletes."""
-    for rule, flag in ((protocol.ignore.crowd, truth.crowd), (protocol.ignore.difficult, truth.difficult)):
-        if rule == "delete":
-            rows = rows[~flag[rows]]
-    return rows
 
 
 def similarity(
@@ -120,6 +120,7 @@ def similarity(
     starts: NDArray[np.intp],
     counts: NDArray[np.intp],
     protocol: Protocol,
+    by_foreground: NDArray[np.bool_],
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Column]:
     """Find the pairs that agree enough, by whatever the protocol measures; the one place that asks.
 
@@ -131,7 +132,9 @@ def similarity(
     starts, counts : ndarray of intp, [g]
         Ground truth ``g`` is compared with ``rows[starts[g] : starts[g] + counts[g]]``.
     protocol : Protocol
-        Reads ``similarity`` and what belongs to it, ``matching.bars`` and ``ignore.crowd``.
+        Reads ``similarity`` and what belongs to it, and ``matching.bars``.
+    by_foreground : ndarray of bool, [G]
+        Ground truths measured by intersection over the detection.
 
     Returns
     -------
@@ -145,7 +148,7 @@ def similarity(
         return _similar_keypoints(
             ground_truth, detections, truth_rows, rows, starts, counts, protocol.keypoints.spread, lowest
         )
-    crowd = ground_truth.crowd[truth_rows] if protocol.ignore.crowd == "iof" else None
+    crowd = by_foreground[truth_rows] if by_foreground.any() else None
     if protocol.similarity != "box":
         return _overlapping_masks(
             ground_truth, detections, truth_rows, rows, starts, counts, crowd, lowest, protocol

@@ -70,24 +70,16 @@ def read_outcomes(evaluation: Evaluation) -> Outcomes:
     """
     matched = evaluation.matched
     D, G = len(evaluation.detections), len(evaluation.ground_truth)
-    rows = evaluation.unpooled_rows(evaluation.detections)[matched.row]
-    truth_rows = evaluation.unpooled_rows(evaluation.ground_truth)[matched.truth_row]
-    cap = evaluation.protocol.caps[-1]
-    inside = (matched.in_range & 1).astype(bool)
-    if cap is not None:
-        inside &= matched.rank < cap
+    made = matched.detection_outcomes(0, 0)
     detection = np.full(D, IGNORED, dtype=np.int8)
-    detection[rows] = np.where(inside, FALSE_POSITIVE, IGNORED)
-
-    pairs = np.flatnonzero(matched.matched[:, 0] & 1)
-    true = (matched.counted_pairs[pairs, 0] & 1).astype(bool)
-    matched_rows, matched_truths = rows[matched.pair_detection[pairs]], truth_rows[matched.pair_truth[pairs]]
-    detection[matched_rows] = np.where(true, TRUE_POSITIVE, IGNORED)
+    detection[matched.row] = np.select([made.true, made.counted], [TRUE_POSITIVE, FALSE_POSITIVE], IGNORED)
+    hit = np.flatnonzero(made.matched)
     truth_of, iou = np.full(D, -1, dtype=np.int64), np.full(D, np.nan)
-    truth_of[matched_rows], iou[matched_rows] = matched_truths, matched.iou[pairs]
-
+    truth_of[matched.row[hit]] = matched.truth_row[made.truth[hit]]
+    iou[matched.row] = made.iou
     counted = np.zeros(G, dtype=bool)
-    counted[truth_rows] = (matched.counted & 1).astype(bool)
+    counted[matched.truth_row] = matched.counted(0)
     found_at = np.full(G, np.nan)
-    found_at[matched_truths[true]] = evaluation.detections.scores[matched_rows[true]]
+    true = np.flatnonzero(made.true)
+    found_at[matched.truth_row[made.truth[true]]] = matched.score[true]
     return Outcomes(detection, truth_of, iou, counted, found_at)

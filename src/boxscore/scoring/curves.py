@@ -25,19 +25,13 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.matching.greedy import Bits, Matches
+from boxscore.matching.matches import Matches, PairOutcomes
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.interpolation import curve_area
 
-__all__ = ["TruePositives", "needed_hits", "positives", "tie_starts"]
+__all__ = ["TruePositives", "needed_hits", "tie_starts"]
 
 FloatArray = NDArray[np.float64]
-
-
-def positives(matches: Matches, area: int, category_count: int) -> NDArray[np.int64]:
-    """Count the counted ground truths of each class, [K]."""
-    counted = (matches.counted >> matches.counted.dtype.type(area)) & 1
-    return np.bincount(matches.truth_category[counted == 1], minlength=category_count)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,7 +61,7 @@ class TruePositives:
     @functools.cached_property
     def positive(self) -> NDArray[np.int64]:
         """Counted ground truths of each class, [K]."""
-        return positives(self.matches, self.area, self.category_count)
+        return self.matches.positives(self.area)
 
     @functools.cached_property
     def recall(self) -> FloatArray:
@@ -155,9 +149,7 @@ class TruePositives:
     @functools.cached_property
     def _inside(self) -> NDArray[np.bool_]:
         """Whether each detection's own area lies in the area range, [D]."""
-        bits = self.matches.in_range
-        inside: NDArray[np.bool_] = ((bits >> bits.dtype.type(self.area)) & 1).astype(bool)
-        return inside
+        return self.matches.inside(self.area)
 
     @functools.cached_property
     def _base(self) -> NDArray[np.bool_]:
@@ -198,36 +190,19 @@ class TruePositives:
         return self.protocol.caps[self.cap] == self.protocol.caps[-1]
 
     @functools.cached_property
-    def _pairs(self) -> tuple[NDArray[np.intp], Bits, Bits]:
-        """Detection, matched bits and true-positive bits of each pair under the cap."""
-        detection = self.matches.pair_detection
-        matched, true = self.matches.matched[:, self.area], self.matches.counted_pairs[:, self.area]
-        limit = self.protocol.caps[self.cap]
-        if limit is None or self._is_largest_cap:
-            return detection, matched, true
-        kept = np.flatnonzero(self.matches.rank[detection] < limit)
-        return detection[kept], matched[kept], true[kept]
+    def _pair_outcomes(self) -> PairOutcomes:
+        limit = None if self._is_largest_cap else self.protocol.caps[self.cap]
+        return self.matches.pair_outcomes(self.area, max_detections=limit)
 
-    @functools.cached_property
+    @property
     def _detection(self) -> NDArray[np.intp]:
-        """Places in class order of the C detections that have a pair."""
-        detection: NDArray[np.intp] = self._pairs[0][self._pair_starts]
-        return detection
+        """Positions in class order of the C detections that have a candidate."""
+        return self._pair_outcomes.detection
 
-    @functools.cached_property
-    def _pair_starts(self) -> NDArray[np.intp]:
-        return np.flatnonzero(np.diff(self._pairs[0], prepend=-1))
-
-    @functools.cached_property
+    @property
     def _outcomes(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Whether each detection with a pair is a true positive, and whether it is ignored; [T, C] each."""
-        _, matched, true = self._pairs
-        starts, threshold_count = self._pair_starts, len(self.protocol.matching.iou_thresholds)
-        if not len(starts):
-            return np.zeros((threshold_count, 0), dtype=bool), np.zeros((threshold_count, 0), dtype=bool)
-        true_bits = np.bitwise_or.reduceat(true, starts)
-        match_bits = np.bitwise_or.reduceat(matched, starts)
-        return _spread(true_bits, threshold_count), _spread(match_bits & ~true_bits, threshold_count)
+        """Whether each detection with a candidate is a true positive, and whether it is ignored; [T, C]."""
+        return self._pair_outcomes.true, self._pair_outcomes.ignored
 
     @functools.cached_property
     def _candidates(self) -> list[NDArray[np.intp]]:
@@ -305,11 +280,3 @@ def tie_starts(matches: Matches) -> NDArray[np.intp]:
     score, category = matches.score, matches.category
     new = (score[1:] != score[:-1]) | (category[1:] != category[:-1])
     return np.flatnonzero(np.concatenate([[len(score) > 0], new]))
-
-
-def _spread(values: Bits, count: int) -> NDArray[np.bool_]:
-    """Spread bits [C] into rows [count, C]."""
-    rows = np.empty((count, len(values)), dtype=bool)
-    for bit in range(count):
-        np.bitwise_and(values >> values.dtype.type(bit), 1, out=rows[bit].view(np.uint8), casting="unsafe")
-    return rows

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.errors import InputError
-from boxscore.matching.greedy import Matches
+from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.curves import needed_hits
 
@@ -67,18 +67,16 @@ class WeightedCurves:
         self._shape = (T, K)
         limit = protocol.caps[cap]
         through = np.ones(len(matches), dtype=bool) if limit is None else matches.rank < limit
-        inside = ((matches.in_range >> matches.in_range.dtype.type(area)) & 1).astype(bool)
+        inside = matches.inside(area)
 
-        counted = np.flatnonzero((matches.counted >> matches.counted.dtype.type(area)) & 1)
+        counted = np.flatnonzero(matches.counted(area))
         self._truth_image = matches.truth_image[counted]
         self._truth_category = matches.truth_category[counted]
 
-        pairs = np.flatnonzero(through[matches.pair_detection] & (matches.matched[:, area] > 0))
-        shifts = np.arange(T, dtype=matches.matched.dtype)[:, None]
-        hit = ((matches.matched[pairs, area] >> shifts) & 1).astype(bool)  # [T,P]
-        true = ((matches.counted_pairs[pairs, area] >> shifts) & 1).astype(bool)
+        some = matches.pair_outcomes(area, max_detections=limit)
+        true, ignored = some.true, some.ignored  # [T,C]
         threshold, pair = np.nonzero(true)
-        place = matches.pair_detection[pairs[pair]]  # ascending in each threshold
+        place = some.detection[pair]  # ascending in each threshold
         category = matches.category[place]
         self._image = matches.image[place]
         segment = threshold * K + category
@@ -90,11 +88,11 @@ class WeightedCurves:
         before = np.concatenate([[0], np.cumsum(base)])
         class_start = np.searchsorted(matches.category, np.arange(K))
         self._base_end, self._base_start = before[place + 1], before[class_start[category]]
-        pair_inside = inside[matches.pair_detection[pairs]]
+        pair_inside = inside[some.detection]
         move = true & ~pair_inside
-        drop = hit & ~true & pair_inside
+        drop = ignored & pair_inside
         move_threshold, move_pair = np.nonzero(move | drop)
-        move_place = matches.pair_detection[pairs[move_pair]]
+        move_place = some.detection[move_pair]
         self._move_image = matches.image[move_place]
         self._move_sign = np.where(move[move_threshold, move_pair], 1, -1).astype(np.int32)
         key = move_threshold * (len(matches) + 1) + move_place  # ascending

@@ -86,11 +86,9 @@ def _classes(context: Context) -> Iterator[Finding]:
 
 def _placed(context: Context, K: int) -> NDArray[np.int64]:
     """How many detections of each class lie on each class, [K, K]."""
-    from boxscore.diagnostics._cross_class import cross_class_pairs
-
     assert context.evaluation is not None
     truth, found = context.ground_truth, context.evaluation.detections
-    pairs = cross_class_pairs(context.evaluation, lowest=0.5)
+    pairs = context.evaluation.matcher.across_classes(iou_threshold=0.5)
     order = np.argsort(pairs.iou, kind="stable")
     on = np.full(len(found), -1)
     on[pairs.detection[order]] = truth.category[pairs.truth[order]]

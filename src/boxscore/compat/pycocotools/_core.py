@@ -31,9 +31,8 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.matching.candidates import candidate_pairs
-from boxscore.matching.greedy import Matches, match
-from boxscore.matching.ranking import rank_detections
+from boxscore.matching.matcher import Matcher
+from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import (
     ApRules,
     IgnoreRules,
@@ -89,9 +88,7 @@ class CoreRun:
 
     def ignored_truths(self, area: int) -> NDArray[np.bool_]:
         """Say which ground truths are ignored in an area range, [G]."""
-        counted = self.matches.counted
-        ignored: NDArray[np.bool_] = ((counted >> counted.dtype.type(area)) & 1) == 0
-        return ignored
+        return ~self.matches.counted(area)
 
     def arrays(self, recall_points: Any) -> dict[str, FloatArray] | None:
         """Return the arrays of ``eval``, or None when the recall points are not ordinary."""
@@ -109,12 +106,7 @@ class CoreRun:
 
     def _without_id_zero(self) -> Matches:
         zero = np.array([truth["id"] == 0 for truth in self.truths], dtype=bool)
-        if not zero.any():
-            return self.matches
-        pairs = np.flatnonzero(zero[self.matches.pair_truth])
-        matched = self.matches.matched.copy()
-        matched[pairs] &= ~self.matches.counted_pairs[pairs]
-        return dataclasses.replace(self.matches, matched=matched)
+        return self.matches.without_true_positives_of(zero) if zero.any() else self.matches
 
 
 def run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun | None:
@@ -184,9 +176,7 @@ def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
         scores=_finite(_column(rows, "score", params)),
     )
     area = _column(rows, "area", params)
-    ranking = rank_detections(table, protocol)
-    pairs = candidate_pairs(truth_table, table, ranking, protocol)
-    matches = match(truth_table, table, ranking, pairs, area, protocol)
+    matches = Matcher(truth_table, table, protocol, areas=area).match()
     return CoreRun(truth_rows, rows, Evaluation(truth_table, table, protocol, matches), list(params.maxDets))
 
 

@@ -86,14 +86,13 @@ class _Dense:
         self.ignored = np.zeros((T, len(order)), dtype=bool)
         truth_place = _inverse(truth_order)[found.pair_truth]
         truth_ignored = run.ignored_truths(area)[found.pair_truth]
-        bits = found.matched[:, area]
         for t in range(T):
-            hit = np.flatnonzero((bits >> bits.dtype.type(t)) & 1)
+            hit = found.pairs_matched(t, area)
             self.matches[t, place[hit]] = truth_ids[found.pair_truth[hit]]
             self.ignored[t, place[hit]] = truth_ignored[hit]
             # A crowd takes several detections and keeps the id of the last: pairs ascend by detection.
             self.truth_matches[t, truth_place[hit]] = detection_ids[place[hit]]
-        outside = ((found.in_range >> found.in_range.dtype.type(area)) & 1)[order] == 0
+        outside = ~found.inside(area)[order]
         self.ignored |= (self.matches == 0) & outside
 
 

@@ -1,0 +1,47 @@
+"""What every diagnostic returns: arrays, and a table for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["EVERY_CLASS", "DiagnosticResult"]
+
+EVERY_CLASS = "(all)"
+"""Stands in a ``class`` column for all classes together."""
+
+SHOWN_ROWS = 10
+
+
+class DiagnosticResult:
+    """The answer to one question: attributes hold arrays, computed once; :meth:`to_frame` makes a table.
+
+    A subclass is a frozen dataclass. Totals over all classes are attributes of their own and the one row of
+    :meth:`total_frame`, never a row among the classes.
+    """
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rows as a DataFrame: one row per class, or per whatever the result lists."""
+        raise NotImplementedError
+
+    def total_frame(self) -> pd.DataFrame | None:
+        """Return the same columns for all classes together; None where there is no such total."""
+        return None
+
+    def printed_frame(self) -> pd.DataFrame:
+        """Return what a page or terminal prints: the rows, and the totals below them."""
+        import pandas as pd
+
+        total = self.total_frame()
+        rows = self.to_frame()
+        return rows if total is None else pd.concat([rows, total], ignore_index=True)
+
+    def __repr__(self) -> str:
+        frame = self.printed_frame()
+        return f"{type(self).__name__}, {len(frame)} rows\n{frame.to_string(max_rows=SHOWN_ROWS)}"
+
+    def _repr_html_(self) -> str:
+        html: str = self.printed_frame().to_html(max_rows=SHOWN_ROWS, border=0, escape=True)
+        return html

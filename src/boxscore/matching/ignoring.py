@@ -1,0 +1,76 @@
+"""What counts neither for nor against: the one place that reads crowd, difficult and ignore flags.
+
+Conventions
+-----------
+- Loaders record facts; here the protocol's ``ignore`` rules decide what they mean.
+- An *ignored* ground truth is no miss, and a detection that matches it is no false positive. One that
+  *absorbs* takes any number of detections, any other one.
+- A ground truth outside an area range is ignored in it; so is a detection outside that matches nothing.
+  Ranges are closed at both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.tables import GroundTruth
+from boxscore.protocols.protocol import IgnoreRules
+
+__all__ = ["Ignoring", "ignoring", "inside_ranges"]
+
+BoolArray = NDArray[np.bool_]
+
+
+class Ignoring(NamedTuple):
+    """How each ground truth is treated, whatever its area.
+
+    Attributes
+    ----------
+    ignored : ndarray of bool, [G]
+        Not counted.
+    absorbs : ndarray of bool, [G]
+        Never used up by a match.
+    deleted : ndarray of bool, [G]
+        Takes no part in matching.
+    by_foreground : ndarray of bool, [G]
+        Measured by intersection over the detection's area alone.
+    """
+
+    ignored: BoolArray
+    absorbs: BoolArray
+    deleted: BoolArray
+    by_foreground: BoolArray
+
+
+def ignoring(ground_truth: GroundTruth, rules: IgnoreRules) -> Ignoring:
+    """Read the flags of the ground truth by the protocol's rules."""
+    count = len(ground_truth)
+    ignored, absorbs, deleted = (np.zeros(count, dtype=bool) for _ in range(3))
+    for rule, flag, absorbing in (
+        (rules.crowd, ground_truth.crowd, True),
+        (rules.difficult, ground_truth.difficult, True),
+    ):
+        if rule == "count":
+            continue
+        ignored |= flag
+        if absorbing:
+            absorbs |= flag
+        if rule == "delete":
+            deleted |= flag
+    if rules.unlabelled == "ignore" and ground_truth.keypoint_count is not None:
+        ignored |= ground_truth.keypoint_count == 0
+    by_foreground = ground_truth.crowd if rules.crowd == "iof" else np.zeros(count, dtype=bool)
+    return Ignoring(ignored, absorbs, deleted, by_foreground)
+
+
+def inside_ranges(values: NDArray[np.float64], ranges: Sequence[tuple[float, float]]) -> BoolArray:
+    """Whether each value [N] lies in each range; [N, A]."""
+    inside = np.empty((len(ranges), len(values)), dtype=bool)  # a range at a time: long inner loops
+    for flags, (low, high) in zip(inside, ranges, strict=True):
+        np.greater_equal(values, low, out=flags)
+        flags &= values <= high
+    return inside.T

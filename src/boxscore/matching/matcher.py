@@ -1,0 +1,376 @@
+"""Rank, pair, match: the one place where the stages come together.
+
+Goal
+----
+Two tables under one protocol become :class:`~boxscore.matching.matches.Matches`, and every further question
+about the same tables (fewer detections, lowered scores, other ranges, other classes) is answered from the
+overlaps that were found once.
+
+Conventions
+-----------
+- A matcher asks for the columns that its protocol compares, and completes them, so that no caller can forget.
+- Rows in every result are rows of the tables that were given.
+- Classes pooled (``per_class = false``), equally scored detections go class by class inside an image, as with
+  ``useCats = 0`` in pycocotools; where equal scores go in file order, they stay in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import ragged_ranges, stable_order
+from boxscore.data.alignment import pool_classes
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.matching.candidates import Pairs, candidate_pairs, detection_areas
+from boxscore.matching.greedy import match_greedily
+from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges
+from boxscore.matching.inputs import with_needed_columns
+from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
+from boxscore.matching.ranking import Ranking, rank_detections
+from boxscore.protocols.protocol import MatchingRules, Protocol
+
+__all__ = ["CrossPairs", "Matcher"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+
+class CrossPairs(NamedTuple):
+    """Pairs of one image that overlap enough, whatever the classes; by detection in score order."""
+
+    rows: Rows
+    """Rows of the detections that took part, by image and descending score, [D]."""
+    detection: Rows
+    """Rows of the detections table; each one's ground truths in file order, [P]."""
+    truth: Rows
+    """Rows of the ground-truth table, [P]."""
+    iou: FloatArray
+    """[P]"""
+    position: Rows
+    """Position of the detection by descending score over all images, [P]."""
+
+
+class _Overlaps(NamedTuple):
+    """The pairs of all rows of two tables that reach a floor, by row of the detections."""
+
+    starts: Rows
+    """Where the pairs of each detection start, [D]."""
+    counts: Rows
+    """How many it has, [D]."""
+    truth: Rows
+    """[P]"""
+    value: FloatArray
+    """[P]"""
+
+    def under(self, rows: Rows, positions: Rows) -> Pairs:
+        """Pairs of some rows, each under the position that it has in a ranking."""
+        counts = self.counts[rows]
+        pairs = ragged_ranges(self.starts[rows], counts)
+        return Pairs(np.repeat(positions, counts), self.truth[pairs], self.value[pairs])
+
+
+class Matcher:
+    """Matches two tables under one protocol.
+
+    Parameters
+    ----------
+    ground_truth, detections : GroundTruth, Detections
+        With the same vocabularies.
+    protocol : Protocol
+    areas : ndarray of float64, [D], optional
+        What area ranges measure in a detection, square pixels; as the protocol says when not given.
+
+    Raises
+    ------
+    InputError
+        When a table lacks a column that the protocol compares.
+    """
+
+    def __init__(
+        self,
+        ground_truth: GroundTruth,
+        detections: Detections,
+        protocol: Protocol,
+        *,
+        areas: FloatArray | None = None,
+    ) -> None:
+        self.protocol = protocol
+        self.ground_truth = ground_truth
+        self.detections = with_needed_columns(ground_truth, detections, protocol)
+        self._given_areas = areas
+        # Tables in the order in which they are matched, and the given rows behind their rows; None: the same.
+        self._truth, self._found = ground_truth, self.detections
+        self._truth_rows: Rows | None = None
+        self._rows: Rows | None = None
+        if not protocol.matching.per_class:
+            if protocol.matching.equal_scores == "image_order":
+                self._truth_rows, self._rows = (
+                    stable_order(table.category, len(table.categories))
+                    for table in (ground_truth, self.detections)
+                )
+                self._truth = self._truth.take(self._truth_rows)
+                self._found = self._found.take(self._rows)
+            self._truth, self._found = pool_classes(self._truth), pool_classes(self._found)
+
+    @functools.cached_property
+    def ignoring(self) -> Ignoring:
+        """How each ground truth is treated, in the order of the given table."""
+        return ignoring(self.ground_truth, self.protocol.ignore)
+
+    @functools.cached_property
+    def areas(self) -> FloatArray:
+        """What area ranges measure in each detection of the given table, [D]."""
+        if self._given_areas is not None:
+            return self._given_areas
+        return detection_areas(self.detections, self.protocol)
+
+    def match(self, *, workers: int = 1) -> Matches:
+        """Match all detections.
+
+        Parameters
+        ----------
+        workers : int, default 1
+            Threads; images are split into as many blocks, matched apart and merged. The result does not
+            depend on it.
+        """
+        if workers == 1:
+            return self._matches(
+                self._found, self._ranking, self._pairs, self._ordered(self.areas), self.protocol
+            )
+        from concurrent.futures import ThreadPoolExecutor
+
+        bounds = np.linspace(0, len(self.ground_truth.images), workers + 1).round().astype(int)
+        blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+        with ThreadPoolExecutor(workers) as pool:
+            return merge(pool.map(lambda block: self._block(*block), blocks))
+
+    def match_some(self, rows: NDArray[np.int64], scores: FloatArray) -> Matches:
+        """Match some detections, with scores that may have changed, from overlaps that are found once.
+
+        Parameters
+        ----------
+        rows : ndarray of int64, [K]
+            Of the table, each once, in any order: they are matched in that of the table.
+        scores : ndarray of float64, [K]
+        """
+        lowered = np.full(len(self.detections), np.nan)
+        lowered[rows] = scores
+        lowered = self._ordered(lowered)
+        chosen = np.flatnonzero(~np.isnan(lowered))
+        detections = dataclasses.replace(self._found.take(chosen), scores=lowered[chosen])
+        ranking = rank_detections(detections, self.protocol)
+        pairs = self._overlaps.under(chosen[ranking.rows[ranking.grouped]], ranking.grouped)
+        matches = self._matches(detections, ranking, pairs, self._ordered(self.areas)[chosen], self.protocol)
+        return dataclasses.replace(matches, row=self._given_rows(chosen[ranking.rows]))
+
+    def match_ranges(
+        self,
+        ranges: Sequence[tuple[float, float]],
+        truth_values: FloatArray,
+        detection_values: FloatArray | None,
+    ) -> tuple[Matches, Protocol]:
+        """Match with ranges of another quantity in place of the area ranges, at the largest cap alone.
+
+        Parameters
+        ----------
+        ranges : sequence of (float, float), [A]
+            Closed at both ends.
+        truth_values : ndarray of float64, [G]
+        detection_values : ndarray of float64, [D], or None
+            None: a detection lies in every range.
+
+        Returns
+        -------
+        matches : Matches
+        protocol : Protocol
+            This one, with area ranges ``"0"``, ``"1"``, ... and the largest cap.
+        """
+        rules = self.protocol
+        protocol = dataclasses.replace(
+            rules,
+            matching=dataclasses.replace(rules.matching, max_detections=rules.matching.max_detections[-1:]),
+            ignore=dataclasses.replace(
+                rules.ignore, area_ranges={str(i): pair for i, pair in enumerate(ranges)}
+            ),
+        )
+        values = None if detection_values is None else self._ordered(detection_values)
+        matches = self._matches(
+            self._found, self._ranking, self._pairs, values, protocol, truth_values=truth_values
+        )
+        return matches, protocol
+
+    def across_classes(
+        self,
+        *,
+        iou_threshold: float,
+        score_threshold: float = float("-inf"),
+        max_detections: int | None = None,
+        by_foreground: BoolArray | None = None,
+    ) -> CrossPairs:
+        """Find the pairs of one image that overlap by ``iou_threshold`` or more, across classes.
+
+        Parameters
+        ----------
+        iou_threshold : float
+        score_threshold : float
+            Detections below are left out.
+        max_detections : int, optional
+            Cap on the detections of an image over all classes.
+        by_foreground : ndarray of bool, [G], optional
+            Ground truths measured by intersection over the detection, in place of the protocol's. None is
+            left out then.
+        """
+        rules = MatchingRules(
+            iou_thresholds=(iou_threshold,),
+            max_detections=() if max_detections is None else (max_detections,),
+            minimum_score=score_threshold,
+        )
+        ranking = rank_detections(
+            pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules)
+        )
+        pairs = self._across(iou_threshold, by_foreground).under(
+            ranking.rows[ranking.grouped], ranking.grouped
+        )
+        enough = np.flatnonzero(pairs.iou >= iou_threshold)
+        return CrossPairs(
+            ranking.rows[ranking.grouped],
+            ranking.rows[pairs.detection[enough]],
+            pairs.ground_truth[enough],
+            pairs.iou[enough],
+            pairs.detection[enough],
+        )
+
+    # ------------------------------------------------------------ parts
+
+    def _ordered(self, values: FloatArray) -> FloatArray:
+        """Values of the given detections, in the order in which they are matched."""
+        return values if self._rows is None else values[self._rows]
+
+    def _given_rows(self, rows: Rows) -> NDArray[np.int64]:
+        """Rows of the given detections table behind rows of the one that is matched."""
+        return (rows if self._rows is None else self._rows[rows]).astype(np.int64, copy=False)
+
+    @functools.cached_property
+    def _truth_ignoring(self) -> Ignoring:
+        """``ignoring`` in the order in which ground truths are matched."""
+        if self._truth_rows is None:
+            return self.ignoring
+        return ignoring(self._truth, self.protocol.ignore)
+
+    @functools.cached_property
+    def _ranking(self) -> Ranking:
+        return rank_detections(self._found, self.protocol)
+
+    @functools.cached_property
+    def _pairs(self) -> Pairs:
+        return candidate_pairs(self._truth, self._found, self._ranking, self.protocol, self._truth_ignoring)
+
+    @functools.cached_property
+    def _overlaps(self) -> _Overlaps:
+        return _overlaps(self._truth, self._found, self.protocol, self._truth_ignoring)
+
+    def _across(self, floor: float, by_foreground: BoolArray | None) -> _Overlaps:
+        """Overlaps across classes, kept for whoever asks next at the same floor or a higher one."""
+        known = self.ignoring
+        if by_foreground is None:
+            flags = known
+        else:
+            flags = known._replace(deleted=np.zeros_like(known.deleted), by_foreground=by_foreground)
+        key = (flags.deleted.tobytes(), flags.by_foreground.tobytes())
+        lowest, overlaps = self._across_kept.get(key, (np.inf, None))
+        if overlaps is None or floor < lowest:
+            lowest, rules = floor, MatchingRules(iou_thresholds=(floor,))
+            overlaps = _overlaps(
+                pool_classes(self.ground_truth),
+                pool_classes(self.detections),
+                dataclasses.replace(self.protocol, matching=rules),
+                flags,
+            )
+            self._across_kept[key] = lowest, overlaps
+        return overlaps
+
+    @functools.cached_property
+    def _across_kept(self) -> dict[tuple[bytes, bytes], tuple[float, _Overlaps]]:
+        return {}
+
+    def _block(self, first: int, end: int) -> Matches:
+        """Match the images with row numbers in [first, end)."""
+        truth_rows = np.flatnonzero((self.ground_truth.image >= first) & (self.ground_truth.image < end))
+        rows = np.flatnonzero((self.detections.image >= first) & (self.detections.image < end))
+        block = Matcher(
+            self.ground_truth.take(truth_rows),
+            self.detections.take(rows),
+            self.protocol,
+            areas=None if self._given_areas is None else self._given_areas[rows],
+        ).match()
+        return dataclasses.replace(block, row=rows[block.row], truth_row=truth_rows[block.truth_row])
+
+    def _matches(
+        self,
+        detections: Detections,
+        ranking: Ranking,
+        pairs: Pairs,
+        areas: FloatArray | None,
+        protocol: Protocol,
+        *,
+        truth_values: FloatArray | None = None,
+    ) -> Matches:
+        """Match candidate pairs of ranked detections; ground truths come back in the order given."""
+        truth, rules = self._truth, self._truth_ignoring
+        ranges = list(protocol.ignore.area_ranges.values())
+        values = self.ground_truth.area if truth_values is None else truth_values
+        inside = inside_ranges(values, ranges)  # [G,A], in the order given
+        back = self._truth_rows
+        counted = inside & ~self.ignoring.ignored[:, None]
+        group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
+        pairs, matched = match_greedily(
+            pairs, group, counted if back is None else counted[back], rules.absorbs, protocol.matching
+        )
+        order = stable_order(pairs.detection, len(ranking.rows))
+        truth_of_pair = pairs.ground_truth[order]
+        if areas is None:
+            in_range = np.full(len(ranking.rows), np.iinfo(bit_type(len(ranges))).max, bit_type(len(ranges)))
+        else:
+            in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), ranges))
+        return Matches(
+            images=truth.images,
+            categories=truth.categories,
+            image=np.take(detections.image, ranking.rows),
+            category=np.take(detections.category, ranking.rows),
+            score=np.take(detections.scores, ranking.rows),
+            rank=ranking.rank,
+            row=self._given_rows(ranking.rows),
+            in_range_bits=in_range,
+            truth_image=self.ground_truth.image,
+            truth_category=truth.category if back is None else np.zeros(len(truth), dtype=np.int32),
+            truth_row=np.arange(len(truth), dtype=np.int64),
+            counted_bits=pack_bits(counted),
+            pair_detection=pairs.detection[order],
+            pair_truth=truth_of_pair if back is None else back[truth_of_pair],
+            iou=pairs.iou[order],
+            matched_bits=matched[order],
+            threshold_count=len(protocol.matching.iou_thresholds),
+            file_order=protocol.matching.equal_scores == "file_order",
+        )
+
+
+def _overlaps(
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, rules: Ignoring
+) -> _Overlaps:
+    """Find the overlapping pairs of all rows."""
+    group = detections.image.astype(np.int64) * len(detections.categories) + detections.category
+    rows = stable_order(group, len(detections.images) * len(detections.categories))
+    everyone = np.arange(len(rows))
+    ranking = Ranking(rows, np.zeros(len(rows), dtype=np.int32), everyone, group[rows])
+    pairs = candidate_pairs(ground_truth, detections, ranking, protocol, rules)
+    row = rows[pairs.detection]
+    by_row = stable_order(row, len(rows))
+    count = np.bincount(row, minlength=len(rows))
+    return _Overlaps(np.cumsum(count) - count, count, pairs.ground_truth[by_row], pairs.iou[by_row])

@@ -1,0 +1,407 @@
+"""The outcome of matching: all that scores are computed from, as one value that merges.
+
+Goal
+----
+Matching a block of images gives a :class:`Matches`; those of disjoint sets of images merge into one, and
+every score is a function of it. Nothing is matched twice to answer a second question.
+
+Conventions
+-----------
+- Axes: D detections in class order, G ground truths, P candidate pairs, T IoU thresholds, A area ranges.
+- *Class order* is (class, descending score, tie); ties go image by image, then by rank, or in file order.
+- Outcomes at all thresholds and area ranges are bits of unsigned integers: a few bytes per pair instead of
+  T x A flags, and one operation serves all of them. Only this module reads the bits; everyone else asks.
+- A value carries its vocabularies. Merging parts with different images and classes renumbers them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import descending_order, stable_order
+from boxscore._utils.pickling import PicklesFields
+from boxscore.data.vocabulary import Categories, Images
+from boxscore.errors import InputError
+
+__all__ = ["Bits", "DetectionOutcomes", "Matches", "PairOutcomes", "bit_type", "merge", "pack_bits"]
+
+Bits = NDArray[Any]
+"""An unsigned integer array whose bits run over an axis: T thresholds, or A area ranges."""
+
+BoolArray = NDArray[np.bool_]
+Names = TypeVar("Names", Images, Categories)
+
+
+class PairOutcomes(NamedTuple):
+    """What became, at every threshold, of the C detections that have a candidate; one area range."""
+
+    detection: NDArray[np.intp]
+    """Positions in class order, ascending, [C]."""
+    true: BoolArray
+    """Whether it is a true positive, [T, C]."""
+    ignored: BoolArray
+    """Whether its match is an ignored ground truth, [T, C]."""
+
+
+class DetectionOutcomes(NamedTuple):
+    """What became of every detection at one threshold and area range; in class order."""
+
+    counted: BoolArray
+    """Whether it is a true or a false positive, [D]."""
+    true: BoolArray
+    """Whether it is a true positive, [D]."""
+    matched: BoolArray
+    """Whether it matched a ground truth, counted or ignored, [D]."""
+    truth: NDArray[np.intp]
+    """Position of the ground truth that it matched; -1 without one, [D]."""
+    iou: NDArray[np.float64]
+    """Overlap with that ground truth; NaN without one, [D]."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Matches(PicklesFields):
+    """The outcome of matching some images.
+
+    Attributes
+    ----------
+    images, categories : Images, Categories
+        What row numbers point into; classes pooled, the one class ``all``.
+    image, category : ndarray of int32, [D]
+        Row numbers, of detections in class order.
+    score : ndarray of float64, [D]
+    rank : ndarray of int32, [D]
+        Position among the detections of the same image and class, from 0.
+    row : ndarray of int64, [D]
+        Row of the detections table.
+    in_range_bits : ndarray of unsigned, [D]
+        Bit ``a``: the detection's own area lies in area range ``a``.
+    truth_image, truth_category : ndarray of int32, [G]
+    truth_row : ndarray of int64, [G]
+        Row of the ground-truth table.
+    counted_bits : ndarray of unsigned, [G]
+        Bit ``a``: the ground truth is counted, not ignored, in area range ``a``.
+    pair_detection, pair_truth : ndarray of intp, [P]
+        Positions in the columns above; ascending by detection.
+    iou : ndarray of float64, [P]
+    matched_bits : ndarray of unsigned, [P, A]
+        Bit ``t``: the pair is a match at threshold ``t`` for area range ``a``.
+    threshold_count : int
+        T.
+    file_order : bool
+        Whether equal scores are taken in row order instead of image by image.
+    """
+
+    images: Images
+    categories: Categories
+    image: NDArray[np.int32]
+    category: NDArray[np.int32]
+    score: NDArray[np.float64]
+    rank: NDArray[np.int32]
+    row: NDArray[np.int64]
+    in_range_bits: Bits
+    truth_image: NDArray[np.int32]
+    truth_category: NDArray[np.int32]
+    truth_row: NDArray[np.int64]
+    counted_bits: Bits
+    pair_detection: NDArray[np.intp]
+    pair_truth: NDArray[np.intp]
+    iou: NDArray[np.float64]
+    matched_bits: Bits
+    threshold_count: int
+    file_order: bool = False
+
+    def __len__(self) -> int:
+        return len(self.image)
+
+    def __repr__(self) -> str:
+        return (
+            f"Matches({len(self)} detections, {len(self.truth_image)} ground truths, {len(self.iou)} pairs, "
+            f"{len(self.images)} images, {len(self.categories)} classes)"
+        )
+
+    @property
+    def area_count(self) -> int:
+        """A."""
+        return int(self.matched_bits.shape[1])
+
+    def inside(self, area: int) -> BoolArray:
+        """Whether each detection's own area lies in an area range, [D]."""
+        return _bit(self.in_range_bits, area)
+
+    def counted(self, area: int) -> BoolArray:
+        """Whether each ground truth is counted, not ignored, in an area range, [G]."""
+        return _bit(self.counted_bits, area)
+
+    def positives(self, area: int) -> NDArray[np.int64]:
+        """Count the counted ground truths per class, [K]."""
+        return np.bincount(self.truth_category[self.counted(area)], minlength=len(self.categories))
+
+    def pairs_matched(self, threshold: int, area: int) -> NDArray[np.intp]:
+        """Positions of the pairs that are matches, ignored ground truths included; ascending."""
+        return np.flatnonzero(_bit(self.matched_bits[:, area], threshold))
+
+    def pairs_true(self, threshold: int, area: int) -> NDArray[np.intp]:
+        """Positions of the pairs that are true positives; ascending."""
+        return np.flatnonzero(_bit(self._true_bits[:, area], threshold))
+
+    def pairs_ever_true(self, area: int) -> NDArray[np.intp]:
+        """Positions of the pairs that are true positives at some threshold; ascending."""
+        return np.flatnonzero(self._true_bits[:, area])
+
+    def highest_true(self, area: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the detections that are true positives, and up to which threshold each still is.
+
+        Returns
+        -------
+        detection, threshold : ndarray of intp
+            Positions in class order, and on the axis T.
+        """
+        highest = np.full(len(self), -1, dtype=np.intp)
+        for threshold in range(self.threshold_count):
+            highest[self.pair_detection[self.pairs_true(threshold, area)]] = threshold
+        detection = np.flatnonzero(highest >= 0)
+        return detection, highest[detection]
+
+    def take_scores_from(self, score_threshold: float) -> Matches:
+        """Leave out the detections below a score; what they matched is missed."""
+        if not len(self) or self.score.min() >= score_threshold:
+            return self
+        return self._take(self.score >= score_threshold, np.ones(len(self.truth_image), dtype=bool))
+
+    def take_images(self, kept: BoolArray) -> Matches:
+        """Leave out images, [I]; ``row`` and ``truth_row`` stay as they are."""
+        if kept.all():
+            return self
+        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        left = self._take(kept[self.image], kept[self.truth_image])
+        return dataclasses.replace(
+            left,
+            images=self.images.take(np.flatnonzero(kept)),
+            image=number[left.image],
+            truth_image=number[left.truth_image],
+        )
+
+    def _take(self, detections: BoolArray, truths: BoolArray) -> Matches:
+        """Keep some detections [D] and ground truths [G], and the pairs between them."""
+        pairs = np.flatnonzero(detections[self.pair_detection] & truths[self.pair_truth])
+        columns: dict[str, Any] = {name: getattr(self, name)[detections] for name in _DETECTION}
+        columns |= {name: getattr(self, name)[truths] for name in _TRUTH}
+        columns |= {name: getattr(self, name)[pairs] for name in _PAIR}
+        columns["pair_detection"] = (np.cumsum(detections) - 1)[columns["pair_detection"]]
+        columns["pair_truth"] = (np.cumsum(truths) - 1)[columns["pair_truth"]]
+        return dataclasses.replace(self, **columns)
+
+    def pair_outcomes(self, area: int, *, max_detections: int | None = None) -> PairOutcomes:
+        """Tell what became of the detections that have a candidate, at every threshold.
+
+        Parameters
+        ----------
+        area : int
+            Position on the axis A.
+        max_detections : int, optional
+            Only detections of a lower rank.
+        """
+        detection, matched, true = self.pair_detection, self.matched_bits[:, area], self._true_bits[:, area]
+        if max_detections is not None:
+            kept = np.flatnonzero(self.rank[detection] < max_detections)
+            detection, matched, true = detection[kept], matched[kept], true[kept]
+        starts = np.flatnonzero(np.diff(detection, prepend=-1))
+        if not len(starts):
+            nothing = np.zeros((self.threshold_count, 0), dtype=bool)
+            return PairOutcomes(detection, nothing, nothing)
+        # A detection has at most one match per threshold: or-ing its pairs loses nothing.
+        true = np.bitwise_or.reduceat(true, starts)
+        matched = np.bitwise_or.reduceat(matched, starts)
+        count = self.threshold_count
+        return PairOutcomes(detection[starts], _spread(true, count), _spread(matched & ~true, count))
+
+    def detection_outcomes(self, threshold: int, area: int) -> DetectionOutcomes:
+        """Tell what became of every detection at one threshold."""
+        pairs, true_pairs = self.pairs_matched(threshold, area), self.pairs_true(threshold, area)
+        matched, true = np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=bool)
+        truth, iou = np.full(len(self), -1, dtype=np.intp), np.full(len(self), np.nan)
+        detection = self.pair_detection[pairs]
+        matched[detection] = True
+        truth[detection] = self.pair_truth[pairs]
+        iou[detection] = self.iou[pairs]
+        true[self.pair_detection[true_pairs]] = True
+        return DetectionOutcomes((self.inside(area) & ~matched) | true, true, matched, truth, iou)
+
+    def without_true_positives_of(self, truth: BoolArray) -> Matches:
+        """Take back the true positives of some ground truths, [G]: what pycocotools reads of an id 0."""
+        pairs = np.flatnonzero(truth[self.pair_truth])
+        bits = self.matched_bits.copy()
+        bits[pairs] &= ~self._true_bits[pairs]
+        return dataclasses.replace(self, matched_bits=bits)
+
+    @functools.cached_property
+    def _true_bits(self) -> Bits:
+        """``matched_bits`` where the ground truth is counted, else no bit; [P, A]."""
+        areas = np.arange(self.area_count, dtype=self.counted_bits.dtype)
+        counted = (self.counted_bits[self.pair_truth, None] >> areas) & 1
+        true: Bits = self.matched_bits * counted.astype(self.matched_bits.dtype)
+        return true
+
+    def nbytes_per_detection(self) -> float:
+        """Bytes held per detection, for sizing a job."""
+        arrays = (getattr(self, field.name) for field in dataclasses.fields(self))
+        return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray)) / max(len(self), 1)
+
+
+def bit_type(count: int) -> np.dtype[Any]:
+    """Return the smallest unsigned type with ``count`` bits."""
+    return np.dtype(np.min_scalar_type((1 << count) - 1))
+
+
+def pack_bits(flags: BoolArray) -> Bits:
+    """Pack flags [N, A] into bits over A, [N]."""
+    packed = np.zeros(len(flags), dtype=bit_type(flags.shape[1]))
+    for bit in range(flags.shape[1]):
+        packed |= flags[:, bit].astype(packed.dtype) << packed.dtype.type(bit)
+    return packed
+
+
+def _bit(bits: Bits, position: int) -> BoolArray:
+    flags: BoolArray = ((bits >> bits.dtype.type(position)) & 1).astype(bool)
+    return flags
+
+
+def _spread(bits: Bits, count: int) -> BoolArray:
+    """Spread bits [C] into rows [count, C]."""
+    rows = np.empty((count, len(bits)), dtype=bool)
+    for bit in range(count):
+        np.bitwise_and(bits >> bits.dtype.type(bit), 1, out=rows[bit].view(np.uint8), casting="unsafe")
+    return rows
+
+
+# ---------------------------------------------------------------- merging
+
+_DETECTION = ("image", "category", "score", "rank", "row", "in_range_bits")
+_TRUTH = ("truth_image", "truth_category", "truth_row", "counted_bits")
+_PAIR = ("pair_detection", "pair_truth", "iou", "matched_bits")
+
+
+def merge(parts: Iterable[Matches]) -> Matches:
+    """Merge the matches of disjoint sets of images.
+
+    Parameters
+    ----------
+    parts : iterable of Matches
+        Made under one protocol. ``row`` and ``truth_row`` are taken as they are: rows of tables that all
+        parts share, or numbers that the caller made unique.
+
+    Returns
+    -------
+    Matches
+        Identical, to the bit, to the matches of all images taken at once.
+
+    Raises
+    ------
+    InputError
+        When there is no part, an image is in two parts, a class has two names, or the parts were made with
+        different thresholds, area ranges or orders of equal scores.
+    """
+    parts = list(parts)
+    if not parts:
+        raise InputError("matches to merge", "be one part or more", got="none")
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    for part in parts:
+        if _shape(part) != _shape(first):
+            raise InputError(
+                "matches to merge",
+                "be made with the same thresholds, area ranges and order of equal scores",
+                got=f"{_shape(first)} and {_shape(part)}",
+            )
+    images, image_rows = _united([part.images for part in parts])
+    categories, category_rows = _united([part.categories for part in parts])
+    _check_disjoint(parts, image_rows, images)
+
+    columns: dict[str, NDArray[Any]] = {}
+    for name in (*_DETECTION, *_TRUTH, *_PAIR):
+        values = [getattr(part, name) for part in parts]
+        rows = image_rows if name.endswith("image") else category_rows if name.endswith("category") else None
+        if rows is not None:
+            values = [new if old is None else old[new] for old, new in zip(rows, values, strict=True)]
+        columns[name] = np.concatenate(values)
+    for name, sizes in (
+        ("pair_detection", [len(part) for part in parts]),
+        ("pair_truth", [len(part.truth_image) for part in parts]),
+    ):
+        columns[name] += np.repeat(np.cumsum([0, *sizes[:-1]]), [len(part.iou) for part in parts])
+
+    order = _class_order(columns, len(images), len(categories), file_order=first.file_order)
+    truth_order = stable_order(columns["truth_row"], int(columns["truth_row"].max(initial=0)) + 1)
+    columns["pair_detection"] = _inverse(order)[columns["pair_detection"]]
+    columns["pair_truth"] = _inverse(truth_order)[columns["pair_truth"]]
+    pair_order = stable_order(columns["pair_detection"], len(order))
+    for names, positions in ((_DETECTION, order), (_TRUTH, truth_order), (_PAIR, pair_order)):
+        for name in names:
+            columns[name] = columns[name][positions]
+    return Matches(
+        images=images,
+        categories=categories,
+        **columns,
+        threshold_count=first.threshold_count,
+        file_order=first.file_order,
+    )
+
+
+def _shape(part: Matches) -> tuple[int, int, bool]:
+    return part.threshold_count, part.area_count, part.file_order
+
+
+def _united(vocabularies: Sequence[Names]) -> tuple[Names, list[NDArray[Any] | None]]:
+    """Unite vocabularies; for each, its rows in the union, or None where all are one."""
+    first = vocabularies[0]
+    if all(each is first for each in vocabularies):
+        return first, [None] * len(vocabularies)
+    union = type(first).union(vocabularies)
+    return union, [union.rows(each.ids) for each in vocabularies]
+
+
+def _check_disjoint(
+    parts: Sequence[Matches], image_rows: Sequence[NDArray[Any] | None], images: Images
+) -> None:
+    """Refuse an image that two parts have matched: its objects would count twice."""
+    owner = np.full(len(images), -1)
+    for number, (part, rows) in enumerate(zip(parts, image_rows, strict=True)):
+        if rows is None:  # one vocabulary of all images: only those that occur were matched
+            occurs = np.zeros(len(images), dtype=bool)
+            occurs[part.image] = occurs[part.truth_image] = True
+            rows = np.flatnonzero(occurs)
+        twice = np.flatnonzero(owner[rows] >= 0)
+        if len(twice):
+            raise InputError(
+                "an image",
+                "be in one of the parts to merge",
+                got=f"{images.ids.tolist()[rows[twice[0]]]!r} in two",
+                cause=f"{len(twice)} such images; were the parts split by image?",
+            )
+        owner[rows] = number
+
+
+def _inverse(order: NDArray[np.intp]) -> NDArray[np.intp]:
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order))
+    return position
+
+
+def _class_order(
+    columns: dict[str, NDArray[Any]], image_count: int, category_count: int, *, file_order: bool
+) -> NDArray[np.intp]:
+    """Sort detections by category, descending score, and image then rank, or row."""
+    if file_order:
+        order = stable_order(columns["row"], int(columns["row"].max(initial=0)) + 1)
+    else:
+        order = stable_order(columns["rank"], int(columns["rank"].max(initial=0)) + 1)
+        order = order[stable_order(columns["image"][order], image_count)]
+    order = order[descending_order(columns["score"][order])]
+    return order[stable_order(columns["category"][order], category_count)]
