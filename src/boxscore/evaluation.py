@@ -20,6 +20,7 @@ from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
 from boxscore.data.alignment import align, select
+from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
@@ -91,6 +92,7 @@ def evaluate(
     checks.whole_number(workers, 1, name="workers")
     ground_truth, detections = _tables(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
+    detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
     if images is not None or classes is not None:
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     matcher = Matcher(ground_truth, detections, chosen)
@@ -262,9 +264,10 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
-        """Each headline number of each class alone, [K]; ``mAP`` is ``AP`` here."""
+        """Each headline number of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
+        keys = self.protocol.class_keys
         return {
-            row.key.removeprefix("m"): np.array([_mean_of_defined(column) for column in self._by_class(row)])
+            keys[row.key]: np.array([_mean_of_defined(column) for column in self._by_class(row)])
             for row in self.protocol.rows
         }
 

@@ -31,6 +31,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore.data.alignment import align, concatenate, warn_left_out
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
+from boxscore.data.rounding import rounded
 from boxscore.data.samples import (
     Columns,
     image_id,
@@ -387,6 +388,8 @@ class Evaluator:
             with warnings.catch_warnings():  # compute names all that were left out, once
                 warnings.simplefilter("ignore", BoxscoreWarning)
                 detections = align(detections, truth)
+        rounding = self.protocol.rounding
+        detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)
         matches = Matcher(truth, detections, self.protocol).match()
         for label, count in detections.left_out.items():
             self._left_out[label] = self._left_out.get(label, 0) + count
