@@ -18,7 +18,7 @@ from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import print_frame, remembered_warnings, save_comparison
 from boxscore.errors import InputError
 from boxscore.formats.reading import read_detections
-from boxscore.matching.inputs import needed_columns
+from boxscore.matching.candidates import needed_columns
 
 __all__ = ["OPTIONS", "run"]
 

@@ -16,12 +16,12 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
-from boxscore.matching.inputs import needed_columns
+from boxscore.matching.candidates import needed_columns
 from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
 
 if TYPE_CHECKING:
-    from boxscore.suppression.detections import GroupOptions
+    from boxscore.suppression.suppressing import GroupOptions
 
 __all__ = [
     "Inputs",

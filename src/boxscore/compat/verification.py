@@ -18,7 +18,7 @@ import numpy as np
 from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
-from boxscore.matching.inputs import needs_keypoints, needs_masks
+from boxscore.matching.candidates import needed_columns
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.boundary import mask_boundary
 
@@ -136,7 +136,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
     except ImportError:
         raise MissingDependencyError("--verify needs pycocotools: pip install pycocotools.") from None
     truth, protocol = evaluation.ground_truth, evaluation.protocol
-    stated = truth.keypoint_count if needs_keypoints(protocol) else None
+    stated = truth.keypoint_count if "keypoints" in needed_columns(protocol) else None
     counts = [1] * len(truth) if stated is None else stated.tolist()
     detections, areas = evaluation.matcher.detections, evaluation.matcher.areas
     dataset = {
@@ -229,10 +229,10 @@ def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
             zip(table.image.tolist(), table.category.tolist(), boxes, strict=True), start=1
         )
     ]
-    if needs_masks(protocol) and table.masks is not None:
+    if "masks" in needed_columns(protocol) and table.masks is not None:
         for record, mask in zip(records, table.masks.given, strict=True):
             record["segmentation"] = mask
-    if needs_keypoints(protocol) and table.keypoints is not None:
+    if "keypoints" in needed_columns(protocol) and table.keypoints is not None:
         for record, points in zip(
             records, [points.ravel().tolist() for points in table.keypoints], strict=True
         ):

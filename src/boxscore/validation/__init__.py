@@ -25,7 +25,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import detect_format
 from boxscore.formats.reading import read_detections, read_ground_truth
-from boxscore.matching.inputs import needed_columns
+from boxscore.matching.candidates import needed_columns
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation._findings import Context, Finding
