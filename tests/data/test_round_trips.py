@@ -56,6 +56,7 @@ def common(rng: np.random.Generator) -> dict[str, Any]:
         "images": images(),
         "categories": {3: "cat", 1: "dog", 8: "cat", 4: "no object"},
         "columns": USER,
+        "rotated": rng.random((COUNT, 5)) * 20,
         "masks": [RLE, None, POLYGONS, RLE, POLYGONS, None, RLE],
         "keypoints": rng.random((COUNT, 4, 3)) * 30,
     }
@@ -311,7 +312,7 @@ def test_short_reprs() -> None:
     assert repr(table) == (
         "GroundTruth: 7 objects, 4 images, 4 classes\n  classes: dog, cat, no object, cat\n"
         f"  flags: {table.crowd.sum()} crowd, {table.difficult.sum()} difficult, {table.ignore.sum()} ignore\n"
-        "  columns: masks, keypoints, camera, mixed, exposure, day, text, small\n  source: arrays"
+        "  columns: rotated, masks, keypoints, camera, mixed, exposure, day, text, ...\n  source: arrays"
     )
     assert "left out: 3" in repr(found())
     assert repr(table.masks) == "Masks: 7\n  given as: 3 RLE, 2 missing, 2 polygons"

@@ -17,14 +17,14 @@ import boxscore
 from boxscore.cli.run import read_config
 from boxscore.errors import BoxscoreError, BoxscoreWarning
 from boxscore.protocols import load_protocol
-from boxscore.protocols.protocol import Similarity
+from boxscore.protocols.protocol import SimilarityName
 from boxscore.validation import validate, validate_files
 
 HERE = Path(__file__).parent
 BASE = HERE.parent / "bad_input" / "base"
 SEEDS, FOUND = HERE / "seeds", HERE / "found"
 
-PROTOCOLS: dict[Similarity, str] = {"box": "coco", "mask": "coco-segm", "keypoints": "coco-keypoints"}
+PROTOCOLS: dict[SimilarityName, str] = {"box": "coco", "mask": "coco-segm", "keypoints": "coco-keypoints"}
 
 MEMBER = b"\n\xffMEMBER "
 """Stands before each member of an archive in the inputs of ``columns_*``, whose checksums are made here:
@@ -57,13 +57,13 @@ def coco_truth(data: bytes, folder: Path) -> None:
     each_similarity(lambda similarity: _coco_truth(folder, similarity))
 
 
-def _coco_truth(folder: Path, similarity: Similarity) -> None:
+def _coco_truth(folder: Path, similarity: SimilarityName) -> None:
     truth = boxscore.load_ground_truth(folder / "gt.json")
     found = dataclasses.replace(_results_of(folder, truth), masks=truth.masks, keypoints=truth.keypoints)
     _use(truth, found, PROTOCOLS[similarity])
 
 
-def each_similarity(run: Callable[[Similarity], None]) -> None:
+def each_similarity(run: Callable[[SimilarityName], None]) -> None:
     """Run for boxes, masks and keypoints; refuse what all three refuse."""
     refused = []
     for similarity in PROTOCOLS:
@@ -81,7 +81,7 @@ def coco_results(data: bytes, folder: Path) -> None:
     each_similarity(lambda similarity: _coco_results(folder, similarity))
 
 
-def _coco_results(folder: Path, similarity: Similarity) -> None:
+def _coco_results(folder: Path, similarity: SimilarityName) -> None:
     name = "gt.json" if similarity == "box" else "masks.json"
     truth = boxscore.load_ground_truth(folder / name)
     found = boxscore.load_detections(folder / "dt.json", truth)

@@ -378,7 +378,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"ap": {"precision_epsilon": -1}}, "ap.precision_epsilon must be a number in [0, 1]. Got -1."),
         (
             {"similarity": "masks"},
-            "similarity must be one of 'box', 'mask', 'boundary', 'keypoints'. Got 'masks'; did you mean 'mask'?",
+            "similarity must be one of 'box', 'rotated', 'mask', 'boundary', 'keypoints'. Got 'masks'; did you mean 'mask'?",
         ),
         ({"similarity": "keypoints"}, "keypoints.sigmas must be given. Got none."),
         ({"name": 3}, "name must be a string. Got 3."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from boxscore.matching.candidates import candidate_pairs
 from boxscore.matching.ignoring import ignoring
 from boxscore.matching.ranking import rank_detections
 from boxscore.protocols.loading import load_protocol
+from boxscore.protocols.protocol import SimilarityName
 from boxscore.similarity.measures import box_measure
 from boxscore.similarity.registry import SIMILARITIES
 
@@ -145,6 +146,10 @@ def test_matching_computes_the_same(name: str) -> None:
     got = zip(ranking.rows[pairs.detection].tolist(), pairs.ground_truth.tolist(), strict=True)
     assert dict(zip(got, pairs.iou.tolist(), strict=True)) == expected
     assert len(expected) > 5
+
+
+def test_every_name_a_protocol_may_give_has_a_similarity() -> None:
+    assert sorted(SIMILARITIES) == sorted(get_args(SimilarityName))
 
 
 def test_every_similarity_has_a_column_that_tables_have() -> None:

@@ -3,8 +3,8 @@
 Conventions
 -----------
 - Corners and sizes are both kept, because neither gives back the other to the last bit.
-- An area is width times height where none is given. Where no boxes are given they are those around the masks,
-  else around the keypoints, as in pycocotools.
+- An area is width times height where none is given. Where no boxes are given they are those around the
+  rotated boxes, else around the masks, else around the keypoints; the last two as in pycocotools.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
-from boxscore.data.keypoints import box_of_keypoints, keypoint_array
 from boxscore.data.lazy import LazyColumns, Reader
 from boxscore.data.masks import Masks
 from boxscore.data.schema import Column, Schema
@@ -126,7 +125,7 @@ def built_columns(
     rows : mapping
         ``images``, ``categories``, ``image`` and ``category``, as from :func:`vocabulary_columns`.
     boxes : array_like, [N, 4], or None
-        None: those around the masks or keypoints.
+        None: those around the rotated boxes, masks or keypoints.
     box_format : {"xyxy", "xywh", "cxcywh"}
     given : mapping
         Other columns of the schema by name; None for one that is not given, and not to be read.
@@ -166,14 +165,18 @@ def built_columns(
     instances = _instances(schema, given, rows, place=place)
     checks.same_length(count, of=of, **instances)
     if boxes is None:
-        table["boxes"] = _boxes_around(instances)
+        table["boxes"] = _boxes_around(schema, instances)
         table["sizes"] = table["boxes"][:, 2:] - table["boxes"][:, :2]
     names = tuple(column.name for column in schema.instances)
     absent = {name: None for name in names if name in given}
     table["instances"] = LazyColumns(names, {**absent, **instances}, read)
     for column in schema.needed:
         if column.name not in table:
-            table[column.name] = _filled(column, given.get(column.name), table, own=own)
+            value = given.get(column.name)
+            if value is None and column.name == "area":
+                table["area"] = _areas(schema, instances, table["sizes"])
+            else:
+                table[column.name] = _filled(column, value, count, own=own)
     checks.same_length(count, of=of, **{column.name: table[column.name] for column in schema.needed})
     for column in schema.needed:
         if column.name not in ("boxes", "sizes"):
@@ -182,14 +185,10 @@ def built_columns(
     return table
 
 
-def _filled(column: Column, value: Any, table: Mapping[str, Any], *, own: bool) -> NDArray[Any]:
-    """Return a needed column as it is given, by its default, or derived from boxes."""
-    count = len(table["image"])
+def _filled(column: Column, value: Any, count: int, *, own: bool) -> NDArray[Any]:
+    """Return a needed column as it is given, or by its default."""
     if value is None and column.default is not None:
         return np.full(count, column.default, dtype=column.dtype)
-    if value is None and column.name == "area":
-        area: FloatArray = table["sizes"][:, 0] * table["sizes"][:, 1]
-        return area
     if column.form == "ids":
         return np.arange(1, count + 1) if value is None else as_ids(value, name=column.name).copy()
     if column.form == "numbers":
@@ -201,30 +200,37 @@ def _filled(column: Column, value: Any, table: Mapping[str, Any], *, own: bool) 
 def _instances(
     schema: Schema, given: Mapping[str, Any], rows: Mapping[str, Any], *, place: Place
 ) -> dict[str, Any]:
-    """Masks, keypoints and counts of keypoints, as far as they are given."""
+    """Instance columns, as far as they are given; keypoints are counted where their count is not given."""
     instances: dict[str, Any] = {}
-    masks, keypoints, counts = (given.get(name) for name in ("masks", "keypoints", "keypoint_count"))
-    if masks is not None:
-        sizes = rows["images"].sizes[rows["image"]]
-        instances["masks"] = (
-            masks if isinstance(masks, Masks) else Masks(masks, image_sizes=sizes, place=place)
-        )
-    if keypoints is not None:
-        points = np.array(keypoint_array(keypoints))
-        checks.same_length(len(rows["image"]), of=f"{schema.noun} boxes", keypoints=points)
-        schema.column("keypoints").check(points, place)
-        instances["keypoints"] = points
-        if counts is None:
-            counts = (points[:, :, 2] > 0).sum(axis=1)
-    if counts is not None and any(column.name == "keypoint_count" for column in schema.instances):
-        instances["keypoint_count"] = np.array(counts, dtype=np.int64)
+    for column in schema.instances:
+        values = given.get(column.name)
+        if column.name == "keypoint_count" and values is None and "keypoints" in instances:
+            values = (instances["keypoints"][:, :, 2] > 0).sum(axis=1)
+        if values is None:
+            continue
+        if column.form == "masks":
+            sizes = rows["images"].sizes[rows["image"]]
+            masks = values if isinstance(values, Masks) else Masks(values, image_sizes=sizes, place=place)
+            instances[column.name] = masks
+            continue
+        array = column.made_of(values)
+        checks.same_length(len(rows["image"]), of=f"{schema.noun} boxes", **{column.name: array})
+        column.check(array, place)
+        instances[column.name] = array
     return instances
 
 
-def _boxes_around(instances: Mapping[str, Any]) -> FloatArray:
-    if "masks" in instances:
-        masks: Masks = instances["masks"]
-        return masks.boxes
-    if "keypoints" in instances:
-        return box_of_keypoints(instances["keypoints"])
-    raise InputError("boxes", "be given", got="None", cause="only masks or keypoints can stand for them")
+def _boxes_around(schema: Schema, instances: Mapping[str, Any]) -> FloatArray:
+    for column in schema.instances:
+        if column.around is not None and column.name in instances:
+            return column.around(instances[column.name])
+    cause = "only rotated boxes, masks or keypoints can stand for them"
+    raise InputError("boxes", "be given", got="None", cause=cause)
+
+
+def _areas(schema: Schema, instances: Mapping[str, Any], sizes: FloatArray) -> FloatArray:
+    for column in schema.instances:
+        if column.area is not None and column.name in instances:
+            return column.area(instances[column.name])
+    area: FloatArray = sizes[:, 0] * sizes[:, 1]
+    return area

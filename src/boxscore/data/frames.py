@@ -3,7 +3,8 @@
 Conventions
 -----------
 - A row is a row; its columns are columns, the user's own among them. As in COCO files, masks are
-  ``segmentation`` as it was given, RLE with its counts as text, and keypoints are lists ``x1, y1, v1, ...``.
+  ``segmentation`` as it was given, RLE with its counts as text, and keypoints are lists ``x1, y1, v1, ...``;
+  a rotated box is a list of its five numbers.
 - ``w`` and ``h`` stand beside the corners because neither gives back the other to the last bit. Sizes that
   are not those of the corners are refused: one of the two was changed and the other forgotten.
 - Images and classes have DataFrames of their own. What belongs to a whole table is in ``frame.attrs``.
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
-from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Schema
+from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import InputError
 
@@ -59,7 +60,7 @@ def frame_of(table: BoxTable, names: Sequence[str] | None) -> pd.DataFrame:
     for name, column in instances.items():
         values = table.instances[column.name] if names is None or name in names else None
         if values is not None:
-            parts[name] = _in_cells(column.name, values)
+            parts[name] = _in_cells(column, values)
     frame = pd.DataFrame({name: parts[name] for name in names or parts if name in parts})
     frame.attrs.update({name: _plain(getattr(table, name)) for name in ATTRIBUTES if name in schema.values})
     return frame
@@ -102,17 +103,17 @@ def _one_number(name: str, column: NDArray[Any]) -> None:
         raise InputError(f"column {name}", "have one value a row to go into a DataFrame", got=got)
 
 
-def _in_cells(name: str, values: Any) -> Any:
+def _in_cells(column: Column, values: Any) -> Any:
     """Return a column whose cells are as in COCO files."""
-    if name == "masks":
+    if column.form == "masks":
         return _objects([_text_code(mask) for mask in values.given])
-    if name == "keypoints":
-        return _objects([points.ravel().tolist() for points in values])
+    if column.shape:
+        return _objects([row.ravel().tolist() for row in values])
     return values
 
 
 def _from_cells(cells: NDArray[Any]) -> list[Any] | None:
-    """Return the cells of masks or keypoints; None where they are all empty."""
+    """Return cells that hold more than a number; None where they are all empty."""
     values = [None if isinstance(cell, float) else cell for cell in cells.tolist()]
     return None if all(value is None for value in values) else values
 
@@ -176,7 +177,7 @@ def columns_of(schema: Schema, frame: pd.DataFrame, images: Any, categories: Any
     for column in (*schema.needed, *schema.instances):
         if len(column.frame) == 1 and column.frame[0] in frame:
             cells = frame[column.frame[0]].to_numpy()
-            given[column.name] = _from_cells(cells) if column.name in ("masks", "keypoints") else cells
+            given[column.name] = _from_cells(cells) if column.form == "masks" or column.shape else cells
     used = {*schema.frame_names, *box}
     table = built_columns(
         schema,

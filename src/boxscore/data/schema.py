@@ -9,8 +9,8 @@ Conventions
 -----------
 - Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
   A area ranges, K categories, R recall points, M detection caps. N is D or G, J keypoints.
-- Needed columns are arrays that every table has. Instance columns (masks, keypoints) may be absent, and may
-  be read later. Beside both a table has columns of the user's own.
+- Needed columns are arrays that every table has. Instance columns (rotated boxes, masks, keypoints) may be
+  absent, and may be read later. Beside both a table has columns of the user's own.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
+from boxscore.data.keypoints import box_of_keypoints, keypoint_array
+from boxscore.data.rotated import area_of_rotated, box_of_rotated
 
 __all__ = [
     "CATEGORY_NAMES",
@@ -61,11 +63,16 @@ class Column:
         How large a number may be.
     cause : str
         The likely cause of a number that is not finite.
-    not_negative : bool
+    not_negative : tuple of int, or None
+        Which numbers of a row may not be negative: the first, and the one after the last.
     default : object
         The value of every row where none is given; None: the column is needed, or derived.
     frame : tuple of str
         The column's names in a DataFrame; several for a column of several numbers.
+    array : callable, optional
+        Makes an array of what is given, where rows may be written in several ways.
+    around, area : callable, optional
+        Give the boxes [N, 4] that stand for boxes, and the areas [N] of ground truth, where none are given.
     """
 
     name: str
@@ -74,9 +81,12 @@ class Column:
     label: str = ""
     limit: float = checks.LARGEST_COORDINATE
     cause: str = ""
-    not_negative: bool = False
+    not_negative: tuple[int, int] | None = None
     default: object = None
     frame: tuple[str, ...] = ()
+    array: Callable[[Any], NDArray[Any]] | None = None
+    around: Callable[[Any], NDArray[np.float64]] | None = None
+    area: Callable[[Any], NDArray[np.float64]] | None = None
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
@@ -96,6 +106,15 @@ class Column:
         sides = [str(count), *("J" if side is None else str(side) for side in self.shape)]
         return f"{self.dtype} [{', '.join(sides)}]"
 
+    def made_of(self, values: Any) -> NDArray[Any]:
+        """Make an array of what is given, with a row's shape; its values are not checked."""
+        if self.array is not None:
+            return np.array(self.array(values))
+        if self.form == "numbers":
+            columns = self.shape[0] if self.shape else None
+            return np.array(checks.float_array(values, name=self.name, columns=columns))
+        return np.array(values, dtype=self.dtype)
+
     def check(self, array: NDArray[Any], place: Place, *, cause: str = "") -> None:
         """Check the values.
 
@@ -110,7 +129,8 @@ class Column:
         name = self.label or self.name
         checks.finite(flat, name=name, place=place, limit=self.limit, cause=cause or self.cause)
         if self.not_negative:
-            checks.sizes_not_negative(flat, place=place)
+            sizes = flat[:, slice(*self.not_negative)]
+            checks.sizes_not_negative(sizes, name=name, place=place, cause="")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,11 +172,27 @@ _BOXES = (
     Column("image", "rows"),
     Column("category", "rows"),
     Column("boxes", "numbers", (4,), label="bbox", frame=("x1", "y1", "x2", "y2")),
-    Column("sizes", "numbers", (2,), label="size", not_negative=True, frame=("w", "h")),
+    Column("sizes", "numbers", (2,), label="boxes", not_negative=(0, 2), frame=("w", "h")),
 )
 _INSTANCES = (
-    Column("masks", "masks", frame=("segmentation",)),
-    Column("keypoints", "numbers", (None, 3), frame=("keypoints",)),
+    Column(
+        "rotated",
+        "numbers",
+        (5,),
+        not_negative=(2, 4),
+        frame=("rotated",),
+        around=box_of_rotated,
+        area=area_of_rotated,
+    ),
+    Column("masks", "masks", frame=("segmentation",), around=lambda masks: masks.boxes),
+    Column(
+        "keypoints",
+        "numbers",
+        (None, 3),
+        frame=("keypoints",),
+        array=keypoint_array,
+        around=box_of_keypoints,
+    ),
 )
 
 GROUND_TRUTH = Schema(

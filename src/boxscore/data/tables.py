@@ -12,6 +12,7 @@ Conventions
   answer: equal scores are taken in it.
 - Boxes are float64 pixels, ``x1, y1, x2, y2``, with their widths and heights beside them in ``sizes``.
   Neither gives back the other to the last bit: COCO files give sizes, VOC files give corners.
+- Rotated boxes stand beside the upright boxes around them.
 - Masks and keypoints of a file are read when they are first asked for.
 - Undefined is NaN.
 """
@@ -67,6 +68,9 @@ class BoxTable:
         Width and height in pixels, as the file gave them or as ``x2 - x1``.
     columns : mapping of str to ndarray, [N] each
         Anything else (``truncated``), for slicing.
+    rotated : ndarray of float64, [N, 5], or None
+        Rotated boxes ``cx, cy, w, h, angle``: centre and size in pixels, and the angle in radians by which
+        the width axis is turned from x towards y. ``boxes`` are then the upright boxes around them.
     masks : Masks, [N], or None
         Instance masks, rasterised when first needed. A table from a file reads them when first asked.
     keypoints : ndarray of float64, [N, J, 3], or None
@@ -87,6 +91,7 @@ class BoxTable:
     instances: LazyColumns
     source: str
     if TYPE_CHECKING:  # no fields at run time: dataclasses.replace would read them from the file
+        rotated: FloatArray | None = None
         masks: Masks | None = None
         keypoints: FloatArray | None = None
 
@@ -109,11 +114,8 @@ class BoxTable:
         self.__dict__.update(_frozen(values))
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("masks", "keypoints", "keypoint_count") and "instances" in self.__dict__:
-            return self.instances[name] if name in self.instances else self._unknown(name)
-        return self._unknown(name)
-
-    def _unknown(self, name: str) -> Any:
+        if name in self.__dict__.get("instances", ()):
+            return self.instances[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -157,9 +159,9 @@ class BoxTable:
         """Return one row an object or detection, with everything that the table has of it.
 
         ``annotation_id`` (ground truth), ``image_id``, ``category_id``, ``class``, ``x1 .. y2``, ``w, h``,
-        then ``area`` and flags or ``score``, ``segmentation`` and ``keypoints`` where there are masks and
-        keypoints (as COCO writes them), and the user's own columns. What belongs to no row is in
-        ``frame.attrs``; images and classes are ``table.images.to_pandas()`` and
+        then ``area`` and flags or ``score``, ``rotated`` (five numbers in a cell), ``segmentation`` and
+        ``keypoints`` (as COCO writes them) where there are such columns, and the user's own columns. What
+        belongs to no row is in ``frame.attrs``; images and classes are ``table.images.to_pandas()`` and
         ``table.categories.to_pandas()``.
 
         Parameters
@@ -195,7 +197,8 @@ class BoxTable:
             f"{len(self.categories):,} classes",
             f"classes: {short_list(self.categories.names)}",
         ]
-        there = [name for name in ("masks", "keypoints") if self.instances.is_read(name)]
+        shown = [column.name for column in self.schema.instances if column.form != "counts"]
+        there = [name for name in shown if self.instances.is_read(name)]
         also = [name for name in there if self.instances[name] is not None] + list(self.columns)
         lines += self._counts()
         if also:
@@ -248,6 +251,7 @@ class GroundTruth(BoxTable):
         crowd: ArrayLike | None = None,
         difficult: ArrayLike | None = None,
         ignore: ArrayLike | None = None,
+        rotated: ArrayLike | None = None,
         masks: Iterable[MaskLike] | None = None,
         keypoints: ArrayLike | None = None,
         keypoint_count: ArrayLike | None = None,
@@ -265,13 +269,16 @@ class GroundTruth(BoxTable):
         image_ids, category_ids : array_like, [G]
             Integers or strings.
         boxes : array_like, [G, 4], or None
-            Pixels. None: those around the masks or keypoints.
+            Pixels. None: those around the rotated boxes, masks or keypoints.
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
             COCO files hold ``xywh``.
         area : array_like, [G], optional
-            Square pixels; width times height when not given.
+            Square pixels; width times height when not given, of the rotated boxes where there are some.
         crowd, difficult, ignore : array_like of bool, [G], optional
             All false when not given.
+        rotated : array_like, [G, 5], optional
+            ``cx, cy, w, h, angle``; the angle in radians, from x towards y (``-numpy.deg2rad`` of degrees
+            counter-clockwise).
         masks : sequence, [G], optional
             Polygons, run-length codes or binary arrays: see :class:`~boxscore.data.masks.Masks`.
         keypoints : array_like, [G, J, 3], optional
@@ -314,6 +321,7 @@ class GroundTruth(BoxTable):
             "crowd": crowd,
             "difficult": difficult,
             "ignore": ignore,
+            "rotated": rotated,
             "masks": masks,
             "keypoints": keypoints,
             "keypoint_count": keypoint_count,
@@ -395,6 +403,7 @@ class Detections(BoxTable):
         scores: ArrayLike,
         *,
         box_format: BoxFormat = "xyxy",
+        rotated: ArrayLike | None = None,
         masks: Iterable[MaskLike] | None = None,
         keypoints: ArrayLike | None = None,
         images: ImagesLike | None = None,
@@ -410,11 +419,13 @@ class Detections(BoxTable):
         image_ids, category_ids : array_like, [D]
             Integers or strings, as in the ground truth.
         boxes : array_like, [D, 4], or None
-            Pixels. None: those around the masks or keypoints.
+            Pixels. None: those around the rotated boxes, masks or keypoints.
         scores : array_like, [D]
             Finite numbers.
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
             COCO results files hold ``xywh``.
+        rotated : array_like, [D, 5], optional
+            As in :meth:`GroundTruth.from_arrays`.
         masks : sequence, [D], optional
             Polygons, run-length codes or binary arrays: see :class:`~boxscore.data.masks.Masks`.
         keypoints : array_like, [D, J, 3], optional
@@ -441,12 +452,12 @@ class Detections(BoxTable):
         1
         """
         where = place or (lambda row: f"row {row} of {source}")
-        given = {"scores": scores, "masks": masks, "keypoints": keypoints}
+        given = {"scores": scores, "rotated": rotated, "masks": masks, "keypoints": keypoints}
         rows = _rows(cls.schema, image_ids, category_ids, boxes, images, categories, place=where)
         table = built_columns(
             cls.schema, rows, boxes, box_format=box_format, given=given, columns=columns, place=where
         )
-        return cls(**table, boxes_given=boxes is not None, source=source)
+        return cls(**table, boxes_given=boxes is not None or rotated is not None, source=source)
 
     @classmethod
     def from_pandas(

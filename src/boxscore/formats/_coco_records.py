@@ -111,7 +111,7 @@ _INSTANCE_FIELDS: dict[str, list[tuple[str, Any, Any]]] = {
     "masks": [("segmentation", list[list[float]] | _Code | None, None)],
     "keypoints": [("keypoints", list[float] | None, None), ("num_keypoints", int | None, None)],
 }
-"""What a record holds of each instance column: key, type, default."""
+"""What a record holds of each instance column beside its box: key, type, default."""
 
 
 class _FirstRecord(msgspec.Struct):
@@ -392,7 +392,7 @@ def _kind(
     fields = [
         field
         for name in instances
-        for field in _INSTANCE_FIELDS[name]
+        for field in _INSTANCE_FIELDS.get(name, ())
         if not (of_results and field[0] == "num_keypoints")
     ]
     readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _objects)}

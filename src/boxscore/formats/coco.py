@@ -132,6 +132,7 @@ class CocoFormat(Format):
             records["bbox"],
             box_format="xywh",
             given={
+                "rotated": None,
                 "ids": ids,
                 "area": _areas(records["area"], records["bbox"], path),
                 "crowd": records["iscrowd"],
@@ -259,6 +260,7 @@ class ResultsReading:
             None if given is None else given[kept],
             box_format="xywh",
             given={
+                "rotated": None,
                 "scores": records["score"][kept],
                 **{name: None if column is None else column[kept] for name, column in parts.items()},
             },

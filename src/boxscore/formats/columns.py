@@ -219,28 +219,36 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
     def instances_of(arrays: Arrays, names: Sequence[str]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for column in schema.instances:
-            if column.name == "masks" and "masks" in names:
-                found["masks"] = _masks_of(arrays, images.sizes[image], place=place, source=path)
-            elif column.name.startswith("keypoint") and "keypoints" in names:
+            if _read_with(column.name) not in names:
+                continue
+            if column.form == "masks":
+                found[column.name] = _masks_of(arrays, images.sizes[image], place=place, source=path)
+            else:
                 found[column.name] = _checked(column, arrays.get(column.name), count, path, place)
         return found
 
     def read(name: str) -> dict[str, Any]:
-        name = "keypoints" if name == "keypoint_count" else name
+        name = _read_with(name)
         snapshot.check()
         _, members = _read(path, lambda member: member.startswith((later[name], "header")))
         return instances_of(members, [name])
 
     names = tuple(column.name for column in schema.instances)
+    at_once = [name for name in map(_read_with, names) if name in columns or name not in later]
     return {
         **{name: header.get(name, default()) for name, default in schema.values.items()},
         **needed,
         "images": images,
         "categories": categories,
         "columns": _user_columns(path, header, arrays, "columns", _USER, count),
-        "instances": LazyColumns(names, instances_of(arrays, columns), read),
+        "instances": LazyColumns(names, instances_of(arrays, at_once), read),
         "source": str(path),
     }
+
+
+def _read_with(name: str) -> str:
+    """Name the instance column that an instance column is read with: a count stands beside what it counts."""
+    return "keypoints" if name == "keypoint_count" else name
 
 
 def _read(path: Path, wanted: Callable[[str], bool]) -> tuple[dict[str, Any], Arrays]:

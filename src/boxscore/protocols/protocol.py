@@ -59,6 +59,7 @@ __all__ = [
     "MatchingRules",
     "Protocol",
     "RoundingRules",
+    "SimilarityName",
     "SummaryRow",
 ]
 
@@ -71,7 +72,7 @@ IgnoreRule = Literal["ignore", "count", "delete"]
 Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
-Similarity = Literal["box", "mask", "boundary", "keypoints"]
+SimilarityName = Literal["box", "rotated", "mask", "boundary", "keypoints"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
 UnlabelledRule = Literal["count", "ignore"]
 
@@ -479,14 +480,15 @@ class Protocol(Rules):
         doc="The protocols that take this one's place when `--iou-type` asks for something else; not taken "
         "over.",
     )
-    similarity: Similarity = rule(
+    similarity: SimilarityName = rule(
         "box",
-        check=choice(Similarity),
+        check=choice(SimilarityName),
         doc="What decides how well a detection and a ground truth agree.",
         word=Word(
             "sim",
             text=wording.similarity,
-            note="left out for boxes; `mask`, `boundary/` and its dilation, `oks/` and its keypoints",
+            note="left out for upright boxes; `rotated`, `mask`, `boundary/` and its dilation, `oks/` and "
+            "its keypoints",
         ),
     )
     rounding: RoundingRules = rule(RoundingRules(), check=table(RoundingRules), doc="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ class Similarity(abc.ABC):
         Its ``boxes``, ``masks``, ``keypoints`` and ``ignore.detection_area`` are read once, here.
     """
 
-    column: ClassVar[Literal["masks", "keypoints"] | None] = None
+    column: ClassVar[str | None] = None
     """The column of a table that is compared; None for the boxes, which every table has."""
 
     def __init__(self, protocol: Protocol) -> None:

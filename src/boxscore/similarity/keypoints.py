@@ -27,13 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.ordering import ragged_ranges
 from boxscore.data.keypoints import keypoint_array
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.base import Similarity
-from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, at_least, chunks, joined
+from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks
 
 __all__ = ["KeypointSimilarity", "object_keypoint_similarity", "similarity_of_pairs"]
 
@@ -198,24 +197,21 @@ class KeypointSimilarity(Similarity):
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
         """Compare every detection with every ground truth of its group, chunk by chunk."""
-        starts, counts = comparison.starts, comparison.counts
-        kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
         keypoints, truths = detections.keypoints, ground_truth.keypoints
         if keypoints is None or truths is None:  # an empty table: the others were checked
-            return kept[0]
-        for low, high in chunks(counts, CHUNK_PAIRS // len(self.sigmas)):
-            detection = ragged_ranges(starts[low:high], counts[low:high])
-            truth = np.repeat(np.arange(low, high), counts[low:high])
-            here = comparison.truth_rows[low:high]
-            value = similarity_of_pairs(
+            return PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+
+        def value(detection: NDArray[np.intp], truth: NDArray[np.intp], chunk: slice) -> FloatArray:
+            here = comparison.truth_rows[chunk]
+            return similarity_of_pairs(
                 keypoints,
                 truths[here],
                 comparison.rows[detection],
-                truth - low,
+                truth - chunk.start,
                 ground_truth.area[here],
                 ground_truth.boxes[here],
                 ground_truth.sizes[here],
                 self.sigmas,
             )
-            kept.append(at_least(PairValues(truth, detection, value), comparison.lowest))
-        return joined(kept)
+
+        return in_chunks(comparison, value, size=CHUNK_PAIRS // len(self.sigmas))

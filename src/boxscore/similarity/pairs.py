@@ -14,6 +14,7 @@ Conventions
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ __all__ = [
     "centre_distance",
     "chunks",
     "hull_length",
+    "in_chunks",
     "joined",
     "over",
     "overlapping",
@@ -176,6 +178,23 @@ def at_least(pairs: PairValues, lowest: float) -> PairValues:
     """Keep the pairs that agree by at least ``lowest``."""
     enough = np.flatnonzero(pairs.value >= lowest)
     return PairValues(pairs.truth[enough], pairs.detection[enough], pairs.value[enough])
+
+
+def in_chunks(
+    comparison: Comparison, value: Callable[[Positions, Positions, slice], FloatArray], *, size: int
+) -> PairValues:
+    """Compare every detection with every ground truth of its group, about ``size`` pairs at a time.
+
+    ``value`` gets positions of detections and ground truths, [P] each, and the ground truths of the chunk.
+    """
+    starts, counts = comparison.starts, comparison.counts
+    kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+    for low, high in chunks(counts, size):
+        detection = ragged_ranges(starts[low:high], counts[low:high])
+        truth = np.repeat(np.arange(low, high), counts[low:high])
+        pairs = PairValues(truth, detection, value(detection, truth, slice(low, high)))
+        kept.append(at_least(pairs, comparison.lowest))
+    return joined(kept)
 
 
 def joined(parts: list[PairValues]) -> PairValues:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.protocol import Protocol, SimilarityName
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.boundary import BoundarySimilarity
 from boxscore.similarity.box import BoxSimilarity
 from boxscore.similarity.keypoints import KeypointSimilarity
 from boxscore.similarity.mask import MaskSimilarity
+from boxscore.similarity.rotated import RotatedSimilarity
 
 __all__ = ["SIMILARITIES", "similarity_of"]
 
-SIMILARITIES: dict[str, type[Similarity]] = {
+SIMILARITIES: dict[SimilarityName, type[Similarity]] = {
     "box": BoxSimilarity,
+    "rotated": RotatedSimilarity,
     "mask": MaskSimilarity,
     "boundary": BoundarySimilarity,
     "keypoints": KeypointSimilarity,

@@ -1,9 +1,10 @@
-"""Rotated boxes: their overlap.
+"""Rotated boxes: IoU, and intersection over the detection's area against crowds.
 
 Conventions
 -----------
 - A rotated box is ``cx, cy, w, h, angle``: centre, size along its own axes, and the angle by which its width
   axis is turned from x towards y; radians, or degrees with ``angle_unit="degrees"``.
+- In the tables, and inside this module, the angle is in radians.
 - Boxes without area overlap nothing: 0, never NaN.
 
 Method
@@ -26,12 +27,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore.data.rotated import area_of_rotated, extents_of_rotated, rotated_of_boxes
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.similarity.pairs import over
+from boxscore.similarity.base import Similarity
+from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks, over
 
-__all__ = ["AngleUnit", "RotatedMeasure", "rotated_box_iou", "rotated_boxes"]
+__all__ = ["AngleUnit", "RotatedMeasure", "RotatedSimilarity", "rotated_box_iou", "rotated_boxes"]
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.int64]
 AngleUnit = Literal["radians", "degrees"]
 
@@ -102,16 +107,17 @@ class RotatedMeasure:
 
     def __init__(self, boxes: FloatArray) -> None:
         self.cx, self.cy, self.width, self.height, self.angle = boxes.T.copy()
-        cosine, sine = np.abs(np.cos(self.angle)), np.abs(np.sin(self.angle))
+        wide, high = extents_of_rotated(boxes)
         # Some room, so that rounding never makes the box around too small.
-        half_wide = (self.width * cosine + self.height * sine) * (0.5 + 1e-9)
-        half_high = (self.width * sine + self.height * cosine) * (0.5 + 1e-9)
+        half_wide, half_high = wide * (0.5 + 1e-9), high * (0.5 + 1e-9)
         self.x1, self.x2 = self.cx - half_wide, self.cx + half_wide
         self.y1, self.y2 = self.cy - half_high, self.cy + half_high
         self.offset = 0.0
 
-    def between(self, first: IndexArray, second: IndexArray) -> FloatArray:
-        """IoU of each pair, [P]."""
+    def between(
+        self, first: IndexArray, second: IndexArray, over_first: BoolArray | None = None
+    ) -> FloatArray:
+        """IoU of each pair, [P]; where ``over_first``, the shared area over the area of the first."""
         iou = np.zeros(len(first))
         area = self.width * self.height
         for start in range(0, len(first), PAIRS):
@@ -127,7 +133,10 @@ class RotatedMeasure:
             where = np.flatnonzero(meet)
             one, other = one.take(where), other.take(where)
             shared = self._shared(one, other)
-            iou[start + where] = shared / over(shared, area.take(one), area.take(other))
+            denominator = over(shared, area.take(one), area.take(other))
+            if over_first is not None:
+                np.copyto(denominator, area.take(one), where=over_first[start + where])
+            iou[start + where] = shared / denominator
         return np.minimum(iou, 1.0, out=iou)
 
     def _shared(self, first: IndexArray, second: IndexArray) -> FloatArray:
@@ -168,3 +177,50 @@ def _clipped_integral(
     mean: FloatArray = np.divide(inside + cut * limit_x, length, out=inner_left.copy(), where=length > 0)
     mean *= high - low
     return mean
+
+
+class RotatedSimilarity(Similarity):
+    """IoU of rotated boxes; against crowds, the part of the detection that lies inside.
+
+    Only pairs are measured whose upright boxes around them meet.
+    """
+
+    column = "rotated"
+
+    def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
+        """Check that the ground truth is rotated; upright detections are taken as turned by nothing."""
+        if len(ground_truth) and ground_truth.rotated is None:
+            cause = "are its boxes upright? then any protocol of boxes compares them"
+            place = ground_truth.source
+            raise InputError("ground truth", "have rotated boxes", got="none", place=place, cause=cause)
+        if detections.rotated is not None:
+            return detections
+        return detections.replaced(rotated=rotated_of_boxes(detections.boxes, detections.sizes))
+
+    def stand_ins(self, detections: Detections) -> str:
+        """Say where upright boxes are compared with rotated ones."""
+        if not len(detections) or detections.rotated is not None:
+            return ""
+        return f"{detections.source}: no rotated boxes; the upright ones are taken as rotated by 0."
+
+    def detection_areas(self, detections: Detections) -> FloatArray:
+        """Width times height of each rotated box [D]."""
+        rotated = detections.rotated
+        if rotated is None or self.area_rule == "mask":
+            return super().detection_areas(detections)
+        return area_of_rotated(rotated)
+
+    def of_pairs(
+        self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
+    ) -> PairValues:
+        """Find the pairs of rotated boxes that overlap enough."""
+        truths, rotated = ground_truth.rotated, detections.rotated
+        if truths is None or rotated is None:  # an empty table: the others were checked
+            return PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+        crowd, count = comparison.by_foreground, len(comparison.truth_rows)
+        measure = RotatedMeasure(np.concatenate([truths[comparison.truth_rows], rotated[comparison.rows]]))
+
+        def value(detection: NDArray[np.intp], truth: NDArray[np.intp], _: slice) -> FloatArray:
+            return measure.between(detection + count, truth, None if crowd is None else crowd[truth])
+
+        return in_chunks(comparison, value, size=CHUNK_PAIRS)

@@ -163,6 +163,8 @@ def _areas(context: Context) -> Iterator[Finding]:
 
 def _repeated(context: Context, found: Detections) -> Iterator[Finding]:
     rows = np.column_stack([found.image, found.category, found.boxes, found.scores])
+    if found.rotated is not None:  # boxes of two angles may have one box around them
+        rows = np.column_stack([rows, found.rotated])
     by_keypoints = "keypoints" in needed_columns(context.protocol) or not found.boxes_given
     if by_keypoints and found.keypoints is not None:
         rows = np.column_stack([rows, found.keypoints.reshape(len(found), -1)])

@@ -39,13 +39,13 @@ from boxscore.protocols.protocol import (
     KeypointRules,
     MatchingRules,
     Protocol,
-    Similarity,
+    SimilarityName,
 )
 
 Record = dict[str, Any]
 FloatArray = NDArray[np.float64]
 
-SIMILARITIES: dict[str, Similarity] = {"bbox": "box", "segm": "mask", "keypoints": "keypoints"}
+SIMILARITIES: dict[str, SimilarityName] = {"bbox": "box", "segm": "mask", "keypoints": "keypoints"}
 LARGEST_COORDINATE = 1e100
 LARGEST_THRESHOLD = 1 - 1e-10
 

@@ -1,0 +1,40 @@
+"""Rotated boxes as arrays, and the upright box around them.
+
+Conventions
+-----------
+A rotated box is ``cx, cy, w, h, angle``: centre, size along its own axes, and the angle in radians by which
+its width axis is turned from x towards y.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["area_of_rotated", "box_of_rotated", "extents_of_rotated", "rotated_of_boxes"]
+
+FloatArray = NDArray[np.float64]
+
+
+def extents_of_rotated(rotated: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Width and height of the upright box around each rotated box [N, 5], [N] each."""
+    width, height, angle = rotated.T[2:]
+    cosine, sine = np.abs(np.cos(angle)), np.abs(np.sin(angle))
+    return width * cosine + height * sine, width * sine + height * cosine
+
+
+def box_of_rotated(rotated: FloatArray) -> FloatArray:
+    """Upright box ``x1, y1, x2, y2`` around each rotated box [N, 5], [N, 4]."""
+    half = np.column_stack(extents_of_rotated(rotated)) / 2
+    return np.hstack([rotated[:, :2] - half, rotated[:, :2] + half])
+
+
+def area_of_rotated(rotated: FloatArray) -> FloatArray:
+    """Width times height of each rotated box [N, 5]."""
+    area: FloatArray = rotated[:, 2] * rotated[:, 3]
+    return area
+
+
+def rotated_of_boxes(boxes: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Upright boxes [N, 4], of these widths and heights [N, 2], as rotated ones of angle 0, [N, 5]."""
+    return np.hstack([boxes[:, :2] + sizes / 2, sizes, np.zeros((len(boxes), 1))])
