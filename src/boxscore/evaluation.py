@@ -99,7 +99,7 @@ def evaluate(
     result = Evaluation(ground_truth, detections, chosen, matcher.match(workers=workers))
     vars(result)["matcher"] = matcher  # its overlaps serve further questions
     _warn_of_id_zero(result)
-    warn_of_stand_ins(detections, chosen)
+    warn_of_stand_ins(ground_truth, detections, chosen)
     return result
 
 

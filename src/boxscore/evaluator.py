@@ -11,7 +11,7 @@ Conventions
 - Predictions and targets are mappings, one per image, in torchvision's form: see
   :mod:`boxscore.data.samples`.
 - A batch is checked and matched when it comes. What stays is :class:`~boxscore.matching.matches.Matches` and
-  the columns of boxes and keypoints; masks are forgotten unless they are asked for.
+  the columns of boxes, rotated ones too, and keypoints; masks are forgotten unless they are asked for.
 - Where predictions have masks, protocols of masks measure them by their pixels, as torchvision's and
   detectron2's evaluators do, although there are boxes too.
 - Images are evaluated in the order of their ids; without ids, in the order in which they came.
@@ -33,6 +33,7 @@ from boxscore.data.alignment import align, concatenate, warn_left_out
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.rounding import rounded
 from boxscore.data.samples import (
+    SHAPES,
     Columns,
     image_id,
     joined,
@@ -60,7 +61,7 @@ MATCHED_TOGETHER = 64
 FAN_IN = 32
 """Parts of one size that are merged into a larger one: a row is copied once per level."""
 
-OPTIONAL = ("boxes", "masks", "keypoints", "area")
+OPTIONAL = (*SHAPES, "area")
 """Keys that all images with objects have, or none."""
 
 FORGOTTEN = " (their masks are forgotten; Evaluator(keep_masks=True) keeps them)"

@@ -107,6 +107,7 @@ def check_protocol(protocol: Protocol) -> None:
     """
     per_class = protocol.matching.per_class
     reasons = {
+        f"similarity {' or '.join(map(repr, _IOU_TYPES))}": protocol.similarity in _IOU_TYPES,
         "boxes.pixel_offset = 0": protocol.boxes.pixel_offset == 0,
         'matching.candidate = "best_available"': protocol.matching.candidate == "best_available",
         'matching.equal_iou = "last"': protocol.matching.equal_iou == "last",

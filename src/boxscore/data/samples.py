@@ -4,8 +4,8 @@ Conventions
 -----------
 - A prediction has ``boxes`` [D, 4], ``labels`` [D], ``scores`` [D]; a target ``boxes``, ``labels`` and, where
   the data set has them, ``image_id``, ``area``, ``iscrowd``, ``difficult``, ``ignore``. Both may have
-  ``masks`` [D, H, W] or [D, 1, H, W] and ``keypoints`` [D, J, 3]; then ``boxes`` may be missing. Other keys
-  are not read.
+  ``masks`` [D, H, W] or [D, 1, H, W], ``keypoints`` [D, J, 3] and ``rotated`` [D, 5]; then ``boxes`` may be
+  missing. Other keys are not read.
 - Arrays may be lists, NumPy arrays, or tensors on any device; torch is never imported for them.
 - Masks are kept as run-length codes. Masks of numbers are probabilities: a pixel belongs to the mask
   above 0.5.
@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore.data.boxes import BoxFormat, corners_and_sizes
 from boxscore.data.masks import Masks
+from boxscore.data.schema import DETECTIONS
 from boxscore.data.vocabulary import Id, Images, as_ids
 from boxscore.errors import InputError
 
 __all__ = [
+    "SHAPES",
     "Columns",
     "image_id",
     "joined",
@@ -37,6 +39,9 @@ __all__ = [
 
 Columns = dict[str, Any]
 """What is kept of one image's prediction or target: checked arrays by key."""
+
+SHAPES = ("boxes", "masks", "keypoints", "rotated")
+"""Keys that say where objects are; one of them is needed."""
 
 MASK_THRESHOLD = 0.5
 """A pixel belongs to a mask of probabilities above this, as in torchvision's evaluation."""
@@ -84,12 +89,12 @@ def _columns(
     needed: Sequence[str],
 ) -> Columns:
     given = {key for key, value in side.items() if value is not None}
-    if not given >= set(needed) or not given & {"boxes", "masks", "keypoints"}:
+    if not given >= set(needed) or not given & {*SHAPES}:
         rule = f"have boxes, {', '.join(needed)}"
         raise InputError(f"a {kind}", rule, got=f"keys {list(side)}", place=place)
     labels = as_ids(_array(side["labels"]).reshape(-1), name="labels").copy()
     columns: Columns = {"labels": labels}
-    for key in ("boxes", "masks", "keypoints", *optional):
+    for key in (*SHAPES, *optional):
         if key not in given:
             continue
         if key == "masks":
@@ -98,6 +103,10 @@ def _columns(
             array = _array(side[key])
             if key == "boxes":
                 array = np.array(checks.float_array(array, name=f"{kind} boxes", columns=4))
+            elif key == "rotated":
+                column = DETECTIONS.column(key)
+                array = column.made_of(array)
+                column.check(array, lambda row: f"row {row} of the {kind} of {place}")
             elif key in FLAGS:
                 array = array.reshape(-1).astype(bool)
             else:
@@ -145,7 +154,7 @@ def table_columns(sides: Sequence[Columns], images: Images) -> dict[str, Any]:
         "images": images,
         "boxes": None if filled else np.empty((0, 4)),
     }
-    for key in ("boxes", "masks", "keypoints", "area", "scores"):
+    for key in (*SHAPES, "area", "scores"):
         parts = [side[key] for side in filled if key in side]
         if len(parts) not in (0, len(filled)):
             got = f"{len(parts)} of {len(filled)} images with it"

@@ -73,7 +73,7 @@ def box_order(table: BoxTable, *, given_sizes: bool) -> BoxOrder | None:
     -------
     BoxOrder or None
     """
-    if not len(table):
+    if not len(table) or table.rotated is not None:  # five numbers are not taken for four
         return None
     rows = np.arange(0, len(table), -(-len(table) // MOST_LOOKED_AT))
     extent = table.images.sizes[table.image[rows]]

@@ -14,6 +14,8 @@ Conventions
 - ``segmentation`` is kept as the file has it: polygons, or a run-length code. ``keypoints`` are
   ``x1, y1, v1, x2, ...``; a record without them has none labelled. Both are skipped while boxes are read.
 - ``[]`` for a ``segmentation`` or ``keypoints`` is none: many programs write it where there are only boxes.
+- A ``bbox`` has four numbers, ``x, y, width, height``, or five, a rotated box: centre, width, height, and the
+  angle in degrees counter-clockwise on the screen, as in detectron2. The first record decides for all.
 - Results may leave out ``bbox``. As in pycocotools the first record decides for all whether the results
   carry boxes; where they do not, boxes are those around the masks or else the keypoints.
 """
@@ -48,16 +50,20 @@ __all__ = [
     "Reading",
     "Text",
     "annotation_kind",
+    "first_record",
     "given_boxes",
     "instance_columns",
     "instance_kind",
     "result_kind",
-    "stand_in",
+    "rotated_boxes",
+    "rotated_records",
     "text_in_file",
     "text_in_memory",
 ]
 
 Box = tuple[float, float, float, float]
+RotatedBox = tuple[float, float, float, float, float]
+FloatArray = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 Readers = Mapping[str, Callable[[list[Any], str], NDArray[Any]]]
 """How a list of records becomes each column."""
@@ -66,6 +72,8 @@ IDS = ("image_id", "category_id", "id")
 FLAGS = ("iscrowd", "difficult")
 EXACT = 2.0**53
 """Whole numbers below it are exact as floats."""
+PEEK_BYTES = 1 << 12
+"""Looked at first for the first record."""
 
 
 class _Result(msgspec.Struct, gc=False):
@@ -114,10 +122,26 @@ _INSTANCE_FIELDS: dict[str, list[tuple[str, Any, Any]]] = {
 """What a record holds of each instance column beside its box: key, type, default."""
 
 
-class _FirstRecord(msgspec.Struct):
+class FirstRecord(msgspec.Struct):
+    """What the first record has, which decides for all."""
+
     bbox: Any = None
     segmentation: Any = None
     keypoints: Any = None
+
+    @property
+    def sides(self) -> int:
+        """How many numbers a box has: 5 for rotated ones."""
+        return 5 if isinstance(self.bbox, list) and len(self.bbox) == 5 else 4
+
+    @property
+    def stand_in(self) -> str | None:
+        """The instance column that stands for boxes; None where there are some, or nothing can."""
+        if self.bbox not in (None, []):
+            return None
+        if self.segmentation is not None:
+            return "masks"
+        return "keypoints" if self.keypoints is not None else None
 
 
 class Kind(NamedTuple):
@@ -193,7 +217,7 @@ class Reading:
         self._forked.close()
 
     def columns(self) -> Columns:
-        """Read what is left to read, and return the columns: ``bbox`` is [N, 4], the others are [N].
+        """Read what is left to read, and return the columns: ``bbox`` is [N, 4] or [N, 5], others are [N].
 
         Raises
         ------
@@ -330,48 +354,48 @@ def _flags(records: list[Any], name: str) -> NDArray[np.bool_]:
     return np.fromiter(map(operator.attrgetter(name), records), dtype=bool, count=len(records))
 
 
-def _boxes(records: list[Any], name: str) -> NDArray[np.float64]:
-    """Read boxes [N, 4]."""
+def _boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
+    """Read boxes [N, sides]."""
     flat: list[float] = []
     for record in records:
         flat += record.bbox
-    return _numbers_of(flat, "d").reshape(-1, 4).copy()  # the table overwrites it
+    return _numbers_of(flat, "d").reshape(-1, sides).copy()  # the table overwrites it
 
 
 def _objects(records: list[Any], name: str) -> NDArray[Any]:
     return np.fromiter(map(operator.attrgetter(name), records), dtype=object, count=len(records))
 
 
-def _boxes_or_nan(records: list[Any], name: str) -> NDArray[np.float64]:
-    """Read boxes [N, 4]; NaN for a record without one, infinite for one of another length."""
-    missing, wrong = [np.nan] * 4, [np.inf] * 4
-    rows = [
-        wrong if box and len(box) != 4 else box or missing for box in map(operator.attrgetter(name), records)
-    ]
-    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+def _boxes_or_nan(records: list[Any], name: str, *, sides: int) -> FloatArray:
+    """Read boxes [N, sides]; NaN for a record without one, infinite for one of another length."""
+    missing, wrong = [np.nan] * sides, [np.inf] * sides
+    boxes = map(operator.attrgetter(name), records)
+    rows = [wrong if box and len(box) != sides else box or missing for box in boxes]
+    return np.array(rows, dtype=np.float64).reshape(-1, sides)
 
 
 # ---------------------------------------------------------------- the kinds
 
 
-def annotation_kind(instances: Sequence[str]) -> Kind:
+def annotation_kind(instances: Sequence[str], *, sides: int) -> Kind:
     """Return the kind of ground truth's records, read for boxes and for these instance columns."""
-    readers = {
+    readers: Readers = {
         "image_id": _ids,
         "category_id": _ids,
-        "bbox": _boxes,
+        "bbox": functools.partial(_boxes, sides=sides),
         "id": _ids,
         "area": _numbers,
         "iscrowd": _flags,
         "difficult": _flags,
     }
-    return _kind(_Annotation, _NumericAnnotation, readers, instances, of_results=False)
+    return _kind(_Annotation, _NumericAnnotation, readers, instances, sides=sides, of_results=False)
 
 
-def result_kind(instances: Sequence[str]) -> Kind:
+def result_kind(instances: Sequence[str], *, sides: int) -> Kind:
     """Return the kind of results' records, read for boxes and for these instance columns."""
-    readers = {"image_id": _ids, "category_id": _ids, "bbox": _boxes, "score": _numbers}
-    return _kind(_Result, _NumericResult, readers, instances, of_results=True)
+    boxes = functools.partial(_boxes, sides=sides)
+    readers: Readers = {"image_id": _ids, "category_id": _ids, "bbox": boxes, "score": _numbers}
+    return _kind(_Result, _NumericResult, readers, instances, sides=sides, of_results=True)
 
 
 def instance_kind(instance: str, *, of_results: bool) -> Kind:
@@ -386,9 +410,14 @@ def _kind(
     readers: Readers,
     instances: Sequence[str],
     *,
+    sides: int = 4,
     of_results: bool,
 ) -> Kind:
     """Return a kind that has instance columns as well; of results, with or without a box."""
+    if sides == 5:
+        rotated = [("bbox", RotatedBox)]
+        base = msgspec.defstruct(base.__name__, rotated, bases=(base,), gc=False)
+        numeric = numeric and msgspec.defstruct(numeric.__name__, rotated, bases=(numeric,), gc=False)
     fields = [
         field
         for name in instances
@@ -398,29 +427,39 @@ def _kind(
     readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _objects)}
     if fields and "bbox" in readers and of_results:
         fields.append(("bbox", list[float] | None, None))
-        readers = {**readers, "bbox": _boxes_or_nan}
+        readers = {**readers, "bbox": functools.partial(_boxes_or_nan, sides=sides)}
     if fields:
         base = msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True, gc=False)
     name, whole = ("detection", "a list of results") if of_results else ("annotation", "a list")
     return Kind(name, whole, base, readers, None if fields else numeric)
 
 
-def stand_in(text: Text) -> str | None:
-    """Return the instance column that stands for the boxes of results whose first record has none.
-
-    None where it has one, or nothing that could stand for it.
-    """
-    decode = msgspec.json.Decoder(list[_FirstRecord]).decode
-    slices = _json.decode_records(text.chunks(0, text.size), decode, text.whole)
+def first_record(text: Text) -> FirstRecord:
+    """Return the first record; an empty one where there is none, or none that can be read."""
+    decode = msgspec.json.Decoder(list[FirstRecord]).decode
+    pieces = (
+        piece
+        for chunk in text.chunks(0, text.size)
+        for piece in (chunk[:PEEK_BYTES], chunk[PEEK_BYTES:])
+        if len(piece)
+    )
+    slices = _json.decode_records(pieces, decode, text.whole)
     try:
-        first = next((records[0] for records in slices if records), None)
+        return next((records[0] for records in slices if records), FirstRecord())
     except DECODING_ERRORS:
-        return None  # whatever reads it next says what is wrong
-    if first is None or first.bbox not in (None, []):
+        return FirstRecord()  # whatever reads it next says what is wrong
+
+
+def rotated_boxes(records: FloatArray | None) -> FloatArray | None:
+    """Return rotated boxes as tables have them, in radians from x towards y; None for upright ones."""
+    if records is None or records.shape[1] != 5:
         return None
-    if first.segmentation is not None:
-        return "masks"
-    return "keypoints" if first.keypoints is not None else None
+    return np.hstack([records[:, :4], -np.deg2rad(records[:, 4:])])
+
+
+def rotated_records(rotated: FloatArray) -> FloatArray:
+    """Return rotated boxes of a table as records have them, in degrees counter-clockwise."""
+    return np.hstack([rotated[:, :4], -np.rad2deg(rotated[:, 4:])])
 
 
 def given_boxes(boxes: NDArray[np.float64], *, place: Place) -> NDArray[np.float64] | None:
@@ -437,7 +476,7 @@ def given_boxes(boxes: NDArray[np.float64], *, place: Place) -> NDArray[np.float
     if bad.any():
         row = int(np.argmax(bad))
         got = "none" if np.isnan(boxes[row, 0]) else "another length"
-        rule = "have 4 numbers, as the first detection's has"
+        rule = f"have {boxes.shape[1]} numbers, as the first detection's has"
         raise FileFormatError("bbox", rule, got=got, place=place(row))
     return boxes
 

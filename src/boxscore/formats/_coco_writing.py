@@ -13,6 +13,7 @@ from boxscore._utils.files import write_atomically
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats import _json
+from boxscore.formats._coco_records import rotated_records
 from boxscore.formats.results import Kept
 
 __all__ = ["rewrite_results", "save_results"]
@@ -32,7 +33,7 @@ def rewrite_results(path: Path, kept: Kept, output: Path) -> None:
 
 
 def save_results(table: BoxTable, output: Path) -> None:
-    """Write detections: one record a line, boxes as ``x, y, width, height``."""
+    """Write detections: one record a line, boxes as ``x, y, width, height``, rotated ones as five numbers."""
     _refuse_folder(output)
     if not isinstance(table, Detections):
         raise InputError("a COCO results file", "hold detections", got="ground truth")
@@ -105,7 +106,10 @@ def _changes(kept: Kept, row: int) -> tuple[float | None, list[float] | None]:
 def _records(table: Detections) -> Iterator[bytes]:
     """Text of a results file, piece by piece."""
     image_ids, category_ids = table.images.ids[table.image], table.categories.ids[table.category]
-    columns = (image_ids, category_ids, np.hstack([table.boxes[:, :2], table.sizes]), table.scores)
+    rotated = table.rotated
+    upright = np.hstack([table.boxes[:, :2], table.sizes])
+    boxes = upright if rotated is None else rotated_records(rotated)
+    columns = (image_ids, category_ids, boxes, table.scores)
     before = b"[\n"
     for low in range(0, len(table), RECORDS):
         some = (column[low : low + RECORDS].tolist() for column in columns)

@@ -2,7 +2,8 @@
 
 Conventions
 -----------
-- Boxes are ``x, y, width, height``; ``area`` is the annotation's own (of its mask), width times height
+- Boxes are ``x, y, width, height``, or five numbers for rotated ones, ``cx, cy, width, height`` and degrees
+  counter-clockwise, as in detectron2; ``area`` is the annotation's own (of its mask), width times height
   where an annotation has none.
 - Images and classes are those of ``images`` and ``categories``, sorted by id, as in pycocotools.
 - Of annotations that share one id, pycocotools reads the last in every one's place; so do we, with a warning.
@@ -42,11 +43,12 @@ from boxscore.formats._coco_records import (
     Reading,
     Text,
     annotation_kind,
+    first_record,
     given_boxes,
     instance_columns,
     instance_kind,
     result_kind,
-    stand_in,
+    rotated_boxes,
     text_in_file,
     text_in_memory,
 )
@@ -103,8 +105,9 @@ class CocoFormat(Format):
         """
         snapshot = Snapshot(path)
         content = _ground_truth_object(path)
-        kind = annotation_kind(columns)
-        with Reading(text_in_memory(content.annotations), path, kind, processes=processes) as reading:
+        text = text_in_memory(content.annotations)
+        kind = annotation_kind(columns, sides=first_record(text).sides)
+        with Reading(text, path, kind, processes=processes) as reading:
             records = reading.columns()
         images, categories = _vocabularies(content)
 
@@ -121,6 +124,7 @@ class CocoFormat(Format):
             place=place,
         )
         image, ids = rows["image"], records["id"]
+        rotated = rotated_boxes(records["bbox"])
 
         def extent() -> NDArray[np.float64]:
             sizes: NDArray[np.float64] = images.sizes[image]
@@ -129,10 +133,10 @@ class CocoFormat(Format):
         table = built_columns(
             GROUND_TRUTH,
             rows,
-            records["bbox"],
+            records["bbox"] if rotated is None else None,
             box_format="xywh",
             given={
-                "rotated": None,
+                "rotated": rotated,
                 "ids": ids,
                 "area": _areas(records["area"], records["bbox"], path),
                 "crowd": records["iscrowd"],
@@ -192,9 +196,9 @@ class ResultsReading:
         self._own: OwnVocabulary | None = None
         self._snapshot = Snapshot(path)
         text = self._object() if _json.first_byte(path) == b"{" else text_in_file(path)
-        boxes = stand_in(text)
-        self._instances = list(dict.fromkeys([*columns, *([boxes] if boxes else [])]))
-        kind = result_kind(self._instances)
+        first = first_record(text)
+        self._instances = list(dict.fromkeys([*columns, *([first.stand_in] if first.stand_in else [])]))
+        kind = result_kind(self._instances, sides=first.sides)
         self._reading = Reading(text, path, kind, processes=processes, beside=beside)
 
     def __enter__(self) -> ResultsReading:
@@ -247,6 +251,7 @@ class ResultsReading:
         kept = np.flatnonzero(rows["category"] >= 0) if left_out else slice(None)
         boxes = records["bbox"]
         given = given_boxes(boxes, place=place) if instances else boxes
+        rotated = rotated_boxes(given)
         images, image = rows["images"], rows["image"]
 
         def extent() -> NDArray[np.float64]:
@@ -257,10 +262,10 @@ class ResultsReading:
         table = built_columns(
             DETECTIONS,
             {**rows, "image": image[kept], "category": rows["category"][kept]},
-            None if given is None else given[kept],
+            None if given is None or rotated is not None else given[kept],
             box_format="xywh",
             given={
-                "rotated": None,
+                "rotated": None if rotated is None else rotated[kept],
                 "scores": records["score"][kept],
                 **{name: None if column is None else column[kept] for name, column in parts.items()},
             },

@@ -15,6 +15,7 @@ Conventions
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.data.tables import Detections
+from boxscore.errors import BoxscoreWarning
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats.registry import detect_format, format_named
 
@@ -67,13 +69,16 @@ def load_results(path: str | Path, *, columns: Sequence[str] = (), processes: in
     Warns
     -----
     BoxscoreWarning
-        When boxes look as if they were of another form.
+        When boxes look as if they were of another form, or are rotated.
     """
     path = Path(path)
     name, _ = detect_format(path)
     at = format_named(name)
     with at.reading(path, columns=columns, processes=processes, beside=0) as finish:
         table = finish(None)
+    if table.rotated is not None:
+        message = f"{path}: rotated boxes; the upright boxes around them are suppressed or fused."
+        warnings.warn(message, BoxscoreWarning, stacklevel=2)
     if at.boxes is not None and table.boxes_given:
         warn_of_box_order(table, given_sizes=at.boxes == "xywh")
     return Results(path, name, table)

@@ -104,9 +104,9 @@ def with_needed_columns(ground_truth: GroundTruth, detections: Detections, proto
     return similarity_of(protocol).with_needed_columns(ground_truth, detections)
 
 
-def warn_of_stand_ins(detections: Detections, protocol: Protocol) -> None:
-    """Warn where boxes are used although something else is compared."""
-    message = similarity_of(protocol).stand_ins(detections)
+def warn_of_stand_ins(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> None:
+    """Warn where something else is compared than what is there."""
+    message = similarity_of(protocol).stand_ins(ground_truth, detections)
     if message:
         warnings.warn(message, BoxscoreWarning, stacklevel=3)
 

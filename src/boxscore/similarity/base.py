@@ -61,8 +61,8 @@ class Similarity(abc.ABC):
         detections = self.complete(ground_truth, detections)
         return with_masks(detections) if self.area_rule == "mask" else detections
 
-    def stand_ins(self, detections: Detections) -> str:
-        """Say where boxes are used although something else is compared; empty where they are not."""
+    def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
+        """Say where something else is compared than what is there; empty where nothing is."""
         return ""
 
     def detection_areas(self, detections: Detections) -> NDArray[np.float64]:

@@ -272,6 +272,16 @@ def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 class BoxSimilarity(Similarity):
     """IoU of upright boxes."""
 
+    def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
+        """Say where the upright boxes around rotated ones are compared."""
+        sources = [table.source for table in (ground_truth, detections) if table.rotated is not None]
+        if not sources:
+            return ""
+        return (
+            f"{' and '.join(sources)}: rotated boxes; the upright boxes around them are compared. For their "
+            'own overlap take a protocol with similarity = "rotated".'
+        )
+
     def of_pairs(
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:

@@ -244,7 +244,7 @@ class MaskSimilarity(Similarity):
             )
         return with_masks(detections)
 
-    def stand_ins(self, detections: Detections) -> str:
+    def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
         """Say where boxes are taken for masks, or measured by area ranges instead of them.
 
         Measured so, small, medium and large differ from what detectron2 and others report, who drop the boxes

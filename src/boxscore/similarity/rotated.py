@@ -197,7 +197,7 @@ class RotatedSimilarity(Similarity):
             return detections
         return detections.replaced(rotated=rotated_of_boxes(detections.boxes, detections.sizes))
 
-    def stand_ins(self, detections: Detections) -> str:
+    def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
         """Say where upright boxes are compared with rotated ones."""
         if not len(detections) or detections.rotated is not None:
             return ""
