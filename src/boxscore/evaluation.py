@@ -23,6 +23,7 @@ from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.matching.inputs import warn_of_stand_ins
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
+from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import TruePositives
@@ -260,24 +261,24 @@ class Evaluation:
         true positive.
         """
         frame = self.detections.to_pandas()
-        matched, count = self.matched, len(self.detections)
-        outcomes = matched.detection_outcomes(0, 0)
-        outcome = np.full(count, "beyond cap", dtype=object)
-        outcome[matched.row] = np.select(
-            [outcomes.true, outcomes.counted], ["true positive", "false positive"], "ignored"
-        )
-        rank, iou, highest = np.full(count, -1), np.full(count, np.nan), np.full(count, np.nan)
-        rank[matched.row] = matched.rank
-        iou[matched.row] = outcomes.iou
+        made, matched, count = self.outcomes, self.matched, len(self.detections)
+        outcome = np.array(OUTCOMES, dtype=object)[made.detection]
+        outcome[made.rank < 0] = "beyond cap"
+        annotation = np.full(count, None, dtype=object)
+        rows = np.flatnonzero(made.truth_row >= 0)
+        annotation[rows] = self.ground_truth.ids[made.truth_row[rows]]
+        highest = np.full(count, np.nan)
         detection, threshold = matched.highest_true(0)
         highest[matched.row[detection]] = np.array(self.protocol.matching.iou_thresholds)[threshold]
-        annotation = np.full(count, None, dtype=object)
-        hit = np.flatnonzero(outcomes.matched)
-        annotation[matched.row[hit]] = self.ground_truth.ids[matched.truth_row[outcomes.truth[hit]]]
-        frame["rank"], frame["outcome"], frame["annotation_id"] = rank, outcome, annotation
-        frame["rank"] = frame["rank"].astype("Int64").where(rank >= 0)
-        frame["iou"], frame["matched_up_to"] = iou, highest
+        frame["rank"], frame["outcome"], frame["annotation_id"] = made.rank, outcome, annotation
+        frame["rank"] = frame["rank"].astype("Int64").where(made.rank >= 0)
+        frame["iou"], frame["matched_up_to"] = made.iou, highest
         return frame
+
+    @functools.cached_property
+    def outcomes(self) -> Outcomes:
+        """What became of every row of the two tables, at the first threshold and area range."""
+        return outcomes_by_row(self.matched, len(self.detections), len(self.ground_truth))
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Pycocotools' arrays: precision and scores [T, R, K, A, M], recall [T, K, A, M]; NaN for its -1."""

@@ -103,7 +103,7 @@ def test_explain_json_is_the_fixed_form(capsys):
         (["bootstrap", "--resamples", "0"], "whole number"),
         (["bootstrap", "--protocol", "ultralytics"], "weighted images"),
         (["calibration", "--bins", "0"], "bins must be a whole number"),
-        (["confusion", "--iou", "0"], "iou must be"),
+        (["confusion", "--iou", "0"], "iou_threshold must be"),
         (["lrp", "--area", "huge"], "area must be one of"),
     ],
 )

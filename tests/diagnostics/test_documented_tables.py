@@ -28,8 +28,8 @@ SECTIONS = {name: (columns, section) for name, columns, section in documented()}
 
 def call(name, truth, found):
     evaluation = boxscore.evaluate(truth, found)
-    if name == "compare":
-        return diagnostics.compare({"a": evaluation, "b": evaluation}, resamples=5)
+    if name == "compare_detectors":
+        return diagnostics.compare_detectors({"a": evaluation, "b": evaluation}, resamples=5)
     if name == "bootstrap":
         return diagnostics.bootstrap(evaluation, resamples=5)
     if name == "slices":
@@ -39,8 +39,8 @@ def call(name, truth, found):
     if name == "ablation":
         return diagnostics.ablation(truth, found)
     if name in ("sweep", "best_settings"):
-        table = diagnostics.sweep(truth, found, iou_thresholds=[0.5])
-        return table if name == "sweep" else diagnostics.best_settings(table)
+        result = diagnostics.sweep(truth, found, iou_thresholds=[0.5])
+        return result if name == "sweep" else diagnostics.best_settings(result)
     if name == "find_number":
         return diagnostics.find_number(truth, found, 0.5)
     return getattr(diagnostics, name)(evaluation)
@@ -54,7 +54,8 @@ def test_every_function_has_a_section():
 @pytest.mark.parametrize("name", [name for name in SECTIONS if name != "confusion_matrix"])
 def test_columns_and_dtypes(sample, name):
     columns, section = SECTIONS[name]
-    frame = call(name, *sample)
+    result = call(name, *sample)
+    frame = result.to_frame() if isinstance(result, diagnostics.DiagnosticResult) else result
     assert list(frame.columns) == list(columns)
     found = {str(column): str(frame[column].dtype) for column in frame}
     if int(pd.__version__.split(".")[0]) < 3:  # text is kept as objects

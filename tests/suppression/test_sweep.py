@@ -80,8 +80,7 @@ def test_rows_are_what_the_shell_gives(
 def test_the_bundled_samples_depend_on_the_setting(
     tables: tuple[boxscore.GroundTruth, boxscore.Detections],
 ) -> None:
-    table = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.3, 0.5, 0.9])
-    whole = table[table["class"] == "(all)"]
+    whole = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.3, 0.5, 0.9]).to_frame()
     assert whole["AP"].nunique() == 4
     assert whole["iou_threshold"].isna().tolist() == [False, False, False, True]
 
@@ -93,10 +92,10 @@ def test_score_thresholds_are_cut_from_one_result(
     for method in METHODS:
         together = sweep(*tables, methods=[method], iou_thresholds=[0.4], score_thresholds=floors)
         apart = [
-            sweep(*tables, methods=[method], iou_thresholds=[0.4], score_thresholds=[floor])
+            sweep(*tables, methods=[method], iou_thresholds=[0.4], score_thresholds=[floor]).printed_frame()
             for floor in floors
         ]
-        pd.testing.assert_frame_equal(together, pd.concat(apart, ignore_index=True))
+        pd.testing.assert_frame_equal(together.printed_frame(), pd.concat(apart, ignore_index=True))
 
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2007", "voc2012", "tide", "fiftyone"])
@@ -113,7 +112,7 @@ def test_protocols_and_selections(
         protocol=protocol,
         images=images,
         classes=classes,
-    )
+    ).printed_frame()
     for floor, rows in table.groupby("score_threshold"):
         left = found.suppressed(iou_threshold=0.4, score_threshold=floor)
         alone = boxscore.evaluate(truth, left, protocol=protocol, images=images, classes=classes)
@@ -132,6 +131,7 @@ def test_protocols_and_selections(
 def test_classes_pooled(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
     protocol = {"extends": "coco", "matching": {"per_class": False}}
     table = sweep(*tables, iou_thresholds=[0.4], score_thresholds=[0, 0.5], protocol=protocol)
+    table = table.printed_frame()
     assert table["class"].tolist() == ["(all)", "all"] * 2
     left = tables[1].suppressed(iou_threshold=0.4, score_threshold=0.5)
     assert table["AP"].iloc[2] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
@@ -168,18 +168,20 @@ def test_workers_give_the_same(tables: tuple[boxscore.GroundTruth, boxscore.Dete
         "iou_thresholds": [0.3, 0.6],
         "class_agnostic": True,
     }
-    pd.testing.assert_frame_equal(sweep(*tables, **options), sweep(*tables, **options, workers=3))
+    one, three = sweep(*tables, **options), sweep(*tables, **options, workers=3)
+    pd.testing.assert_frame_equal(one.printed_frame(), three.printed_frame())
 
 
 def test_sigmas(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
-    table = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.5], sigmas=[0.1, 0.5])
-    whole = table[table["class"] == "(all)"]
+    result = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.5], sigmas=[0.1, 0.5])
+    whole = result.to_frame()
     assert whole["sigma"].fillna(-1).tolist() == [-1, 0.1, 0.5]
 
 
 def test_best_settings(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
-    table = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.3, 0.5, 0.9])
-    best = best_settings(table).set_index(["class", "metric"])
+    result = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.3, 0.5, 0.9])
+    table = result.printed_frame()
+    best = best_settings(result).printed_frame().set_index(["class", "metric"])
     for (label, metric), row in best.iterrows():
         part = table[table["class"] == label]
         assert row["value"] == part[metric].max()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
 from boxscore.evaluation import Evaluation
-from boxscore.reports.evaluation_text import counts_line
+from boxscore.reports.text import counts_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate each, compare, print; return the exit status."""
-    from boxscore.diagnostics import compare
+    from boxscore.diagnostics import compare_detectors
 
     paths: list[Path] = arguments.detections
     if len(paths) < 2:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         ]
         results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
     named = dict(zip(_names(paths), results, strict=True))
-    frame = compare(
+    comparison = compare_detectors(
         named,
         resamples=arguments.resamples,
         confidence=arguments.confidence,
@@ -57,6 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         per_class=arguments.per_class,
         progress=True,
     )
+    frame = comparison.printed_frame()
     print_table(frame, results[0], arguments.output, title="Comparison over resampled images")
     if arguments.report:
         save_comparison(named, arguments, messages)

@@ -50,13 +50,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     evaluation = evaluate_inputs(read_inputs(arguments))
     options = {
-        "iou": arguments.iou,
-        "minimum_score": arguments.minimum_score,
+        "iou_threshold": arguments.iou,
+        "score_threshold": arguments.minimum_score,
         "assign": arguments.assign,
     }
     if arguments.top is not None:
-        frame = top_confusions(evaluation, limit=arguments.top, **options)
+        frame = top_confusions(evaluation, limit=arguments.top, **options).to_frame()
     else:
-        frame = confusion_matrix(evaluation, normalise=arguments.normalise, **options).reset_index()
+        matrix = confusion_matrix(evaluation, normalise=arguments.normalise, **options)
+        frame = matrix.to_frame().reset_index()
     print_table(frame, evaluation, arguments.output, title="Confusion (rows: truth)", digits=3)
     return 0

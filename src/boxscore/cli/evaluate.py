@@ -25,7 +25,7 @@ from boxscore.cli._inputs import (
 from boxscore.cli._report import add_report_arguments, remembered_warnings, save_report
 from boxscore.errors import VerificationError
 from boxscore.evaluation import Evaluation
-from boxscore.reports import evaluation_text
+from boxscore.reports import text
 
 __all__ = ["add_arguments", "run"]
 
@@ -57,10 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     write = {
-        "text": lambda: evaluation_text.as_text(evaluation, per_class=arguments.per_class),
-        "markdown": lambda: evaluation_text.as_markdown(evaluation, per_class=arguments.per_class),
-        "csv": lambda: evaluation_text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
-        "json": lambda: _for_stdout(evaluation_text.as_json(evaluation, warnings=messages)),
+        "text": lambda: text.as_text(evaluation, per_class=arguments.per_class),
+        "markdown": lambda: text.as_markdown(evaluation, per_class=arguments.per_class),
+        "csv": lambda: text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
+        "json": lambda: _for_stdout(text.as_json(evaluation, warnings=messages)),
     }
     if arguments.report:
         save_report(evaluation, arguments, messages)

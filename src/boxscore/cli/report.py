@@ -14,7 +14,7 @@ from pathlib import Path
 
 from boxscore.cli._inputs import add_input_arguments, evaluate_inputs, read_inputs
 from boxscore.cli._report import add_report_arguments, remembered_warnings, save_report
-from boxscore.reports import evaluation_text
+from boxscore.reports import text
 
 __all__ = ["add_arguments", "run"]
 
@@ -38,6 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     save_report(evaluation, arguments, messages)
-    print(evaluation_text.as_text(evaluation))
+    print(text.as_text(evaluation))
     print(f"report written to {arguments.report}", file=sys.stderr)
     return 0

@@ -37,8 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.diagnostics import label_suspects
 
     evaluation = evaluate_inputs(read_inputs(arguments))
-    frame = label_suspects(
-        evaluation, minimum_score=arguments.minimum_score, iou=arguments.iou, limit=arguments.limit
+    result = label_suspects(
+        evaluation,
+        score_threshold=arguments.minimum_score,
+        iou_threshold=arguments.iou,
+        limit=arguments.limit,
     )
-    print_table(frame, evaluation, arguments.output, title="Label suspects", digits=3)
+    print_table(result.to_frame(), evaluation, arguments.output, title="Label suspects", digits=3)
     return 0

@@ -26,7 +26,8 @@ from boxscore._utils.text import csv_table, json_text, markdown_table, text_tabl
 from boxscore.cli._inputs import add_input_arguments, add_output_argument, read_inputs
 from boxscore.cli._suppression import add_group_arguments, group_options, method_names
 from boxscore.cli._tables import table_columns, table_rows
-from boxscore.diagnostics.sweeping import ALL, best_settings, sweep
+from boxscore.diagnostics._result import EVERY_CLASS
+from boxscore.diagnostics.sweeping import Sweep, best_settings, sweep
 from boxscore.errors import InputError
 from boxscore.suppression.methods import METHODS
 
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     for value in iou_thresholds:
         checks.number_between(value, 0, 1, name="--iou-threshold")
     inputs = read_inputs(arguments)
-    table = sweep(
+    result = sweep(
         inputs.ground_truth,
         inputs.detections,
         methods=methods,
@@ -102,19 +103,19 @@ def run(arguments: argparse.Namespace) -> int:
         workers=inputs.workers,
         **group_options(arguments, inputs.detections),
     )
-    metrics = [row.key.removeprefix("m") for row in inputs.protocol.rows]
-    chosen = arguments.metrics or metrics
-    for name in chosen:
-        checks.one_of(name.removeprefix("m"), metrics, name="--metrics")
-    chosen = [name.removeprefix("m") for name in chosen]
+    metrics = list(result.values)
+    keys = dict(zip((row.key for row in inputs.protocol.rows), metrics, strict=True))
+    known = dict.fromkeys([*metrics, *keys])
+    chosen = [checks.one_of(name, list(known), name="--metrics") for name in arguments.metrics or metrics]
+    chosen = [keys.get(name, name) for name in chosen]
     if arguments.metrics is None and arguments.output in ("text", "markdown"):
         chosen = chosen[:SHOWN]
+    table = result.printed_frame() if arguments.per_class else result.to_frame()
     table = table[[name for name in table.columns if name in chosen or name not in metrics]]
-    best = best_settings(table)
+    in_order = [name for name in metrics if name in chosen]
+    best = best_settings(result, metrics=in_order).printed_frame()
     if arguments.plot is not None:
-        _draw(table, chosen[0], arguments.plot)
-    if not arguments.per_class:
-        table = table[table["class"] == ALL].drop(columns="class")
+        _draw(result, chosen[0], arguments.plot)
     if score_thresholds is None:
         table, best = table.drop(columns="score_threshold"), best.drop(columns="score_threshold")
     if sigmas is None:
@@ -134,12 +135,12 @@ def _check_plot(path: Path) -> None:
     pyplot()
 
 
-def _draw(table: pd.DataFrame, metric: str, path: Path) -> None:
+def _draw(result: Sweep, metric: str, path: Path) -> None:
     """Write the picture."""
     from boxscore.reports import plots
     from boxscore.reports.plots._style import pyplot
 
-    figure = plots.sweep(table, metric=metric)
+    figure = plots.sweep(result, metric=metric)
     output = io.BytesIO()
     figure.savefig(output, format=path.suffix.removeprefix(".").lower(), dpi=150)
     pyplot().close(figure)
@@ -151,7 +152,10 @@ def _print(table: pd.DataFrame, best: pd.DataFrame, protocol: object, arguments:
     from boxscore.protocols.protocol import Protocol
 
     assert isinstance(protocol, Protocol)
-    whole, classes = best[best["class"] == ALL].drop(columns="class"), best[best["class"] != ALL]
+    whole, classes = (
+        best[best["class"] == EVERY_CLASS].drop(columns="class"),
+        best[best["class"] != EVERY_CLASS],
+    )
     if not arguments.per_class and not arguments.best and len(best):
         classes = classes[classes["metric"] == best["metric"].iloc[0]]
     titles = {"NMS sweep": table, "Best setting of each metric": whole, "Best setting of each class": classes}

@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.diagnostics._result import EVERY_CLASS
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 
 __all__ = ["EVERY_CLASS", "Outcomes", "area_index", "ignored_truths", "outcomes", "threshold_index"]
-
-EVERY_CLASS = "(all)"
-"""Stands in a ``class`` column for all classes together."""
 
 
 class Outcomes(NamedTuple):

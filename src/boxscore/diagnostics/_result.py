@@ -12,7 +12,7 @@ __all__ = ["EVERY_CLASS", "DiagnosticResult"]
 EVERY_CLASS = "(all)"
 """Stands in a ``class`` column for all classes together."""
 
-SHOWN_ROWS = 10
+SHOWN_ROWS, SHOWN_COLUMNS = 10, 14
 
 
 class DiagnosticResult:
@@ -40,8 +40,11 @@ class DiagnosticResult:
 
     def __repr__(self) -> str:
         frame = self.printed_frame()
-        return f"{type(self).__name__}, {len(frame)} rows\n{frame.to_string(max_rows=SHOWN_ROWS)}"
+        text = frame.to_string(max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS)
+        return f"{type(self).__name__}, {len(frame)} rows\n{text}"
 
     def _repr_html_(self) -> str:
-        html: str = self.printed_frame().to_html(max_rows=SHOWN_ROWS, border=0, escape=True)
+        html: str = self.printed_frame().to_html(
+            max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS, border=0, escape=True
+        )
         return html

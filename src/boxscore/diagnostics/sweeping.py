@@ -18,8 +18,7 @@ the boxes of better ones: there every score threshold is computed by itself.
 Conventions
 -----------
 - A setting's numbers are those of ``boxscore nms`` followed by ``boxscore evaluate`` with it.
-- Columns are the metrics of the protocol, ``mAP`` called ``AP``; the rows of class ``(all)`` hold the
-  protocol's own numbers.
+- The metrics are those of the protocol under the names that they have per class: ``mAP`` is ``AP``.
 - The best is the highest value, of equal ones the setting that comes first in the grid.
 """
 
@@ -38,6 +37,7 @@ from boxscore._utils import checks
 from boxscore.data.alignment import align, select
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
+from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.matcher import Matcher
@@ -50,13 +50,137 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Unpack
 
-__all__ = ["ALL", "SETTING", "best_settings", "sweep"]
+__all__ = ["SETTING", "BestSettings", "Sweep", "best_settings", "sweep"]
 
-ALL = "(all)"
-"""What the rows of the whole data set have for a class."""
+FloatArray = NDArray[np.float64]
 
 SETTING = ("method", "iou_threshold", "sigma", "score_threshold")
 """The columns that make a setting."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Sweep(DiagnosticResult):
+    """What every setting of a grid scores; S settings, K classes.
+
+    Attributes
+    ----------
+    settings : list of Setting, [S]
+        ``method, iou_threshold, sigma, score_threshold``; None for what a method does not have.
+    labels : list of str, [K]
+    detections : ndarray of int64, [S]
+        How many are left, of those evaluated.
+    values : dict of str to ndarray of float64, [S]
+        Each metric of the protocol.
+    class_detections : ndarray of int64, [S, K]
+    class_values : dict of str to ndarray of float64, [S, K]
+        Each metric of each class alone.
+    """
+
+    settings: list[Setting]
+    labels: list[str]
+    detections: NDArray[np.int64]
+    values: dict[str, FloatArray]
+    class_detections: NDArray[np.int64]
+    class_values: dict[str, FloatArray]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per setting.
+
+        ``method, iou_threshold, sigma, score_threshold, detections``, and one column per metric; what a
+        method does not have is NaN.
+        """
+        import pandas as pd
+
+        settings = _setting_columns(self.settings, np.arange(len(self.settings)))
+        return pd.DataFrame({**settings, "detections": self.detections, **self.values})
+
+    def per_class_frame(self) -> pd.DataFrame:
+        """Return one row per setting and class: the same columns, and ``class``."""
+        import pandas as pd
+
+        S, K = self.class_detections.shape
+        columns = {name: values.ravel() for name, values in self.class_values.items()}
+        return pd.DataFrame(
+            {
+                **_setting_columns(self.settings, np.repeat(np.arange(S), K)),
+                "class": self.labels * S,
+                "detections": self.class_detections.ravel(),
+                **columns,
+            }
+        )
+
+    def printed_frame(self) -> pd.DataFrame:
+        """Return the rows of each setting: all classes together, as class ``(all)``, then each class."""
+        import pandas as pd
+
+        whole, classes = self.to_frame(), self.per_class_frame()
+        whole.insert(len(SETTING), "class", EVERY_CLASS)
+        every = pd.concat([whole, classes], ignore_index=True)
+        S, K = self.class_detections.shape
+        order = np.argsort(np.append(np.arange(S), np.repeat(np.arange(S), K)), kind="stable")
+        return every.iloc[order].reset_index(drop=True)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class BestSettings(DiagnosticResult):
+    """The best setting of each metric; M metrics, K classes.
+
+    Attributes
+    ----------
+    metrics : list of str, [M]
+    labels : list of str, [K]
+    settings : list of Setting, [S]
+        Of the sweep.
+    best : ndarray of intp, [M]
+        Position in ``settings``; -1 where the metric is undefined everywhere.
+    value : ndarray of float64, [M]
+    class_best, class_value : ndarray, [M, K]
+        The same of each class alone.
+    """
+
+    metrics: list[str]
+    labels: list[str]
+    settings: list[Setting]
+    best: NDArray[np.intp]
+    value: FloatArray
+    class_best: NDArray[np.intp]
+    class_value: FloatArray
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``metric, value`` and the setting, one row per metric that is defined somewhere."""
+        return self._frame(self.best[:, None], self.value[:, None], [EVERY_CLASS]).drop(columns="class")
+
+    def per_class_frame(self) -> pd.DataFrame:
+        """Return one row per class and metric: ``class`` and the columns of :meth:`to_frame`."""
+        return self._frame(self.class_best, self.class_value, self.labels)
+
+    def printed_frame(self) -> pd.DataFrame:
+        """Return the rows of all classes together, as class ``(all)``, then those of each class."""
+        return self._frame(
+            np.column_stack([self.best, self.class_best]),
+            np.column_stack([self.value, self.class_value]),
+            [EVERY_CLASS, *self.labels],
+        )
+
+    def _frame(self, best: NDArray[np.intp], value: FloatArray, labels: Sequence[str]) -> pd.DataFrame:
+        import pandas as pd
+
+        label, metric = np.nonzero(best.T >= 0)
+        return pd.DataFrame(
+            {
+                "class": [labels[k] for k in label.tolist()],
+                "metric": [self.metrics[m] for m in metric.tolist()],
+                "value": value[metric, label],
+                **_setting_columns(self.settings, best[metric, label]),
+            }
+        )
+
+
+def _setting_columns(settings: Sequence[Setting], positions: NDArray[np.intp]) -> dict[str, Any]:
+    """Columns of some settings; what a method does not have is NaN."""
+    chosen = [settings[i] for i in positions.tolist()]
+    numbers = {name: np.array([getattr(s, name) for s in chosen], dtype=np.float64) for name in SETTING[1:]}
+    return {"method": [s.method for s in chosen], **numbers}
 
 
 class _Job(NamedTuple):
@@ -79,7 +203,7 @@ def sweep(
     classes: Sequence[Id] | None = None,
     workers: int = 1,
     **options: Unpack[GroupOptions],
-) -> pd.DataFrame:
+) -> Sweep:
     """Suppress and evaluate with every setting of a grid.
 
     Parameters
@@ -105,9 +229,7 @@ def sweep(
 
     Returns
     -------
-    DataFrame
-        ``method, iou_threshold, sigma, score_threshold, class, detections``, and a column a metric: one row a
-        setting for the whole, class ``(all)``, and one a class. What a method does not have is NaN.
+    Sweep
         :func:`best_settings` reads it.
 
     Raises
@@ -120,11 +242,10 @@ def sweep(
     >>> from boxscore import Detections, GroundTruth
     >>> truth = GroundTruth.from_arrays([1, 1], ["cat", "cat"], [[0, 0, 10, 10], [4, 0, 14, 10]])
     >>> found = Detections.from_arrays([1, 1], ["cat", "cat"], truth.boxes, [0.9, 0.8])
-    >>> table = sweep(truth, found, iou_thresholds=[0.3, 0.5])
-    >>> table.loc[table["class"] == "(all)", ["iou_threshold", "detections", "AP"]].round(3).values.tolist()
-    [[0.3, 1.0, 0.505], [0.5, 2.0, 1.0]]
+    >>> result = sweep(truth, found, iou_thresholds=[0.3, 0.5])
+    >>> result.detections.tolist(), result.values["AP"].round(3).tolist()
+    ([1, 2], [0.505, 1.0])
     """
-    import pandas as pd
     from tqdm import tqdm
 
     _refuse_settings(options)
@@ -151,38 +272,51 @@ def sweep(
 
         with ThreadPoolExecutor(workers) as pool:
             rows = [row for part in tqdm(pool.map(grid.run, jobs), **show) for row in part]
-    frame = pd.DataFrame(rows)
-    settings = ["iou_threshold", "sigma", "score_threshold"]
-    return frame.astype(dict.fromkeys(settings, "float64"))
+    metrics = list(rows[0].values)
+    return Sweep(
+        [row.setting for row in rows],
+        rows[0].labels,
+        np.array([row.detections for row in rows]),
+        {name: np.array([row.values[name] for row in rows]) for name in metrics},
+        np.stack([row.class_detections for row in rows]),
+        {name: np.stack([row.class_values[name] for row in rows]) for name in metrics},
+    )
 
 
-def best_settings(table: pd.DataFrame) -> pd.DataFrame:
-    """Find the best setting of each metric, for the whole and for each class.
+def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> BestSettings:
+    """Find the best setting of each metric, over all classes and for each class.
 
     Parameters
     ----------
-    table : DataFrame
+    result : Sweep
         From :func:`sweep`.
+    metrics : sequence of str, optional
+        Only these.
 
     Returns
     -------
-    DataFrame
-        ``class, metric, value``, and the setting. What is undefined everywhere has no row.
-    """
-    import pandas as pd
+    BestSettings
 
-    metrics = [name for name in table.columns if name not in (*SETTING, "class", "detections")]
-    rows = []
-    for label in table["class"].unique():
-        part = table[table["class"] == label]
-        for metric in metrics:
-            values = part[metric].to_numpy(dtype=np.float64)
-            if np.isnan(values).all():
-                continue
-            best = part.iloc[int(np.nanargmax(values))]
-            setting = {name: best[name] for name in SETTING}
-            rows.append({"class": label, "metric": metric, "value": best[metric], **setting})
-    return pd.DataFrame(rows, columns=["class", "metric", "value", *SETTING])
+    Raises
+    ------
+    InputError
+        When the sweep has no such metric.
+    """
+    known = list(result.values)
+    chosen = [checks.one_of(name, known, name="metrics") for name in metrics or known]
+    S, K = result.class_detections.shape
+    every = (
+        np.stack([np.column_stack([result.values[name], result.class_values[name]]) for name in chosen])
+        if chosen
+        else np.empty((0, S, K + 1))
+    )  # [M, S, K + 1]
+    defined = ~np.isnan(every)
+    best = np.where(defined, every, -np.inf).argmax(axis=1)
+    value = np.take_along_axis(every, best[:, None], axis=1)[:, 0]
+    best = np.where(defined.any(axis=1), best, -1)
+    return BestSettings(
+        chosen, result.labels, result.settings, best[:, 0], value[:, 0], best[:, 1:], value[:, 1:]
+    )
 
 
 def _refuse_settings(options: GroupOptions) -> None:
@@ -222,6 +356,17 @@ def _jobs(
     return jobs
 
 
+class _Row(NamedTuple):
+    """What one setting scores."""
+
+    setting: Setting
+    labels: list[str]
+    detections: int
+    values: dict[str, float]
+    class_detections: NDArray[np.int64]
+    class_values: dict[str, FloatArray]
+
+
 class _Grid:
     """The tables, and what the settings share."""
 
@@ -242,47 +387,49 @@ class _Grid:
         image = self._truth.images.rows(detections.images.ids)[detections.image]
         category = self._truth.categories.rows(detections.categories.ids)[detections.category]
         evaluated = (image >= 0) & (category >= 0)
-        self._place = np.where(evaluated, np.cumsum(evaluated) - 1, -1)  # [D], row among those evaluated
+        # Row among those evaluated, [D].
+        self._evaluated_row = np.where(evaluated, np.cumsum(evaluated) - 1, -1)
         self._nothing = self._evaluated.take(np.arange(0))
         self._matcher = Matcher(self._truth, self._evaluated, protocol)
 
-    def run(self, job: _Job) -> list[dict[str, Any]]:
+    def run(self, job: _Job) -> list[_Row]:
         """Suppress and match once, and read off every score threshold."""
         left = self._suppressor.suppress(job.setting, self._ranked[job.setting])
-        place = self._place[left.indices]
-        chosen = np.flatnonzero(place >= 0)
-        place, scores = place[chosen], left.scores[chosen]
+        rows = self._evaluated_row[left.indices]
+        chosen = np.flatnonzero(rows >= 0)
+        rows, scores = rows[chosen], left.scores[chosen]
         if left.changes == "boxes":
             matches = Matcher(self._truth, self._merged(left), self._protocol).match()
         else:
-            matches = self._matcher.match_some(place, scores)
-        rows: list[dict[str, Any]] = []
+            matches = self._matcher.match_some(rows, scores)
+        result = []
         for floor in job.floors:
             above = slice(None) if floor is None else scores >= floor
             setting = job.setting._replace(score_threshold=floor)
             left_over = matches if floor is None else matches.take_scores_from(floor)
             evaluation = Evaluation(self._truth, self._nothing, self._protocol, left_over)
-            rows += _rows(setting, evaluation, self._evaluated.category[place[above]])
-        return rows
+            result.append(_row(setting, evaluation, self._evaluated.category[rows[above]]))
+        return result
 
     def _merged(self, left: Suppression) -> Detections:
         """Return the detections that are left and evaluated, with merged boxes."""
-        kept = left.apply(self._detections)
-        place = self._place[np.sort(left.indices)]
-        chosen = np.flatnonzero(place >= 0)
-        evaluated = self._evaluated.take(place[chosen])
-        return dataclasses.replace(evaluated, boxes=kept.boxes[chosen], sizes=kept.sizes[chosen])
+        merged = left.apply(self._detections)
+        rows = self._evaluated_row[np.sort(left.indices)]
+        chosen = np.flatnonzero(rows >= 0)
+        evaluated = self._evaluated.take(rows[chosen])
+        return dataclasses.replace(evaluated, boxes=merged.boxes[chosen], sizes=merged.sizes[chosen])
 
 
-def _rows(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> list[dict[str, Any]]:
-    """One row for the whole and one a class; ``category`` is that of every detection."""
-    values, labels = evaluation.class_values, evaluation.labels
-    whole = {key.removeprefix("m"): value for key, value in evaluation.metrics.items()}
+def _row(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> _Row:
+    """Read one setting's numbers; ``category`` is that of every detection left."""
+    count = len(category)
     counts = np.bincount(category, minlength=len(evaluation.ground_truth.categories))
-    pooled = counts.tolist() if evaluation.protocol.matching.per_class else [len(category)]
-    named = {name: getattr(setting, name) for name in SETTING}
-    rows = [{**named, "class": ALL, "detections": len(category), **whole}]
-    for k, label in enumerate(labels):
-        own = {key: float(column[k]) for key, column in values.items()}
-        rows.append({**named, "class": label, "detections": pooled[k], **own})
-    return rows
+    values = evaluation.class_values
+    return _Row(
+        setting,
+        evaluation.labels,
+        count,
+        dict(zip(values, evaluation.metrics.values(), strict=True)),
+        counts if evaluation.protocol.matching.per_class else np.array([count]),
+        values,
+    )

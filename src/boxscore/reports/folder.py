@@ -20,7 +20,7 @@ from boxscore._utils.files import write_folder
 from boxscore._utils.text import csv_table, json_text
 from boxscore.errors import BoxscoreError, InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation
-from boxscore.reports import evaluation_text
+from boxscore.reports import text
 from boxscore.reports.html import render_page
 from boxscore.reports.view import ReportOptions, report_view
 
@@ -44,7 +44,7 @@ PLOT_FORMATS = get_args(PlotFormat)
 
 def write_report(
     evaluation: Evaluation,
-    folder: Path,
+    folder: str | Path,
     *,
     options: ReportOptions | None = None,
     tables: TableFormat | None = None,
@@ -55,7 +55,7 @@ def write_report(
     Parameters
     ----------
     evaluation : Evaluation
-    folder : Path
+    folder : str or Path
         Made where it is missing.
     options : ReportOptions, optional
     tables : {"parquet", "json", "csv"}, optional
@@ -82,13 +82,13 @@ def write_report(
         for tile in view["headline"]
         if tile["low"] is not None
     }
-    result = {**evaluation_text.as_dict(evaluation, warnings=options.warnings), "intervals": intervals}
+    result = {**text.as_dict(evaluation, warnings=options.warnings), "intervals": intervals}
     files: dict[str, str | bytes] = {
         "report.html": render_page(view),
-        "report.md": evaluation_text.as_markdown(evaluation, per_class=True) + "\n",
+        "report.md": text.as_markdown(evaluation, per_class=True) + "\n",
         "result.json": json_text(result) + "\n",
-        "summary.csv": evaluation_text.as_csv(evaluation),
-        "per_class.csv": evaluation_text.as_csv(evaluation, per_class=True),
+        "summary.csv": text.as_csv(evaluation),
+        "per_class.csv": text.as_csv(evaluation, per_class=True),
     }
     if tables is not None:
         checks.one_of(tables, TABLE_FORMATS, name="tables")
@@ -101,7 +101,7 @@ def write_report(
 
 def write_comparison(
     evaluations: Mapping[str, Evaluation],
-    folder: Path,
+    folder: str | Path,
     *,
     options: ReportOptions | None = None,
     tables: TableFormat | None = None,
@@ -125,7 +125,7 @@ def write_comparison(
     InputError
         When there are fewer than two, they cannot be compared, or the folder cannot be written.
     """
-    from boxscore.diagnostics import compare
+    from boxscore.diagnostics.compare import compare_detectors
     from boxscore.reports.comparison_view import comparison_view
 
     options, folder = options or ReportOptions(), Path(folder)
@@ -133,20 +133,21 @@ def write_comparison(
         raise InputError("a comparison", "have two results or more", got=len(evaluations))
     (first, base), *others = evaluations.items()
     resamples = max(options.resamples_for(*evaluations.values()), 20)
-    frame = compare(evaluations, resamples=resamples, seed=options.seed, per_class=True)
+    comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed, per_class=True)
+    frame = comparison.printed_frame()
     files: dict[str, str | bytes] = {"comparison.csv": table_bytes(frame, "csv")}
     for number, (name, other) in enumerate(others, start=1):
         page = f"report{'' if number == 1 else f'-{number}'}.html"
-        rows = frame[frame["other"] == name]
-        view = comparison_view({first: base, name: other}, options=options, table=rows)
+        one = comparison.with_other(name)
+        view = comparison_view({first: base, name: other}, options=options, comparison=one)
         files[page] = render_page(view, template="comparison")
     if tables is not None:
         checks.one_of(tables, TABLE_FORMATS, name="tables")
         files[f"tables/comparison.{tables}"] = table_bytes(frame, tables)
     if plots is not None:
-        from boxscore.reports import plots as drawing
+        from boxscore.reports.plots import CompareDisplay
 
-        makers = {"compare": lambda: drawing.compare(evaluations, resamples=resamples, seed=options.seed)}
+        makers = {"compare": lambda: CompareDisplay.from_comparison(comparison).plot().figure_}
         files.update(_plots(makers, plots))
     return _write(folder, files)
 
@@ -177,7 +178,7 @@ def evaluation_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         "matches": lambda: evaluation.matches,
         "confidence_curve": lambda: diagnostics.confidence_curve(evaluation),
         "operating_points": lambda: diagnostics.operating_points(evaluation),
-        "top_confusions": lambda: diagnostics.top_confusions(evaluation, limit=1000),
+        "top_confusions": lambda: diagnostics.top_confusions(evaluation, limit=1000).to_frame(),
         "error_types": lambda: diagnostics.error_types(evaluation, per_class=True),
         "reliability": lambda: diagnostics.reliability(evaluation),
     }

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.formats._box_order import FRACTIONS, box_order, reread
 from boxscore.protocols.protocol import Protocol
-from boxscore.validation._findings import Context, Finding, Repair, counted
+from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, counted
 
-__all__ = ["geometric_findings", "quick_geometric_findings"]
+__all__ = ["geometric_findings"]
 
 SLACK = 1.0
 FEWEST = 20
@@ -30,29 +30,27 @@ Table = TypeVar("Table", bound=BoxTable)
 
 
 def geometric_findings(context: Context) -> Iterator[Finding]:
-    """Check the boxes of both tables."""
+    """Check the boxes of both tables; in passing, not what a loader warns of."""
     tables: list[BoxTable] = [context.ground_truth]
     if context.detections is not None and context.detections.boxes_given:
         tables.append(context.detections)
     for table in tables:
-        order = list(_order(context, table))
+        order = [] if context.effort == IN_PASSING else list(_order(context, table))
         yield from order
         yield from _degenerate(context, table)
-        if not order:
+        if context.effort == IN_PASSING:
+            yield from _outside_in_passing(context, table)
+        elif not order:
             yield from _outside(context, table)
     yield from _whole_numbers(context)
 
 
-def quick_geometric_findings(context: Context) -> Iterator[Finding]:
-    """Check what takes next to no time, and no loader warns of."""
-    truth = context.ground_truth
-    yield from _degenerate(context, truth)
-    outside = list(_outside(context, truth))
-    if outside and box_order(truth, given_sizes=context.is_file(truth)) is None:  # which is warned of
-        yield from outside
-    if context.detections is not None and context.detections.boxes_given:
-        yield from _degenerate(context, context.detections)
-    yield from _whole_numbers(context)
+def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
+    """Look at the order of the numbers only where boxes lie outside."""
+    if isinstance(table, GroundTruth):
+        outside = list(_outside(context, table))
+        if outside and box_order(table, given_sizes=context.is_file(table)) is None:
+            yield from outside
 
 
 def _what(table: BoxTable) -> tuple[str, str]:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.similarity.box import box_iou
-from boxscore.validation._findings import Context, Finding, Repair, counted
+from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Repair, counted
 
-__all__ = ["quick_semantic_findings", "semantic_findings"]
+__all__ = ["semantic_findings"]
 
 NEAR = 0.9
 """Overlap from which two annotations of one image and class are taken for one object."""
@@ -23,29 +23,29 @@ BLOCK = 512
 AREA_SLACK = 1.05
 """How much larger than its box, or than its mask, a stated area may be."""
 
+TIED = 0.10
+"""Share of detections with a score that their class has twice from which ties are worth a word."""
+
 FEWEST = 20
 """Detections below which their scores and counts say nothing of a rule behind them."""
 
 
 def semantic_findings(context: Context) -> Iterator[Finding]:
     """Check what annotations and detections mean."""
-    yield from _near_duplicates(context)
+    if context.effort > IN_PASSING:
+        yield from _near_duplicates(context)
     yield from _flags(context)
     yield from _areas(context)
-    if context.detections is not None and len(context.detections):
+    if context.detections is None or not len(context.detections):
+        return
+    if context.effort == WHEN_ASKED:
         yield from _repeated(context, context.detections)
-        yield from _scores(context, context.detections)
+    yield from _scores(context, context.detections)
+    if context.effort > IN_PASSING:
+        yield from _tied_scores(context, context.detections)
+    if context.effort == WHEN_ASKED:
         yield from _beyond_cap(context, context.detections)
-        yield from _below_cap(context, context.detections)
-
-
-def quick_semantic_findings(context: Context) -> Iterator[Finding]:
-    """Check what takes next to no time, and no loader warns of."""
-    yield from _flags(context)
-    yield from _areas(context)
-    if context.detections is not None and len(context.detections):
-        yield from _scores(context, context.detections)
-        yield from _below_cap(context, context.detections)
+    yield from _below_cap(context, context.detections)
 
 
 def _groups(table: BoxTable) -> NDArray[np.int64]:
@@ -232,6 +232,27 @@ def _scores(context: Context, found: Detections) -> Iterator[Finding]:
                 c.protocol,
             ),
         )
+
+
+def _tied_scores(context: Context, found: Detections) -> Iterator[Finding]:
+    """Many equal scores in a class: rounding, whose order AP then depends on."""
+    scores, category = found.scores, found.category
+    order = np.lexsort((scores, category))
+    same = (np.diff(scores[order]) == 0) & (np.diff(category[order]) == 0)
+    tied = np.append(same, False) | np.insert(same, 0, False)
+    share = float(tied.mean())
+    if len(scores) < FEWEST or share < TIED or scores.min() == scores.max():
+        return
+    yield context.finding(
+        "tied-scores",
+        "semantic",
+        "warning" if share > 0.5 else "info",
+        int(tied.sum()),
+        f"{counted(int(tied.sum()), 'detection')} ({share:.0%}) share their score with another of their "
+        "class: AP depends on the order in which equal scores are taken. Were the scores rounded?",
+        table=found,
+        rows=order[tied][:1],
+    )
 
 
 def _cap(context: Context) -> int | None:

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from boxscore.data.alignment import select
-from boxscore.validation._findings import Context, Finding, counted, image_rows
+from boxscore.validation._findings import IN_PASSING, Context, Finding, counted, image_rows
 
-__all__ = ["quick_structural_findings", "structural_findings"]
+__all__ = ["structural_findings"]
 
 SILENT = 0.10
 """Share of annotated images without a detection from which results look like those of another split."""
@@ -24,20 +24,16 @@ SILENT = 0.10
 
 def structural_findings(context: Context) -> Iterator[Finding]:
     """Check ids, images and classes."""
-    yield from _annotation_ids(context)
+    if context.effort > IN_PASSING:
+        yield from _annotation_ids(context)
     yield from _classes(context)
-    yield from _images(context)
+    if context.effort > IN_PASSING:
+        yield from _images(context)
     if context.detections is not None:
-        yield from _left_out(context)
+        if context.effort > IN_PASSING:
+            yield from _left_out(context)
         yield from _silent_images(context)
         yield from _silent_classes(context)
-
-
-def quick_structural_findings(context: Context) -> Iterator[Finding]:
-    """Check what takes next to no time, and no loader warns of."""
-    yield from _classes(context)
-    yield from _silent_images(context)
-    yield from _silent_classes(context)
 
 
 def _annotation_ids(context: Context) -> Iterator[Finding]:
