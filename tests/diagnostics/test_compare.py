@@ -23,25 +23,24 @@ def two(scene, *, noise):
 
 def test_equal_detectors(scene):
     results = two(scene, noise=0)
-    row = compare_detectors(results, metrics=["AP"], resamples=50).to_frame().iloc[0]
+    row = compare_detectors(results, metrics=["AP"], resamples=50).total_frame().iloc[0]
     assert (row["delta"], row["low"], row["high"], row["probability"]) == (0, 0, 0, 0.5)
     assert row["verdict"] == "cannot tell"
 
 
 def test_deltas_are_of_the_scores(scene):
     results = two(scene, noise=0.3)
-    comparison = compare_detectors(results, resamples=50, per_class=True)
-    table = comparison.printed_frame()
-    assert (
-        table[table["class"] == "(all)"]
-        .drop(columns="class")
-        .equals(comparison.to_frame().set_index(table.index[table["class"] == "(all)"]))
-    )
-    for row in comparison.to_frame().itertuples():
+    comparison = compare_detectors(results, resamples=50)
+    table = comparison.to_frame()
+    for row in comparison.total_frame().itertuples():
         assert row.delta == pytest.approx(
             results["noisy"].metrics[row.metric] - results["good"].metrics[row.metric], abs=1e-12, nan_ok=True
         )
-    assert set(table["class"]) == {*results["good"].labels, "(all)"}
+    assert set(table["class"]) == {*results["good"].labels}
+    for row in table.itertuples():
+        k = results["good"].labels.index(row._3)
+        values = [result.class_values[row.metric][k] for result in results.values()]
+        assert (row.value_first, row.value_other) == pytest.approx(tuple(values), abs=1e-12, nan_ok=True)
 
 
 def test_pairing_is_surer_than_two_intervals(scene):
@@ -57,7 +56,7 @@ def test_a_real_difference_is_found(scene):
     truth, detections = scene(0, images=80)
     shifted = dataclasses.replace(detections, boxes=detections.boxes + 8)
     results = {"good": boxscore.evaluate(truth, detections), "shifted": boxscore.evaluate(truth, shifted)}
-    row = compare_detectors(results, metrics=["AP"], resamples=200).to_frame().iloc[0]
+    row = compare_detectors(results, metrics=["AP"], resamples=200).total_frame().iloc[0]
     assert row["verdict"] == "worse"
     assert row["probability"] < 0.025
     assert row["decided_by_ties"] is False
@@ -70,7 +69,7 @@ def test_decided_by_ties():
         name: boxscore.evaluate(truth, boxscore.Detections.from_arrays([1, 1], [1, 1], order, [0.5, 0.5]))
         for name, order in (("hit first", boxes), ("hit last", boxes[::-1]))
     }
-    row = compare_detectors(results, metrics=["AP"], resamples=5).to_frame().iloc[0]
+    row = compare_detectors(results, metrics=["AP"], resamples=5).total_frame().iloc[0]
     assert row["delta"] < 0
     assert row["decided_by_ties"] is True
 

@@ -86,7 +86,7 @@ def test_a_sweep_holds_what_the_table_says() -> None:
         "soft-gaussian, sigma 0.2, scores >= 0",
     ]
     assert len(display.lines) == 8
-    table = swept.per_class_frame()
+    table = swept.to_frame()
     rows = table[(table["class"] == "star") & (table["method"] == "hard") & (table["score_threshold"] == 0.3)]
     assert display.lines[1].iou_thresholds.tolist() == [0.3, 0.6]
     assert display.lines[1].values.tolist() == rows.sort_values("iou_threshold")["AP50"].tolist()

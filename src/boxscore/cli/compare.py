@@ -54,10 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
         method=arguments.method,
         seed=arguments.seed,
         metrics=arguments.metrics,
-        per_class=arguments.per_class,
         progress=True,
     )
-    frame = comparison.printed_frame()
+    frame = comparison.printed_frame() if arguments.per_class else comparison.total_frame()
     print_table(frame, results[0], arguments.output, title="Comparison over resampled images")
     if arguments.report:
         save_comparison(named, arguments, messages)

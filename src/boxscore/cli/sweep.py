@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = [keys.get(name, name) for name in chosen]
     if arguments.metrics is None and arguments.output in ("text", "markdown"):
         chosen = chosen[:SHOWN]
-    table = result.printed_frame() if arguments.per_class else result.to_frame()
+    table = result.printed_frame() if arguments.per_class else result.total_frame().drop(columns="class")
     table = table[[name for name in table.columns if name in chosen or name not in metrics]]
     in_order = [name for name in metrics if name in chosen]
     best = best_settings(result, metrics=in_order).printed_frame()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,38 +37,28 @@ if TYPE_CHECKING:
 
 __all__ = ["DetectorComparison", "Differences", "compare_detectors"]
 
-FloatArray = NDArray[np.float64]
+Floats = Any
+"""A float64 array."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Differences:
-    """Other minus first, and how sure; arrays of one shape.
+class Differences(NamedTuple):
+    """Other minus first, and how sure; arrays of one shape."""
 
-    Attributes
-    ----------
-    value_first, value_other : ndarray of float64
-    delta : ndarray of float64
-    low, high : ndarray of float64
-        Interval of ``delta``.
-    standard_error : ndarray of float64
-    probability : ndarray of float64
-        Share of draws in which the other is better.
-    verdict : ndarray of object
-        ``better``, ``worse`` (the other, in both) or ``cannot tell``.
-    """
-
-    value_first: FloatArray
-    value_other: FloatArray
-    delta: FloatArray
-    low: FloatArray
-    high: FloatArray
-    standard_error: FloatArray
-    probability: FloatArray
-    verdict: NDArray[np.object_]
+    value_first: Floats
+    value_other: Floats
+    delta: Floats
+    low: Floats
+    """Lower end of the interval of ``delta``."""
+    high: Floats
+    standard_error: Floats
+    probability: Floats
+    """Share of draws in which the other is better."""
+    verdict: Any
+    """``better``, ``worse`` (the other, in both) or ``cannot tell``."""
 
     def take(self, *index: int | slice) -> Differences:
         """Index every array."""
-        return Differences(**{name: values[index] for name, values in vars(self).items()})
+        return Differences(*(values[index] for values in self))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -79,24 +69,24 @@ class DetectorComparison(DiagnosticResult):
     ----------
     first : str
     others : list of str, [O]
+    classes : list of str, [K]
     metrics : list of str, [M]
-    labels : list of str, [K]
+    differences : Differences, [O, M, K]
+        Of each class alone.
     total : Differences, [O, M]
-        Over all classes.
+        All classes together.
     decided_by_ties : ndarray of object, [O, M]
-        Whether another order of equally scored detections could turn ``delta`` round; None where that was
-        not asked: of metrics other than AP.
-    classes : Differences, [O, M, K], or None
-        Of each class alone, where asked for.
+        Whether another order of equally scored detections could turn the total ``delta`` round; None for
+        metrics other than AP, of which that is not asked.
     """
 
     first: str
     others: list[str]
+    classes: list[str]
     metrics: list[str]
-    labels: list[str]
+    differences: Differences
     total: Differences
     decided_by_ties: NDArray[np.object_]
-    classes: Differences | None = None
 
     def with_other(self, name: str) -> DetectorComparison:
         """Return the comparison with one of the others alone."""
@@ -105,49 +95,38 @@ class DetectorComparison(DiagnosticResult):
         return dataclasses.replace(
             self,
             others=[name],
+            differences=self.differences.take(only),
             total=self.total.take(only),
             decided_by_ties=self.decided_by_ties[only],
-            classes=None if self.classes is None else self.classes.take(only),
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per other result and metric, over all classes.
+        """Return one row per other result, class and metric.
 
-        ``first, other, metric, value_first, value_other, delta, low, high, standard_error, probability,
-        verdict, decided_by_ties``.
+        ``first, other, class, metric, value_first, value_other, delta, low, high, standard_error,
+        probability, verdict, decided_by_ties``.
         """
-        return self.printed_frame(per_class=False).drop(columns="class")
+        ties = np.full((len(self.others), len(self.metrics), len(self.classes)), None, dtype=object)
+        return self._frame(self.classes, self.differences, ties)
 
-    def per_class_frame(self) -> pd.DataFrame:
-        """Return one row per other result, class and metric: :meth:`to_frame`'s columns and ``class``."""
-        frame = self.printed_frame()
-        return frame[frame["class"] != EVERY_CLASS].drop(columns="decided_by_ties").reset_index(drop=True)
+    def total_frame(self) -> pd.DataFrame:
+        """Return one row per other result and metric, over all classes."""
+        alone = Differences(*(values[..., None] for values in self.total))
+        return self._frame([EVERY_CLASS], alone, self.decided_by_ties[..., None])
 
-    def printed_frame(self, *, per_class: bool = True) -> pd.DataFrame:
-        """Return the rows of each other result: all classes together, as class ``(all)``, then each class."""
+    def _frame(self, classes: list[str], part: Differences, ties: NDArray[np.object_]) -> pd.DataFrame:
         import pandas as pd
 
-        count, M = self.decided_by_ties.shape
-        blocks = [np.expand_dims(values, 1) for values in vars(self.total).values()]  # [O, 1, M]
-        labels, ties = [EVERY_CLASS], self.decided_by_ties[:, None]
-        if per_class and self.classes is not None:
-            labels += self.labels
-            each = vars(self.classes).values()
-            blocks = [
-                np.concatenate([block, values.transpose(0, 2, 1)], axis=1)
-                for block, values in zip(blocks, each, strict=True)
-            ]
-            ties = np.concatenate([ties, np.full((count, len(self.labels), M), None)], axis=1)
-        n = len(labels)
-        names = [field.name for field in dataclasses.fields(Differences)]
+        count, M, K = ties.shape
+        columns = {name: values.transpose(0, 2, 1).ravel() for name, values in part._asdict().items()}
         return pd.DataFrame(
             {
                 "first": self.first,
-                "other": np.repeat(np.array(self.others, dtype=object), n * M).tolist(),
-                "class": [label for _ in range(count) for label in labels for _ in range(M)],
-                "metric": self.metrics * (count * n),
-                **{name: block.ravel() for name, block in zip(names, blocks, strict=True)},
-                "decided_by_ties": pd.Series(ties.ravel(), dtype=object),
+                "other": [other for other in self.others for _ in range(K * M)],
+                "class": [label for label in classes for _ in range(M)] * count,
+                "metric": self.metrics * (count * K),
+                **columns,
+                "decided_by_ties": pd.Series(ties.transpose(0, 2, 1).ravel(), dtype=object),
             }
         )
 
@@ -160,7 +139,6 @@ def compare_detectors(
     method: Method = "bias_corrected",
     seed: int = 0,
     metrics: Sequence[str] | None = None,
-    per_class: bool = False,
     progress: bool = False,
 ) -> DetectorComparison:
     """Compare the first result with each of the others.
@@ -169,8 +147,8 @@ def compare_detectors(
     ----------
     evaluations : mapping of str to Evaluation
         Two or more, by name, of one ground truth under one protocol.
-    resamples, confidence, method, seed, metrics, per_class, progress
-        As in :func:`~boxscore.diagnostics.bootstrap.bootstrap`. Area ranges are metrics: ``APs`` and so on.
+    resamples, confidence, method, seed, metrics, progress
+        As in :mod:`boxscore.diagnostics.bootstrap`. Area ranges are metrics: ``APs`` and so on.
 
     Returns
     -------
@@ -210,15 +188,15 @@ def compare_detectors(
         [decided_by_ties(results[0], other, row.key) if row.metric == "AP" else None for row in rows]
         for other in results[1:]
     ]
-    whole = (slice(None), slice(None))
+    all_of = (slice(None), slice(None))
     return DetectorComparison(
         names[0],
         names[1:],
-        [row.key for row in rows],
         results[0].labels,
-        every.take(*whole, -1),
+        [row.key for row in rows],
+        every.take(*all_of, slice(-1)),
+        every.take(*all_of, -1),
         np.array(ties, dtype=object).reshape(len(ties), len(rows)),
-        every.take(*whole, slice(-1)) if per_class else None,
     )
 
 

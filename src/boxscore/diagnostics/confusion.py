@@ -16,7 +16,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,8 @@ Normalise = Literal["none", "truth", "predicted", "all"]
 BACKGROUND = "(background)"
 
 
-class _Cells(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Cells:
     """One row per assigned pair, missed object or detection of nothing, [N]."""
 
     truth: NDArray[np.intp]  # class row, K for background

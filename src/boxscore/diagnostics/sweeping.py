@@ -66,59 +66,49 @@ class Sweep(DiagnosticResult):
     ----------
     settings : list of Setting, [S]
         ``method, iou_threshold, sigma, score_threshold``; None for what a method does not have.
-    labels : list of str, [K]
-    detections : ndarray of int64, [S]
+    classes : list of str, [K]
+    detections : ndarray of int64, [S, K]
         How many are left, of those evaluated.
-    values : dict of str to ndarray of float64, [S]
-        Each metric of the protocol.
-    class_detections : ndarray of int64, [S, K]
-    class_values : dict of str to ndarray of float64, [S, K]
-        Each metric of each class alone.
+    values : dict of str to ndarray of float64, [S, K]
+        Each metric of the protocol, of each class alone.
+    total_detections : ndarray of int64, [S]
+    total : dict of str to ndarray of float64, [S]
+        All classes together: the protocol's own numbers.
     """
 
     settings: list[Setting]
-    labels: list[str]
+    classes: list[str]
     detections: NDArray[np.int64]
     values: dict[str, FloatArray]
-    class_detections: NDArray[np.int64]
-    class_values: dict[str, FloatArray]
+    total_detections: NDArray[np.int64]
+    total: dict[str, FloatArray]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per setting.
+        """Return one row per setting and class.
 
-        ``method, iou_threshold, sigma, score_threshold, detections``, and one column per metric; what a
-        method does not have is NaN.
+        ``method, iou_threshold, sigma, score_threshold, class, detections``, and one column per metric;
+        what a method does not have is NaN.
         """
+        return self._frame(self.classes, self.detections, self.values)
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return one row per setting, over all classes."""
+        return self._frame([EVERY_CLASS], self.total_detections, self.total)
+
+    def _frame(
+        self, classes: list[str], detections: NDArray[np.int64], values: dict[str, FloatArray]
+    ) -> pd.DataFrame:
         import pandas as pd
 
-        settings = _setting_columns(self.settings, np.arange(len(self.settings)))
-        return pd.DataFrame({**settings, "detections": self.detections, **self.values})
-
-    def per_class_frame(self) -> pd.DataFrame:
-        """Return one row per setting and class: the same columns, and ``class``."""
-        import pandas as pd
-
-        S, K = self.class_detections.shape
-        columns = {name: values.ravel() for name, values in self.class_values.items()}
+        S, K = len(self.settings), len(classes)
         return pd.DataFrame(
             {
                 **_setting_columns(self.settings, np.repeat(np.arange(S), K)),
-                "class": self.labels * S,
-                "detections": self.class_detections.ravel(),
-                **columns,
+                "class": classes * S,
+                "detections": detections.ravel(),
+                **{name: column.ravel() for name, column in values.items()},
             }
         )
-
-    def printed_frame(self) -> pd.DataFrame:
-        """Return the rows of each setting: all classes together, as class ``(all)``, then each class."""
-        import pandas as pd
-
-        whole, classes = self.to_frame(), self.per_class_frame()
-        whole.insert(len(SETTING), "class", EVERY_CLASS)
-        every = pd.concat([whole, classes], ignore_index=True)
-        S, K = self.class_detections.shape
-        order = np.argsort(np.append(np.arange(S), np.repeat(np.arange(S), K)), kind="stable")
-        return every.iloc[order].reset_index(drop=True)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -127,51 +117,43 @@ class BestSettings(DiagnosticResult):
 
     Attributes
     ----------
-    metrics : list of str, [M]
-    labels : list of str, [K]
     settings : list of Setting, [S]
         Of the sweep.
-    best : ndarray of intp, [M]
+    classes : list of str, [K]
+    metrics : list of str, [M]
+    position : ndarray of intp, [M, K]
         Position in ``settings``; -1 where the metric is undefined everywhere.
-    value : ndarray of float64, [M]
-    class_best, class_value : ndarray, [M, K]
-        The same of each class alone.
+    value : ndarray of float64, [M, K]
+    total_position, total_value : ndarray, [M]
+        All classes together.
     """
 
-    metrics: list[str]
-    labels: list[str]
     settings: list[Setting]
-    best: NDArray[np.intp]
+    classes: list[str]
+    metrics: list[str]
+    position: NDArray[np.intp]
     value: FloatArray
-    class_best: NDArray[np.intp]
-    class_value: FloatArray
+    total_position: NDArray[np.intp]
+    total_value: FloatArray
 
     def to_frame(self) -> pd.DataFrame:
-        """Return ``metric, value`` and the setting, one row per metric that is defined somewhere."""
-        return self._frame(self.best[:, None], self.value[:, None], [EVERY_CLASS]).drop(columns="class")
+        """Return ``class, metric, value`` and the setting, one row per class and metric that is defined."""
+        return self._frame(self.classes, self.position, self.value)
 
-    def per_class_frame(self) -> pd.DataFrame:
-        """Return one row per class and metric: ``class`` and the columns of :meth:`to_frame`."""
-        return self._frame(self.class_best, self.class_value, self.labels)
+    def total_frame(self) -> pd.DataFrame:
+        """Return one row per metric, over all classes."""
+        return self._frame([EVERY_CLASS], self.total_position[:, None], self.total_value[:, None])
 
-    def printed_frame(self) -> pd.DataFrame:
-        """Return the rows of all classes together, as class ``(all)``, then those of each class."""
-        return self._frame(
-            np.column_stack([self.best, self.class_best]),
-            np.column_stack([self.value, self.class_value]),
-            [EVERY_CLASS, *self.labels],
-        )
-
-    def _frame(self, best: NDArray[np.intp], value: FloatArray, labels: Sequence[str]) -> pd.DataFrame:
+    def _frame(self, classes: list[str], position: NDArray[np.intp], value: FloatArray) -> pd.DataFrame:
         import pandas as pd
 
-        label, metric = np.nonzero(best.T >= 0)
+        k, m = np.nonzero(position.T >= 0)
         return pd.DataFrame(
             {
-                "class": [labels[k] for k in label.tolist()],
-                "metric": [self.metrics[m] for m in metric.tolist()],
-                "value": value[metric, label],
-                **_setting_columns(self.settings, best[metric, label]),
+                "class": [classes[i] for i in k.tolist()],
+                "metric": [self.metrics[i] for i in m.tolist()],
+                "value": value[m, k],
+                **_setting_columns(self.settings, position[m, k]),
             }
         )
 
@@ -243,7 +225,7 @@ def sweep(
     >>> truth = GroundTruth.from_arrays([1, 1], ["cat", "cat"], [[0, 0, 10, 10], [4, 0, 14, 10]])
     >>> found = Detections.from_arrays([1, 1], ["cat", "cat"], truth.boxes, [0.9, 0.8])
     >>> result = sweep(truth, found, iou_thresholds=[0.3, 0.5])
-    >>> result.detections.tolist(), result.values["AP"].round(3).tolist()
+    >>> result.total_detections.tolist(), result.total["AP"].round(3).tolist()
     ([1, 2], [0.505, 1.0])
     """
     from tqdm import tqdm
@@ -275,11 +257,11 @@ def sweep(
     metrics = list(rows[0].values)
     return Sweep(
         [row.setting for row in rows],
-        rows[0].labels,
-        np.array([row.detections for row in rows]),
-        {name: np.array([row.values[name] for row in rows]) for name in metrics},
-        np.stack([row.class_detections for row in rows]),
-        {name: np.stack([row.class_values[name] for row in rows]) for name in metrics},
+        rows[0].classes,
+        np.stack([row.detections for row in rows]),
+        {name: np.stack([row.values[name] for row in rows]) for name in metrics},
+        np.array([row.total_detections for row in rows]),
+        {name: np.array([row.total[name] for row in rows]) for name in metrics},
     )
 
 
@@ -304,18 +286,24 @@ def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> Bes
     """
     known = list(result.values)
     chosen = [checks.one_of(name, known, name="metrics") for name in metrics or known]
-    S, K = result.class_detections.shape
-    every = (
-        np.stack([np.column_stack([result.values[name], result.class_values[name]]) for name in chosen])
-        if chosen
-        else np.empty((0, S, K + 1))
-    )  # [M, S, K + 1]
-    defined = ~np.isnan(every)
-    best = np.where(defined, every, -np.inf).argmax(axis=1)
-    value = np.take_along_axis(every, best[:, None], axis=1)[:, 0]
-    best = np.where(defined.any(axis=1), best, -1)
+    positions, values = [], []
+    for name in chosen:
+        each = np.column_stack([result.values[name], result.total[name]])  # [S, K + 1]
+        defined = ~np.isnan(each)
+        best = np.where(defined, each, -np.inf).argmax(axis=0)
+        values.append(np.take_along_axis(each, best[None], axis=0)[0])
+        positions.append(np.where(defined.any(axis=0), best, -1))
+    width = len(result.classes) + 1
+    position = np.array(positions, dtype=np.intp).reshape(len(chosen), width)
+    value = np.array(values, dtype=np.float64).reshape(len(chosen), width)
     return BestSettings(
-        chosen, result.labels, result.settings, best[:, 0], value[:, 0], best[:, 1:], value[:, 1:]
+        result.settings,
+        result.classes,
+        chosen,
+        position[:, :-1],
+        value[:, :-1],
+        position[:, -1],
+        value[:, -1],
     )
 
 
@@ -357,14 +345,14 @@ def _jobs(
 
 
 class _Row(NamedTuple):
-    """What one setting scores."""
+    """What one setting scores, as in :class:`Sweep`."""
 
     setting: Setting
-    labels: list[str]
-    detections: int
-    values: dict[str, float]
-    class_detections: NDArray[np.int64]
-    class_values: dict[str, FloatArray]
+    classes: list[str]
+    detections: NDArray[np.int64]
+    values: dict[str, FloatArray]
+    total_detections: int
+    total: dict[str, float]
 
 
 class _Grid:
@@ -422,14 +410,13 @@ class _Grid:
 
 def _row(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> _Row:
     """Read one setting's numbers; ``category`` is that of every detection left."""
-    count = len(category)
+    count, values = len(category), evaluation.class_values
     counts = np.bincount(category, minlength=len(evaluation.ground_truth.categories))
-    values = evaluation.class_values
     return _Row(
         setting,
         evaluation.labels,
-        count,
-        dict(zip(values, evaluation.metrics.values(), strict=True)),
         counts if evaluation.protocol.matching.per_class else np.array([count]),
         values,
+        count,
+        dict(zip(values, evaluation.metrics.values(), strict=True)),
     )

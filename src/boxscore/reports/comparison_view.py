@@ -49,7 +49,7 @@ def comparison_view(
         Two, by name, of one ground truth under one protocol.
     options : ReportOptions, optional
     comparison : DetectorComparison, optional
-        Of these two, with each class, when it was computed already.
+        Of these two, when it was computed already.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def comparison_view(
     first = results[0]
     resamples = max(options.resamples_for(*results), 20)
     if comparison is None:
-        comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed, per_class=True)
+        comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed)
     errors = [diagnosis.errors_view(result) for result in results]  # the lowest overlaps first
     headline = [_cell(comparison, i) for i in range(len(comparison.metrics))]
     galleries = [Gallery(result, score_threshold=diagnosis.operating_score(result)) for result in results]
@@ -115,8 +115,7 @@ def _cell(comparison: DetectorComparison, metric: int, category: int | None = No
     if category is None:
         line = comparison.total.take(0, metric)
     else:
-        assert comparison.classes is not None
-        line = comparison.classes.take(0, metric, category)
+        line = comparison.differences.take(0, metric, category)
     cell: dict[str, Any] = {"key": comparison.metrics[metric], "verdict": line.verdict}
     cell |= {name: _defined(line, field) for name, field in CELL.items()}
     if cell["delta"] is None:

@@ -133,7 +133,7 @@ def write_comparison(
         raise InputError("a comparison", "have two results or more", got=len(evaluations))
     (first, base), *others = evaluations.items()
     resamples = max(options.resamples_for(*evaluations.values()), 20)
-    comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed, per_class=True)
+    comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed)
     frame = comparison.printed_frame()
     files: dict[str, str | bytes] = {"comparison.csv": table_bytes(frame, "csv")}
     for number, (name, other) in enumerate(others, start=1):

@@ -66,11 +66,11 @@ class SweepDisplay:
         """Read a result of :func:`boxscore.diagnostics.sweep`; see :func:`sweep`."""
         known = list(result.values)
         chosen = known[0] if metric is None else checks.one_of(metric, known, name="metric")
-        checks.one_of(class_name, [EVERY_CLASS, *result.labels], name="class_name")
+        checks.one_of(class_name, [EVERY_CLASS, *result.classes], name="class_name")
         if class_name == EVERY_CLASS:
-            values = result.values[chosen]
+            values = result.total[chosen]
         else:
-            values = result.class_values[chosen][:, result.labels.index(class_name)]
+            values = result.values[chosen][:, result.classes.index(class_name)]
         groups: dict[tuple[str, float | None, float | None], list[int]] = {}
         for position, setting in enumerate(result.settings):
             key = (setting.method, setting.sigma, setting.score_threshold)
