@@ -103,11 +103,12 @@ def run(arguments: argparse.Namespace) -> int:
         workers=inputs.workers,
         **group_options(arguments, inputs.detections),
     )
-    metrics = list(result.values)
-    keys = dict(zip((row.key for row in inputs.protocol.rows), metrics, strict=True))
-    known = dict.fromkeys([*metrics, *keys])
-    chosen = [checks.one_of(name, list(known), name="--metrics") for name in arguments.metrics or metrics]
-    chosen = [keys.get(name, name) for name in chosen]
+    keys = inputs.protocol.class_keys
+    metrics = list(keys.values())
+    chosen = [
+        checks.one_of(keys.get(name, name), metrics, name="--metrics")
+        for name in arguments.metrics or metrics
+    ]
     if arguments.metrics is None and arguments.output in ("text", "markdown"):
         chosen = chosen[:SHOWN]
     table = result.printed_frame() if arguments.per_class else result.total_frame().drop(columns="class")

@@ -109,7 +109,7 @@ def _value(evaluation: Evaluation, metric: str, category: int) -> float:
     """Headline number of one class, or of all for the number after the last."""
     if category == len(evaluation.labels):
         return evaluation.metrics[metric]
-    return float(evaluation.class_values[metric.removeprefix("m")][category])
+    return float(evaluation.class_values[evaluation.protocol.class_keys[metric]][category])
 
 
 def _tied(evaluation: Evaluation) -> NDArray[np.intp]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def comparison_view(
         records[position + shift]["twin"] = position
     pictures: dict[str, str] = {}
     if options.image_folder is not None:
-        pictures = embed_pictures(first, galleries[0].rows, list(range(shift)), options.image_folder)
+        pictures = embed_pictures(first, galleries[0].rows, list(range(shift)), Path(options.image_folder))
     return {
         "kind": "comparison",
         "title": options.title or f"{names[1]} compared with {names[0]}",

@@ -10,6 +10,7 @@ Conventions
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -49,6 +50,7 @@ def write_report(
     options: ReportOptions | None = None,
     tables: TableFormat | None = None,
     plots: PlotFormat | None = None,
+    **fields: Any,
 ) -> list[Path]:
     """Write the report of one evaluation.
 
@@ -62,6 +64,8 @@ def write_report(
         Also write every table, into ``tables/``.
     plots : {"png", "svg", "pdf"}, optional
         Also write plots for papers, into ``plots/``.
+    **fields
+        Fields of :class:`~boxscore.reports.ReportOptions`, in place of those of ``options``: ``title="..."``.
 
     Returns
     -------
@@ -71,11 +75,11 @@ def write_report(
     Raises
     ------
     InputError
-        When the folder cannot be written.
+        When an option is unknown or out of range, or the folder cannot be written.
     MissingDependencyError
         When a package for what was asked is not installed. Then nothing is written.
     """
-    options, folder = options or ReportOptions(), Path(folder)
+    options, folder = _checked(options, fields, tables, plots), Path(folder)
     view = report_view(evaluation, options=options)
     intervals = {
         tile["key"]: {"low": tile["low"], "high": tile["high"]}
@@ -91,7 +95,6 @@ def write_report(
         "per_class.csv": text.as_csv(evaluation, per_class=True),
     }
     if tables is not None:
-        checks.one_of(tables, TABLE_FORMATS, name="tables")
         for name, frame in evaluation_tables(evaluation).items():
             files[f"tables/{name}.{tables}"] = table_bytes(frame, tables)
     if plots is not None:
@@ -106,6 +109,7 @@ def write_comparison(
     options: ReportOptions | None = None,
     tables: TableFormat | None = None,
     plots: PlotFormat | None = None,
+    **fields: Any,
 ) -> list[Path]:
     """Write the report of two evaluations; of more, a page for the first and each other.
 
@@ -113,7 +117,7 @@ def write_comparison(
     ----------
     evaluations : mapping of str to Evaluation
         By name, of one ground truth under one protocol.
-    folder, options, tables, plots
+    folder, options, tables, plots, **fields
         As in :func:`write_report`.
 
     Returns
@@ -128,7 +132,7 @@ def write_comparison(
     from boxscore.diagnostics.compare import compare_detectors
     from boxscore.reports.comparison_view import comparison_view
 
-    options, folder = options or ReportOptions(), Path(folder)
+    options, folder = _checked(options, fields, tables, plots), Path(folder)
     if len(evaluations) < 2:
         raise InputError("a comparison", "have two results or more", got=len(evaluations))
     (first, base), *others = evaluations.items()
@@ -142,7 +146,6 @@ def write_comparison(
         view = comparison_view({first: base, name: other}, options=options, comparison=one)
         files[page] = render_page(view, template="comparison")
     if tables is not None:
-        checks.one_of(tables, TABLE_FORMATS, name="tables")
         files[f"tables/comparison.{tables}"] = table_bytes(frame, tables)
     if plots is not None:
         from boxscore.reports.plots import CompareDisplay
@@ -150,6 +153,19 @@ def write_comparison(
         makers = {"compare": lambda: CompareDisplay.from_comparison(comparison).plot().figure_}
         files.update(_plots(makers, plots))
     return _write(folder, files)
+
+
+def _checked(
+    options: ReportOptions | None, fields: Mapping[str, Any], tables: str | None, plots: str | None
+) -> ReportOptions:
+    """Check every choice before the work."""
+    known = [field.name for field in dataclasses.fields(ReportOptions)]
+    for name in fields:
+        checks.one_of(name, known, name="an option of a report")
+    for value, forms, name in ((tables, TABLE_FORMATS, "tables"), (plots, PLOT_FORMATS, "plots")):
+        if value is not None:
+            checks.one_of(value, forms, name=name)
+    return dataclasses.replace(options or ReportOptions(), **fields)
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
@@ -251,7 +267,6 @@ def _plots(makers: Mapping[str, Callable[[], Any]], form: PlotFormat) -> dict[st
     """Draw and close; the date is left out, so that equal results give equal files."""
     from boxscore.reports.plots._style import pyplot
 
-    checks.one_of(form, PLOT_FORMATS, name="plots")
     plt = pyplot()
     metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
     files = {}

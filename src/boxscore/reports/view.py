@@ -46,7 +46,7 @@ class ReportOptions:
         Stands above the page; the detections' file name when empty.
     warnings : sequence of str
         Messages given while reading and evaluating, to be shown.
-    image_folder : Path or None
+    image_folder : str, Path or None
         Where the images are; without it boxes are drawn over blank frames.
     gallery : int
         Images in the gallery of worst images; half as many confident mistakes.
@@ -60,7 +60,7 @@ class ReportOptions:
 
     title: str = ""
     warnings: Sequence[str] = ()
-    image_folder: Path | None = None
+    image_folder: str | Path | None = None
     gallery: int = 48
     resamples: int | None = None
     seed: int = 0
@@ -176,7 +176,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     view["pictures"] = {}
     if options.image_folder is not None:
         first = [int(line[0]) for line in [*shown["worst"], *shown["confident"]]]
-        view["pictures"] = embed_pictures(evaluation, gallery.rows, first, options.image_folder)
+        view["pictures"] = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
     return view
 
 
