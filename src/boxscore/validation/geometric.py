@@ -96,15 +96,15 @@ def _with_boxes(table: BoxTable, corners: NDArray[np.float64]) -> Repair:
     """Return the tables with other boxes in one of them; boxes inside out are dropped."""
     good = np.flatnonzero((corners[:, 2:] >= corners[:, :2]).all(axis=1) & np.isfinite(corners).all(axis=1))
 
-    def repaired(context: Context, found: Detections) -> tuple[GroundTruth, Detections, Protocol]:
+    def repaired(context: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
         truth = context.ground_truth
         if isinstance(table, GroundTruth):
             moved = _placed(truth, corners, good)
             boxes_area = moved.sizes[:, 0] * moved.sizes[:, 1]
             stated = truth.area[good] != truth.sizes[good, 0] * truth.sizes[good, 1]
             area = np.where(stated, truth.area[good], boxes_area)
-            return dataclasses.replace(moved, area=area), found, context.protocol
-        return truth, _placed(found, corners, good), context.protocol
+            return dataclasses.replace(moved, area=area), detections, context.protocol
+        return truth, _placed(detections, corners, good), context.protocol
 
     return repaired
 
@@ -122,10 +122,10 @@ def _degenerate(context: Context, table: BoxTable) -> Iterator[Finding]:
         return
     is_truth = isinstance(table, GroundTruth)
 
-    def repaired(c: Context, found: Detections) -> tuple[GroundTruth, Detections, Protocol]:
+    def repaired(c: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
         if is_truth:
-            return c.ground_truth.take(kept), found, c.protocol
-        return c.ground_truth, found.take(kept), c.protocol
+            return c.ground_truth.take(kept), detections, c.protocol
+        return c.ground_truth, detections.take(kept), c.protocol
 
     end = "nothing can match them" if is_truth else "they can match nothing"
     yield context.finding(
@@ -167,22 +167,22 @@ def _outside(context: Context, table: BoxTable) -> Iterator[Finding]:
 
 def _whole_numbers(context: Context) -> Iterator[Finding]:
     """Whole numbers in one table beside fractions in the other: someone wrote ``int(x)``."""
-    truth, found = context.ground_truth, context.detections
-    if found is None or not found.boxes_given or min(len(truth), len(found)) < FEWEST:
+    truth, detections = context.ground_truth, context.detections
+    if detections is None or not detections.boxes_given or min(len(truth), len(detections)) < FEWEST:
         return
-    if not _almost_all_whole(found):
+    if not _almost_all_whole(detections):
         return
-    whole = {name: _share_whole(table) for name, table in (("truth", truth), ("found", found))}
-    if whole["truth"] < 0.5:
+    whole, whole_truth = _share_whole(detections), _share_whole(truth)
+    if whole_truth < 0.5:
         yield context.finding(
             "integer-coordinates",
             "geometric",
             "warning",
-            round(whole["found"] * len(found)),
-            f"{whole['found']:.0%} of the detections have whole numbers for a box, and only "
-            f"{whole['truth']:.0%} of the annotations. Were the coordinates cut off by int()? Small objects "
+            round(whole * len(detections)),
+            f"{whole:.0%} of the detections have whole numbers for a box, and only "
+            f"{whole_truth:.0%} of the annotations. Were the coordinates cut off by int()? Small objects "
             "lose most at high IoU thresholds",
-            table=found,
+            table=detections,
             rows=np.arange(3),
         )
 

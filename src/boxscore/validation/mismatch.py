@@ -53,8 +53,8 @@ def _rises(context: Context, repaired: Repair) -> bool:
 
 
 def _classes(context: Context) -> Iterator[Finding]:
-    found, evaluation = context.detections, context.evaluation
-    assert found is not None
+    detections, evaluation = context.detections, context.evaluation
+    assert detections is not None
     assert evaluation is not None
     K = len(context.ground_truth.categories)
     if K < 2 or not context.protocol.matching.per_class or context.protocol.similarity == "keypoints":
@@ -92,16 +92,16 @@ def _classes(context: Context) -> Iterator[Finding]:
 def _placed(context: Context, K: int) -> NDArray[np.int64]:
     """How many detections of each class lie on each class, [K, K]."""
     assert context.evaluation is not None
-    truth, found = context.ground_truth, context.evaluation.detections
+    truth, detections = context.ground_truth, context.evaluation.detections
     pairs = context.evaluation.matcher.across_classes(iou_threshold=0.5)
     order = np.argsort(pairs.iou, kind="stable")
-    on = np.full(len(found), -1)
+    on = np.full(len(detections), -1)
     on[pairs.detection[order]] = truth.category[pairs.truth[order]]
     # An annotation of the own class explains a detection, whatever lies there as well.
-    own = found.category[pairs.detection] == truth.category[pairs.truth]
-    on[pairs.detection[own]] = found.category[pairs.detection[own]]
+    own = detections.category[pairs.detection] == truth.category[pairs.truth]
+    on[pairs.detection[own]] = detections.category[pairs.detection[own]]
     rows = np.flatnonzero(on >= 0)
-    flat = found.category[rows].astype(np.int64) * K + on[rows]
+    flat = detections.category[rows].astype(np.int64) * K + on[rows]
     return np.bincount(flat, minlength=K * K).reshape(K, K)
 
 

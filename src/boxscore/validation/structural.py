@@ -53,7 +53,7 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
             table=truth,
             rows=repeated,
             repair="each id once",
-            repaired=lambda c, found: (c.ground_truth.take(kept), found, c.protocol),
+            repaired=lambda c, detections: (c.ground_truth.take(kept), detections, c.protocol),
         )
     if truth.ids.dtype != object and (truth.ids == 0).any():
         rows = np.flatnonzero(truth.ids == 0)
@@ -110,33 +110,36 @@ def _images(context: Context) -> Iterator[Finding]:
             "there is a false positive",
             examples=image_rows(truth.images, empty),
             repair="without these images",
-            repaired=lambda c, found: (*select(c.ground_truth, found, images=annotated), c.protocol),
+            repaired=lambda c, detections: (
+                *select(c.ground_truth, detections, images=annotated),
+                c.protocol,
+            ),
         )
 
 
 def _left_out(context: Context) -> Iterator[Finding]:
-    found = context.detections
-    assert found is not None
-    if not found.left_out:
+    detections = context.detections
+    assert detections is not None
+    if not detections.left_out:
         return
-    total = sum(found.left_out.values())
-    share = total / (total + len(found))
+    total = sum(detections.left_out.values())
+    share = total / (total + len(detections))
     yield context.finding(
         "unknown-class",
         "structural",
         "error" if share > 0.5 else "warning",
         total,
-        f"{counted(total, 'detection')} ({share:.0%}) of {counted(len(found.left_out), 'class')} that the "
-        "ground truth does not have; they are left out",
-        examples=[f"class {label}: {count}" for label, count in found.left_out.items()],
+        f"{counted(total, 'detection')} ({share:.0%}) of {counted(len(detections.left_out), 'class')} that "
+        "the ground truth does not have; they are left out",
+        examples=[f"class {label}: {count}" for label, count in detections.left_out.items()],
     )
 
 
 def _silent_images(context: Context) -> Iterator[Finding]:
-    truth, found = context.ground_truth, context.detections
-    assert found is not None
+    truth, detections = context.ground_truth, context.detections
+    assert detections is not None
     annotated = np.bincount(truth.image, minlength=len(truth.images)) > 0
-    silent = annotated & (np.bincount(found.image, minlength=len(truth.images)) == 0)
+    silent = annotated & (np.bincount(detections.image, minlength=len(truth.images)) == 0)
     if not silent.any():
         return
     share = silent.sum() / annotated.sum()
@@ -155,11 +158,11 @@ def _silent_images(context: Context) -> Iterator[Finding]:
 
 
 def _silent_classes(context: Context) -> Iterator[Finding]:
-    truth, found = context.ground_truth, context.detections
-    assert found is not None
+    truth, detections = context.ground_truth, context.detections
+    assert detections is not None
     K = len(truth.categories)
     annotated = np.bincount(truth.category, minlength=K) > 0
-    silent = annotated & (np.bincount(found.category, minlength=K) == 0)
+    silent = annotated & (np.bincount(detections.category, minlength=K) == 0)
     if not silent.any():
         return
     share = silent.sum() / annotated.sum()

@@ -2,7 +2,7 @@
 
 Goal
 ----
-One function a picture, each returning the matplotlib figure, and the display object behind it for those who
+One function per picture, each returning the matplotlib figure, and the display object behind it for those who
 want the arrays or their own axes.
 
 Conventions

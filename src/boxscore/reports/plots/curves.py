@@ -31,7 +31,7 @@ class PrecisionRecallDisplay:
     ----------
     recall : ndarray of float64, [R]
     precision : ndarray of float64, [K, R]
-        Interpolated, one row a class with ground truth.
+        Interpolated, one row per class with ground truth.
     labels : list of str, [K]
     iou : float
     highlight : sequence of str

@@ -1,4 +1,4 @@
-"""A sweep of suppression settings: a metric against the IoU threshold, one line a method."""
+"""A sweep of suppression settings: a metric against the IoU threshold, one line per method."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class SweepDisplay:
 def sweep(
     result: Sweep, *, metric: str | None = None, class_name: str = EVERY_CLASS, ax: Axes | None = None
 ) -> Figure:
-    """Draw a metric against the IoU threshold of the suppression, one line a method.
+    """Draw a metric against the IoU threshold of the suppression, one line per method.
 
     Parameters
     ----------
