@@ -3,7 +3,8 @@
 - The navigation lists the pages named in ``ORDER`` first, then every other page of the same folder by name.
   A new page appears by being there.
 - ``reference/python/`` gets one page a public module, and an index of what ``boxscore`` itself exports.
-- In ``reference/cli.md`` the line ``<!-- commands -->`` becomes every option of every subcommand.
+- In ``reference/cli.md`` the line ``<!-- commands -->`` becomes every option of every subcommand, and in
+  ``how-to/run-configurations.md`` the line ``<!-- keys -->`` every key of a run configuration.
 - In ``reference/refused-input.md`` the line ``<!-- cases -->`` becomes every case of ``tests/bad_input``.
 - In ``reference/protocols.md`` the line ``<!-- fields -->`` becomes every field of a protocol,
   ``<!-- words -->`` every part of a signature, and ``<!-- protocols -->`` the list of those that ship.
@@ -87,6 +88,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in what is made from the command line's own parsers and the protocol's own classes."""
     if page.file.src_uri == "reference/cli.md":
         return markdown.replace("<!-- commands -->", command_reference())
+    if page.file.src_uri == "how-to/run-configurations.md":
+        return markdown.replace("<!-- keys -->", run_configuration_keys())
     if page.file.src_uri == "reference/protocols.md":
         markdown = markdown.replace("<!-- protocols -->", protocol_list())
         markdown = markdown.replace("<!-- words -->", signature_reference())
@@ -275,15 +278,6 @@ def _written(value: Any) -> str:
 # ---------------------------------------------------------------- command line
 
 
-def command_parser(name: str) -> argparse.ArgumentParser:
-    """Build the parser of a subcommand as the command line does."""
-    command = importlib.import_module(f"boxscore.cli.{name.replace('-', '_')}")
-    parser = argparse.ArgumentParser(prog=f"boxscore {name}", description=command.__doc__)
-    command.add_arguments(parser)
-    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
-    return parser
-
-
 def command_reference() -> str:
     """Write every subcommand's arguments as Markdown."""
     commands = importlib.import_module("boxscore.cli").COMMANDS
@@ -291,7 +285,8 @@ def command_reference() -> str:
 
 
 def _command(name: str, text: str) -> str:
-    parser = command_parser(name)
+    cli = importlib.import_module("boxscore.cli")
+    parser = cli.command_parser(name, cli.load_command(name))
     lines = [
         f"## boxscore {name}",
         "",
@@ -304,6 +299,25 @@ def _command(name: str, text: str) -> str:
         if isinstance(action, argparse._HelpAction):
             continue
         lines.append(f"| {_argument(action)} | {_meaning(action, parser.prog)} |")
+    return "\n".join(lines)
+
+
+def run_configuration_keys() -> str:
+    """Write every key that a run configuration may have as Markdown."""
+    lines = ["| table | key | value | meaning |", "|---|---|---|---|"]
+    for table, options in importlib.import_module("boxscore.cli.run").known_keys().items():
+        shown = f"`{table}`"
+        for key, option in options.items():
+            words = {bool: "`true` or `false`", int: "a whole number", Path: "a path"}
+            value = ", ".join(f'`"{choice}"`' for choice in option.known())
+            value = value or ("a list" if option.many else words.get(option.kind, "a text"))
+            value += f", a path if it ends in `{option.ending}`" if option.ending else ""
+            meaning = option.help + (" (required)" if option.required else "")
+            if option.kind is bool:
+                meaning += f" (default: {str(option.default).lower()})"
+            meaning = meaning.replace("|", "\\|").replace("<", "&lt;")
+            lines.append(f"| {shown} | `{key}` | {value} | {meaning} |")
+            shown = ""
     return "\n".join(lines)
 
 

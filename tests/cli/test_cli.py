@@ -365,12 +365,8 @@ def test_protocols(run: Run) -> None:
 
 def test_a_reader_that_leaves_early() -> None:
     """``boxscore ... | head -1``: no traceback, no message."""
-    code = (
-        "import sys\nfrom boxscore.cli import main\n"
-        f"sys.exit(main({[*COCO, '--per-class', '--output', 'json']!r}))\n"
-    )
     with subprocess.Popen(
-        [sys.executable, "-c", code],
+        [sys.executable, "-m", "boxscore", *COCO, "--per-class", "--output", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": SOURCES},

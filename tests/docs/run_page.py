@@ -129,7 +129,7 @@ def main() -> None:
     import boxscore.cli
 
     for command in boxscore.cli.COMMANDS:
-        __import__(f"boxscore.cli.{command.replace('-', '_')}")
+        boxscore.cli.load_command(command)
     for line in sys.stdin:
         job = json.loads(line)
         if FORKS:

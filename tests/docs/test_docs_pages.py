@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -87,10 +87,13 @@ def test_the_page_on_json_has_every_key() -> None:
     assert [key for key in keys if f"`{key}`" not in text] == []
 
 
-def test_the_page_on_run_configurations_has_every_key() -> None:
-    text = (DOCS / "how-to" / "run-configurations.md").read_text(encoding="utf-8")
+def test_the_page_on_run_configurations_has_every_key(pages: ModuleType) -> None:
+    table = pages.run_configuration_keys()
     keys = [key for keys in known_keys().values() for key in keys]
-    assert [key for key in keys if f"`{key}`" not in text] == [], "add a row to the table of keys"
+    assert [key for key in keys if f"| `{key}` |" not in table] == []
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="how-to/run-configurations.md"))
+    text = (DOCS / page.file.src_uri).read_text(encoding="utf-8")
+    assert table in pages.on_page_markdown(text, page)
 
 
 def test_the_navigation_orders_known_pages_and_takes_new_ones(pages: ModuleType) -> None:

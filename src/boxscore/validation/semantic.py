@@ -59,7 +59,7 @@ def _with_truth(rows: NDArray[np.intp]) -> Repair:
 
 def _near_duplicates(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
-    objects = np.flatnonzero(~truth.crowd)
+    objects = np.flatnonzero(~truth.crowd & _have_a_like(truth))
     order = objects[np.argsort(_groups(truth)[objects], kind="stable")]
     ends = np.flatnonzero(np.diff(_groups(truth)[order])) + 1
     repeats: list[int] = []
@@ -84,6 +84,17 @@ def _near_duplicates(context: Context) -> Iterator[Finding]:
         repair="without them",
         repaired=_with_truth(np.setdiff1d(np.arange(len(truth)), duplicates)),
     )
+
+
+def _have_a_like(table: BoxTable) -> NDArray[np.bool_]:
+    """Whether two boxes of a row's image and class are nearly as wide, and two as high: else none are near."""
+    group, near = _groups(table), np.ones(len(table), dtype=bool)
+    for side in table.sizes.T:
+        order = np.lexsort((side, group))
+        like = np.diff(group[order]) == 0
+        like &= side[order][:-1] >= (NEAR - 1e-6) * side[order][1:]
+        near &= np.isin(group, group[order][:-1][like])
+    return near
 
 
 def _flags(context: Context) -> Iterator[Finding]:
