@@ -54,6 +54,7 @@ def test_evaluation(result: boxscore.Evaluation) -> None:
 
 def test_sweep(result: boxscore.Evaluation) -> None:
     table = sweep(result.ground_truth, result.detections, iou_thresholds=[0.9], protocol=PROTOCOL)
+    table = table.printed_frame()
     assert set(COLUMNS) <= set(table.columns)
     assert not table.isna()[COLUMNS].all().any()
 

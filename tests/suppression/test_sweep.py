@@ -341,9 +341,8 @@ def test_a_protocol_that_rounds_does_so_after_suppression_and_score_threshold(me
     floors = [0.0, 0.50151, 0.5024]
     plain, rounds = "py-faster-rcnn-voc2012", "detectron2-voc2012"
     options: dict[str, Any] = {"methods": [method], "iou_thresholds": [0.7], "score_thresholds": floors}
-    table = sweep(truth, found, protocol=rounds, **options)
-    table = table[table["class"] == "(all)"]
-    for floor, value in zip(floors, table["AP"], strict=True):
+    result = sweep(truth, found, protocol=rounds, **options)
+    for floor, value in zip(floors, result.total["AP"], strict=True):
         left = found.suppressed(method=method, iou_threshold=0.7, score_threshold=floor)
         assert boxscore.evaluate(truth, left, protocol=rounds).metrics["mAP"] == value
         assert boxscore.evaluate(truth, left, protocol=plain).metrics["mAP"] != value

@@ -87,7 +87,7 @@ def _near_duplicates(context: Context) -> Iterator[Finding]:
 
 
 def _have_a_like(table: BoxTable) -> NDArray[np.bool_]:
-    """Whether two boxes of a row's image and class are nearly as wide, and two as high: else none are near."""
+    """Whether two boxes of a row's image and class are nearly as wide, and two as high: else none is near."""
     group, near = _groups(table), np.ones(len(table), dtype=bool)
     for side in table.sizes.T:
         order = np.lexsort((side, group))
