@@ -16,6 +16,7 @@ import pytest
 import boxscore
 from boxscore.cli import COMMANDS, main
 from boxscore.protocols import load_protocol, protocol_names, protocol_toml
+from boxscore.scoring.kinds import row_title
 from support.program import SOURCES, run_boxscore, run_python
 
 DATASETS = Path(__file__).parents[2] / "datasets"
@@ -154,7 +155,7 @@ def test_text(run: Run, evaluation: boxscore.Evaluation) -> None:
     lines = output.splitlines()
     for row, (key, value) in zip(evaluation.protocol.rows, evaluation.metrics.items(), strict=True):
         assert any(
-            line.startswith(evaluation.protocol.row_title(row)) and f"{key:<5} = {value:.4f}" in line
+            line.startswith(row_title(evaluation.protocol, row)) and f"{key:<5} = {value:.4f}" in line
             for line in lines
         )
     assert "24 images, 113 ground truths (5 crowd), 282 detections, 7 classes" in lines

@@ -14,6 +14,7 @@ import boxscore
 from boxscore import InputError, Protocol, ProtocolError, load_protocol
 from boxscore.protocols import protocol_names, protocol_toml, read_toml
 from boxscore.protocols.grids import colon, grid
+from boxscore.scoring.kinds import row_title
 
 V = boxscore.__version__
 VOC = (
@@ -232,7 +233,7 @@ def test_summary_rows_follow_thresholds_and_ranges() -> None:
 
 def test_row_titles_are_pycocotools() -> None:
     coco = load_protocol("coco")
-    titles = [coco.row_title(row) for row in coco.rows]
+    titles = [row_title(coco, row) for row in coco.rows]
     assert titles[0] == "Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ]"
     assert titles[1] == "Average Precision  (AP) @[ IoU=0.50      | area=   all | maxDets=100 ]"
     assert titles[6] == "Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets=  1 ]"

@@ -328,12 +328,6 @@ class Protocol:
         thresholds = self.matching.iou_thresholds
         return grid_text(thresholds) if len(thresholds) <= 2 else f"{thresholds[0]:.2f}:{thresholds[-1]:.2f}"
 
-    def row_title(self, row: SummaryRow) -> str:
-        """Spell out what a summary row is, the way pycocotools prints it."""
-        words = {"AP": "Average Precision  (AP)", "AR": "Average Recall     (AR)"}[row.metric]
-        cap = self.caps[row.cap] or "all"
-        return f"{words} @[ IoU={self.iou_text(row):<9} | area={row.area:>6} | maxDets={cap:>3} ]"
-
     def signature(self) -> str:
         """Every choice in one line, to stand beside every score.
 
