@@ -154,9 +154,7 @@ class Evaluation:
     @functools.cached_property
     def metrics(self) -> dict[str, float]:
         """The headline numbers, by the keys of the protocol's summary; NaN where undefined."""
-        return {
-            row.key: summary_total(row, self.protocol, self.curves_of) for row in self.protocol.rows
-        }
+        return {row.key: summary_total(row, self.protocol, self.curves_of) for row in self.protocol.rows}
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
@@ -318,9 +316,7 @@ class Evaluation:
         Curves
         """
         cap %= len(self.protocol.caps)
-        return self.once(
-            ("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap)
-        )
+        return self.once(("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap))
 
     def score_counts(self, threshold: int = 0, area: int = 0) -> ScoreCounts:
         """Return what each confidence threshold keeps; computed once.

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.scoring.test_curves import RANGES, RULES, tables
+from tests.support.weights import evaluated_anew
 
 import boxscore
 from boxscore.matching.matches import Matches
@@ -14,8 +16,6 @@ from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.weighted import ImageWeights
-from tests.scoring.test_curves import RANGES, RULES, tables
-from tests.support.weights import evaluated_anew
 
 FIELDS = ("positive", "recall", "interpolated", "scores", "average_precision")
 TIE_ORDERS = ["as_ranked", "true_positives_first", "true_positives_last"]

@@ -25,18 +25,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
-    from boxscore.diagnostics import bootstrap
+    from boxscore.diagnostics import bootstrap_intervals
 
     evaluation = evaluate_inputs(read_inputs(arguments))
-    frame = bootstrap(
+    result = bootstrap_intervals(
         evaluation,
         resamples=arguments.resamples,
         confidence=arguments.confidence,
         method=arguments.method,
         seed=arguments.seed,
         metrics=arguments.metrics,
-        per_class=arguments.per_class,
         progress=True,
     )
+    frame = result.printed_frame() if arguments.per_class else result.total_frame()
     print_table(frame, evaluation, arguments.output, title="Bootstrap over images")
     return 0

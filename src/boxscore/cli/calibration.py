@@ -42,17 +42,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
-    from boxscore.diagnostics import calibration, reliability
+    from boxscore.diagnostics import calibration_error, reliability
 
     evaluation = evaluate_inputs(read_inputs(arguments))
-    function = reliability if arguments.reliability else calibration
-    frame = function(
+    function = reliability if arguments.reliability else calibration_error
+    result = function(
         evaluation,
         bins=arguments.bins,
         binning=arguments.binning,
-        minimum_score=arguments.minimum_score,
-        iou=arguments.iou,
+        score_threshold=arguments.minimum_score,
+        iou_threshold=arguments.iou,
         area=arguments.area,
     )
-    print_table(frame, evaluation, arguments.output, title="Calibration")
+    print_table(result.printed_frame(), evaluation, arguments.output, title="Calibration")
     return 0

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["skip", "zero"],
         help="classes that are only detected: left out of the mean, or AP 0 as tidecv has it",
     )
-    parser.add_argument("--per-class", action="store_true", help="add one row a class and kind")
+    parser.add_argument("--per-class", action="store_true", help="add one row per class and kind")
     parser.add_argument("--list", action="store_true", help="list every error instead")
 
 
@@ -44,15 +44,17 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.diagnostics import error_list, error_types
 
     evaluation = evaluate_inputs(read_inputs(arguments))
-    options = {"iou": arguments.iou, "background_iou": arguments.background_iou}
+    iou, background_iou = arguments.iou, arguments.background_iou
     if arguments.list:
-        frame = error_list(evaluation, **options)
+        listed = error_list(evaluation, iou_threshold=iou, background_iou=background_iou)
+        frame = listed.printed_frame()
     else:
-        frame = error_types(
+        costs = error_types(
             evaluation,
+            iou_threshold=iou,
+            background_iou=background_iou,
             absent_classes=arguments.absent_classes,
-            per_class=arguments.per_class,
-            **options,
         )
+        frame = costs.printed_frame() if arguments.per_class else costs.total_frame()
     print_table(frame, evaluation, arguments.output, title="Error types (TIDE)")
     return 0

@@ -31,8 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.diagnostics import localisation_recall_precision
 
     evaluation = evaluate_inputs(read_inputs(arguments))
-    frame = localisation_recall_precision(
-        evaluation, iou=arguments.iou, area=arguments.area, at_score=arguments.at_score
+    result = localisation_recall_precision(
+        evaluation, iou_threshold=arguments.iou, area=arguments.area, at_score=arguments.at_score
     )
-    print_table(frame, evaluation, arguments.output, title="Localisation-recall-precision")
+    print_table(result.printed_frame(), evaluation, arguments.output, title="Localisation-recall-precision")
     return 0

@@ -37,9 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.diagnostics import confidence_curve, operating_points
 
     evaluation = evaluate_inputs(read_inputs(arguments))
-    options = {"iou": arguments.iou, "area": arguments.area, "beta": arguments.beta}
+    options = {"iou_threshold": arguments.iou, "area": arguments.area, "beta": arguments.beta}
     if arguments.curve:
-        frame = confidence_curve(evaluation, **options)
+        frame = confidence_curve(evaluation, **options).printed_frame()
     else:
         frame = operating_points(
             evaluation,
@@ -47,6 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
             at_precision=arguments.at_precision,
             at_recall=arguments.at_recall,
             **options,
-        )
+        ).printed_frame()
     print_table(frame, evaluation, arguments.output, title="Operating points")
     return 0

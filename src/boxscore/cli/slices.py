@@ -38,12 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
-    from boxscore.diagnostics import slices
+    from boxscore.diagnostics import slice_scores
 
     evaluation = evaluate_inputs(read_inputs(arguments))
     bins: int | list[float] | None = arguments.bins
     if arguments.bins and len(arguments.bins) == 1 and arguments.bins[0].is_integer():
         bins = int(arguments.bins[0])
-    frame = slices(evaluation, by=arguments.by, bins=bins)
+    frame = slice_scores(evaluation, by=arguments.by, bins=bins).printed_frame()
     print_table(frame, evaluation, arguments.output, title=f"Slices by {arguments.by}")
     return 0

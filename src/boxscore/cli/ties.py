@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
     add_output_argument(parser)
     parser.add_argument("--metrics", nargs="+", metavar="NAME", help="only these, e.g. AP AP50")
-    parser.add_argument("--per-class", action="store_true", help="add one row a class")
+    parser.add_argument("--per-class", action="store_true", help="add one row per class")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -29,6 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.diagnostics import tie_bounds
 
     evaluation = evaluate_inputs(read_inputs(arguments))
-    frame = tie_bounds(evaluation, metrics=arguments.metrics, per_class=arguments.per_class)
+    bounds = tie_bounds(evaluation, metrics=arguments.metrics)
+    frame = bounds.printed_frame() if arguments.per_class else bounds.total_frame()
     print_table(frame, evaluation, arguments.output, title="Ties", digits=6)
     return 0

@@ -8,25 +8,25 @@ Conventions
 - Undefined is NaN. ``class`` is ``(all)`` for all classes together.
 """
 
-from boxscore.diagnostics.bootstrap import bootstrap
-from boxscore.diagnostics.calibration import calibration, reliability
+from boxscore.diagnostics.bootstrap import bootstrap_intervals
+from boxscore.diagnostics.calibration import calibration_error, reliability
 from boxscore.diagnostics.compare import compare
+from boxscore.diagnostics.confidence import confidence_curve, operating_points
 from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
-from boxscore.diagnostics.error_types import error_list, error_types
 from boxscore.diagnostics.explain import Explanation, ablation, explain, find_number, tool_names
 from boxscore.diagnostics.label_suspects import label_suspects
-from boxscore.diagnostics.localisation_recall_precision import localisation_recall_precision
-from boxscore.diagnostics.operating_points import confidence_curve, operating_points
-from boxscore.diagnostics.slices import slice_names, slices
+from boxscore.diagnostics.lrp import localisation_recall_precision
+from boxscore.diagnostics.slices import slice_names, slice_scores
 from boxscore.diagnostics.sweeping import best_settings, sweep
+from boxscore.diagnostics.tide import error_list, error_types
 from boxscore.diagnostics.ties import tie_bounds
 
 __all__ = [
     "Explanation",
     "ablation",
     "best_settings",
-    "bootstrap",
-    "calibration",
+    "bootstrap_intervals",
+    "calibration_error",
     "compare",
     "confidence_curve",
     "confusion_matrix",
@@ -39,7 +39,7 @@ __all__ = [
     "operating_points",
     "reliability",
     "slice_names",
-    "slices",
+    "slice_scores",
     "sweep",
     "tie_bounds",
     "tool_names",

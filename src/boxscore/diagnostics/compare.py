@@ -54,7 +54,8 @@ def compare(
     evaluations : mapping of str to Evaluation
         Two or more, by name, of one ground truth under one protocol.
     resamples, confidence, method, seed, metrics, per_class, progress
-        As in :func:`~boxscore.diagnostics.bootstrap.bootstrap`. Area ranges are metrics: ``APs`` and so on.
+        As in :func:`~boxscore.diagnostics.bootstrap.bootstrap_intervals`. Area ranges are metrics:
+        ``APs`` and so on.
 
     Returns
     -------

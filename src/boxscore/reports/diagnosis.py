@@ -8,14 +8,13 @@ Conventions
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from boxscore.diagnostics import (
-    bootstrap,
-    calibration,
+    bootstrap_intervals,
+    calibration_error,
     confidence_curve,
     confusion_matrix,
     error_types,
@@ -23,7 +22,7 @@ from boxscore.diagnostics import (
     reliability,
     top_confusions,
 )
-from boxscore.errors import InputError
+from boxscore.diagnostics.confidence import Rates
 from boxscore.evaluation import Evaluation
 from boxscore.reports.curve_view import significant, thin
 from boxscore.reports.gallery import Gallery
@@ -52,7 +51,7 @@ FEWEST_IMAGES = 10
 
 def operating_score(evaluation: Evaluation) -> float:
     """Score of the best F1 over all classes; minus infinity where there is none."""
-    best = float(operating_points(evaluation).iloc[-1]["score"])
+    best = float(operating_points(evaluation).total.score)
     return best if best == best else -np.inf
 
 
@@ -67,30 +66,24 @@ def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
     """
     if not len(evaluation.detections) or not len(evaluation.ground_truth):
         return None
-    frame = confidence_curve(evaluation)
+    curves, best = confidence_curve(evaluation), operating_points(evaluation)
+    classes = {}
+    for k in range(len(curves.classes)):
+        curve = curves.of_class(k)
+        if len(curve.score) and np.isfinite(curve.recall).all():
+            classes[str(k)] = _confidence_curve(curve)
     names = ("score", "precision", "recall", "f_score")
-    columns = {name: frame[name].to_numpy(dtype=np.float64) for name in names}
-    code = frame["class"].to_numpy()
-    change = np.flatnonzero(code[1:] != code[:-1]) + 1
-    bounds = [0, *change.tolist(), len(code)]
-    place = {label.rstrip("\0"): row for row, label in enumerate(evaluation.labels)}
-    curves = {}
-    for low, high in itertools.pairwise(bounds):
-        segment = {name: values[low:high] for name, values in columns.items()}
-        key = "all" if high == len(code) else str(place[code[low].rstrip("\0")])
-        if key == "all" or np.isfinite(segment["recall"]).all():
-            curves[key] = _confidence_curve(segment)
-    best = operating_points(evaluation)
+    lines = np.stack([np.append(getattr(best.rates, n), getattr(best.total, n)) for n in names], axis=1)
     return {
-        "all": curves.pop("all"),
-        "classes": curves,
-        "best": [significant(line, 4) for line in best[list(names)].to_numpy(dtype=np.float64)],
+        "all": _confidence_curve(curves.total),
+        "classes": classes,
+        "best": [significant(line, 4) for line in lines],
     }
 
 
-def _confidence_curve(segment: dict[str, Any]) -> list[Any]:
-    score = segment["score"]
-    rates = [np.nan_to_num(segment[name]) for name in ("precision", "recall", "f_score")]
+def _confidence_curve(curve: Rates) -> list[Any]:
+    score = curve.score
+    rates = [np.nan_to_num(rate) for rate in (curve.precision, curve.recall, curve.f_score)]
     coarse = np.unique(np.linspace(0, len(score) - 1, 600).round().astype(int))  # then by shape
     coarse = np.union1d(coarse, [int(np.argmax(rates[2]))])
     kept = np.zeros(len(coarse), dtype=bool)
@@ -169,10 +162,10 @@ def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
     """
     if not len(evaluation.ground_truth):
         return None
-    frame = error_types(evaluation)
-    costs = significant(frame["cost"].to_numpy(dtype=np.float64))
-    rows = [list(row) for row in zip(frame["error"].tolist(), frame["count"].tolist(), costs, strict=True)]
-    return {"ap": significant(frame["ap"].to_numpy(dtype=np.float64)[:1])[0], "rows": rows}
+    result = error_types(evaluation)
+    counts, costs = result.total.counts.tolist(), significant(result.total.cost)
+    rows = [list(row) for row in zip(result.errors, counts, costs, strict=True)]
+    return {"ap": significant(result.total.ap[:1])[0], "rows": rows}
 
 
 class Intervals(NamedTuple):
@@ -196,8 +189,7 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
     Returns
     -------
     Intervals
-        Empty, with the reason as ``text``, where there are too few images or the protocol has
-        no weighted form.
+        Empty, with the reason as ``text``, where there are too few images.
     """
     images = len(evaluation.ground_truth.images)
     if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
@@ -205,20 +197,11 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
         if not resamples:
             reason = "No intervals: none were asked for, or the data are too many for a quick report."
         return Intervals({}, {}, reason)
-    try:
-        frame = bootstrap(evaluation, resamples=resamples, seed=seed, per_class=True)
-    except InputError as error:
-        return Intervals({}, {}, f"No intervals: {error}")
-    columns = {name: frame[name].to_numpy(dtype=np.float64) for name in ("low", "high")}
-    rows, K = len(evaluation.protocol.rows), len(evaluation.labels)
-    keys: list[str] = frame["metric"].tolist()[:rows]
-    first = slice(rows, None, rows)  # the first number of each class
+    result = bootstrap_intervals(evaluation, resamples=resamples, seed=seed)
     text = f"95 % intervals from {resamples:,} bootstrap resamples of the {images:,} images."
-    classes = {name: values[first].tolist() for name, values in columns.items()}
-    if len(classes["low"]) != K:
-        raise ValueError("bootstrap's table has another form than the report reads")
-    low, high = columns["low"].tolist(), columns["high"].tolist()
-    return Intervals({key: (low[row], high[row]) for row, key in enumerate(keys)}, classes, text)
+    ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
+    first = {"low": result.intervals.low[0].tolist(), "high": result.intervals.high[0].tolist()}
+    return Intervals(dict(zip(result.metrics, ends, strict=True)), first, text)
 
 
 def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -232,15 +215,14 @@ def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
     scores = evaluation.detections.scores
     if not len(scores) or scores.min() < 0 or scores.max() > 1:
         return None
-    bins = reliability(evaluation)
-    bins = bins[(bins["class"] == bins["class"].iloc[-1]) & (bins["detections"] > 0)]
-    if len(bins) < 2:
+    bins = reliability(evaluation).total
+    filled = bins.detections > 0
+    if filled.sum() < 2:
         return None
-    error = calibration(evaluation).iloc[-2]  # all detections in one table
-    text = f"On average they differ by {float(error['expected_error']):.3f} (expected calibration error)."
+    error = float(calibration_error(evaluation).total.expected_error)
     return {
-        "confidence": significant(bins["confidence"].to_numpy(dtype=np.float64)),
-        "precision": significant(bins["accuracy"].to_numpy(dtype=np.float64)),
-        "count": bins["detections"].astype(int).tolist(),
-        "text": text,
+        "confidence": significant(bins.confidence[filled]),
+        "precision": significant(bins.accuracy[filled]),
+        "count": bins.detections[filled].tolist(),
+        "text": f"On average they differ by {error:.3f} (expected calibration error).",
     }

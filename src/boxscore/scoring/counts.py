@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -23,7 +24,15 @@ from boxscore._utils.ordering import descending_order
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
 
-__all__ = ["CountedDetections", "HitCounts", "Outcomes", "ScoreCounts", "counted_detections", "tie_starts"]
+__all__ = [
+    "CountedDetections",
+    "HitCounts",
+    "Outcomes",
+    "ScoreCounts",
+    "counted_detections",
+    "tie_edges",
+    "tie_starts",
+]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -61,6 +70,28 @@ class Outcomes(NamedTuple):
             inside if limit is None else inside & (matches.rank < limit),
             *matches.pair_outcomes(area, max_detections=limit),
             matches.positives(area),
+        )
+
+    @classmethod
+    def all_counted(
+        cls,
+        category: NDArray[np.integer],
+        score: FloatArray,
+        true: BoolArray,
+        positive: NDArray[np.int64],
+        *,
+        ignored: BoolArray | None = None,
+    ) -> Outcomes:
+        """Take detections in class order that count but where ``ignored``; ``true`` and that [T, D]."""
+        nothing = np.zeros(true.shape, dtype=bool)
+        return cls(
+            category,
+            score,
+            np.ones(len(score), dtype=bool),
+            np.arange(len(score)),
+            true,
+            nothing if ignored is None else ignored,
+            positive,
         )
 
 
@@ -126,7 +157,7 @@ class HitCounts:
             yield nth, counted
 
     def totals(self) -> NDArray[np.int64]:
-        """Counted detections of each threshold and class, [T, K]."""
+        """Count the counted detections of each threshold and class, [T, K]."""
         outcomes, K = self.outcomes, len(self.positive)
         category = outcomes.category[outcomes.detection]
         base = outcomes.unmatched_counts[outcomes.detection]
@@ -164,9 +195,7 @@ class HitCounts:
         return np.stack([np.searchsorted(line, self.class_bounds) for line in self.candidates])
 
 
-def tie_edges(
-    outcomes: Outcomes, hits: Positions, tie_order: TieOrder
-) -> tuple[Positions, Positions]:
+def tie_edges(outcomes: Outcomes, hits: Positions, tie_order: TieOrder) -> tuple[Positions, Positions]:
     """Tell where true positives stand that are moved to the start or the end of their equal scores.
 
     Parameters
@@ -257,7 +286,7 @@ class ScoreCounts:
         """Count detections."""
         K = len(counted.positive)
         bounds = np.searchsorted(counted.category, np.arange(K + 1)).tolist()
-        parts: list[Positions | slice] = [slice(low, high) for low, high in zip(bounds, bounds[1:])]
+        parts: list[Positions | slice] = [slice(low, high) for low, high in itertools.pairwise(bounds)]
         columns = [_up_to_scores(counted, part) for part in [*parts, descending_order(counted.score)]]
         score, true, false, distance = (np.concatenate(column) for column in zip(*columns, strict=True))
         ends = np.cumsum([0, *(len(column[0]) for column in columns)])

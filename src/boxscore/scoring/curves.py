@@ -82,9 +82,7 @@ class Curves:
         first, has_first = self.counts.first_detections()
         # Recall point 0 is reached by the first detection of the class, whatever it is.
         at_once = (self._needed.T == 0)[None]  # [1,K,R]
-        position = np.where(
-            at_once, first[None, :, None], np.append(self.counts.hit_detections(), 0)[entry]
-        )
+        position = np.where(at_once, first[None, :, None], np.append(self.counts.hit_detections(), 0)[entry])
         reached = np.where(at_once, has_first[None, :, None], reached)
         score = np.where(reached, np.append(self.counts.outcomes.score, 0.0)[position], 0.0)
         score[:, self.positive == 0] = np.nan

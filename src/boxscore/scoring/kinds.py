@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-A summary metric is a mean over *cells*, [T, K] or [T, R, K]: thresholds (one, or all), recall points, classes.
-Cells that are NaN are left out; of no cell at all the mean is NaN.
+A summary metric is a mean over *cells*, [T, K] or [T, R, K]: thresholds (one, or all), recall points and
+classes. Cells that are NaN are left out; of no cell at all the mean is NaN.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def mean_of_defined(cells: FloatArray) -> float:
 def mean_per_class(cells: FloatArray) -> FloatArray:
     """Mean of each class's cells, [K]; NaN for a class without a curve, whose cells are all NaN."""
     *axes, K = cells.shape
-    mean: FloatArray = np.ascontiguousarray(np.moveaxis(cells, -1, 0)).reshape(K, math.prod(axes)).mean(axis=1)
+    mean: FloatArray = (
+        np.ascontiguousarray(np.moveaxis(cells, -1, 0)).reshape(K, math.prod(axes)).mean(axis=1)
+    )
     return mean
 
 

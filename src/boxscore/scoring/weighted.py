@@ -11,8 +11,8 @@ Conventions
 - The copies of an image stand beside each other: first all copies of its first detection, then of the next.
   Only where one image has equally scored detections of one class could copies that come image by
   image give another number.
-- A true positive of weight ``w`` is ``w`` true positives, of weight 0 none. So the curves are drawn as if each
-  image counted once, and weights of one give the same bits.
+- A true positive of weight ``w`` is ``w`` true positives, of weight 0 none. So the curves are drawn as if
+  each image counted once, and weights of one give the same bits.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ class WeightedCounts:
     @functools.cached_property
     def hits(self) -> Positions:
         """True positives of each threshold and class, [T, K]."""
-        at_starts = self._running_hits[self._prepared.starts]
-        return np.diff(at_starts).reshape(self._prepared.shape).astype(np.intp)
+        hits: Positions = np.diff(self._running_hits[self._prepared.starts]).astype(np.intp)
+        return hits.reshape(self._prepared.shape)
 
     def lines(self) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
         """Yield, once: the number of true positives up to each, and of counted detections; in-class, [N]."""
@@ -149,7 +149,7 @@ class WeightedCounts:
         yield nth, np.repeat(false, self._hit_weights) + nth
 
     def totals(self) -> NDArray[np.int64]:
-        """Counted detections of each threshold and class, [T, K]."""
+        """Count the counted detections of each threshold and class, [T, K]."""
         prepared, (T, K) = self._prepared, self._prepared.shape
         outcomes = self.outcomes
         unmatched = np.bincount(

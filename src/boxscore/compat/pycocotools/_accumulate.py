@@ -112,13 +112,11 @@ def _curves(
         return
     for cap in caps:
         kept = np.flatnonzero(rank < cap) if cap < largest else np.arange(len(score))
-        outcomes = Outcomes(
-            category=np.zeros(len(kept), dtype=np.int32),
-            score=score[kept],
-            unmatched_counts=np.ones(len(kept), dtype=bool),
-            detection=np.arange(len(kept)),
-            true=(matched & ~ignored)[:, kept],
+        outcomes = Outcomes.all_counted(
+            np.zeros(len(kept), dtype=np.int32),
+            score[kept],
+            (matched & ~ignored)[:, kept],
+            np.array([positive]),
             ignored=ignored[:, kept],
-            positive=np.array([positive]),
         )
         yield Curves(HitCounts(outcomes), RULES, points)

@@ -113,9 +113,8 @@ class ErrorsDisplay:
         """Sort the errors of an evaluation; see :func:`errors`."""
         from boxscore.diagnostics import error_types
 
-        frame = error_types(evaluation)
-        kinds = [str(name).replace("_", " ") for name in frame["error"]]
-        return cls(kinds, frame["cost"].to_numpy(dtype=np.float64))
+        result = error_types(evaluation)
+        return cls([name.replace("_", " ") for name in result.errors], result.total.cost)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""

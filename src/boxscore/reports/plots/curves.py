@@ -146,12 +146,8 @@ class ConfidenceDisplay:
         """Read the counted curves of an evaluation; see :func:`f1_curve`."""
         from boxscore.diagnostics import confidence_curve, operating_points
 
-        frame = confidence_curve(evaluation)
-        best = operating_points(evaluation).iloc[-1]
-        frame = frame[frame["class"] == best["class"]]
-        names = ("score", "f_score", "precision", "recall")
-        columns = [frame[name].to_numpy(dtype=np.float64) for name in names]
-        return cls(columns[0], columns[1], columns[2], columns[3], float(best["score"]))
+        curve, best = confidence_curve(evaluation).total, operating_points(evaluation).total
+        return cls(curve.score, curve.f_score, curve.precision, curve.recall, float(best.score))
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""

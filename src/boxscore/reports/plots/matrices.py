@@ -49,7 +49,7 @@ class ConfusionDisplay:
 
         checks.whole_number(most, 1, name="most")
         if minimum_score is None:
-            best = float(operating_points(evaluation).iloc[-1]["score"])
+            best = float(operating_points(evaluation).total.score)
             minimum_score = best if best == best else -1e300
         frame = count(evaluation, minimum_score=minimum_score)
         counts, names = frame.to_numpy(), [str(name) for name in frame.index]
@@ -131,14 +131,11 @@ class ReliabilityDisplay:
         """Bin the detections of an evaluation; see :func:`reliability`."""
         from boxscore import diagnostics
 
-        frame = diagnostics.reliability(evaluation, bins=bins)
-        frame = frame.iloc[-bins:]  # all classes together
-        frame = frame[frame["detections"] > 0]
-        columns = [
-            frame[name].to_numpy(dtype=np.float64) for name in ("confidence", "accuracy", "detections")
-        ]
-        error = float(diagnostics.calibration(evaluation, bins=bins).iloc[-2]["expected_error"])
-        return cls(columns[0], columns[1], columns[2], error)
+        total = diagnostics.reliability(evaluation, bins=bins).total
+        filled = total.detections > 0
+        error = float(diagnostics.calibration_error(evaluation, bins=bins).total.expected_error)
+        count = total.detections[filled].astype(np.float64)
+        return cls(total.confidence[filled], total.accuracy[filled], count, error)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""
