@@ -102,7 +102,7 @@ class Curves:
         if self.rules.sequential_mean:
             summed: FloatArray = np.cumsum(self.interpolated / self.interpolated.shape[1], axis=1)[:, -1]
             return summed
-        mean: FloatArray = self._envelope.mean(axis=-1)
+        mean: FloatArray = np.ascontiguousarray(self._envelope).mean(axis=-1)
         return mean
 
     @functools.cached_property
@@ -120,7 +120,7 @@ class Curves:
         stretch = np.maximum.reduceat(np.append(self.precision, 0.0), bounds.ravel())
         stretch = stretch.reshape(bounds.shape)[..., :-1]
         stretch[~reached] = 0.0
-        envelope = np.ascontiguousarray(np.maximum.accumulate(stretch[..., ::-1], axis=-1)[..., ::-1])
+        envelope = np.maximum.accumulate(stretch[..., ::-1], axis=-1)[..., ::-1]
         envelope[:, self._undefined] = np.nan
         return envelope
 
