@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-voc.toml
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m 'not slow'
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
 
 # Made-up cases scored twice, here and by another program; bytes that no reader may fail with; the slow tests.
 CASES ?= 100000
@@ -22,7 +22,7 @@ fuzz: $(VENV)/.test
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: atheris
 	$(BIN)/python tests/fuzz/differential.py --cases $(CASES) --seed $(SEED)
 	$(BIN)/python tests/fuzz/coverage_guided.py --seconds $(SECONDS) --seed $(SEED)
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 # Every small change of the code that decides a score: does a test notice? An hour or two.
 mutate: $(VENV)/.test

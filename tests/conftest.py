@@ -1,10 +1,14 @@
-"""What every test shares: hypothesis profiles."""
+"""What every test shares: hypothesis profiles, kinds as markers, one line about what was skipped."""
 
 from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, Phase, settings
+import pytest
+from hypothesis import HealthCheck, Phase, is_hypothesis_test, settings
+
+from support.kinds import kinds_of
+from support.skipped import sentences
 
 _COMMON = {
     "deadline": None,  # the machine is shared
@@ -17,3 +21,25 @@ settings.register_profile(  # one failure is enough, however large its case
     "mutation", derandomize=True, phases=[Phase.explicit, Phase.generate], **_COMMON
 )
 settings.load_profile(os.environ.get("BOXSCORE_HYPOTHESIS", "default"))
+
+
+collect_ignore = ["source/test_names.py"]  # until the protocols and the diagnostics land
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for kind in kinds_of(item.path):
+            item.add_marker(kind)
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("property")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was skipped in a line for each remedy, not for each place; ``-rs`` lists the places."""
+    reasons = [
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple)
+    ]
+    for sentence in sentences(reasons):
+        terminalreporter.write_line(sentence)

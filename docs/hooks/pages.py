@@ -3,10 +3,11 @@
 - The navigation lists the pages named in ``ORDER`` first, then every other page of the same folder by name.
   A new page appears by being there.
 - ``reference/python/`` gets one page a public module, and an index of what ``boxscore`` itself exports.
-- In ``reference/cli.md`` the line ``<!-- commands -->`` becomes every option of every subcommand.
+- In ``reference/cli.md`` the line ``<!-- commands -->`` becomes every option of every subcommand, and in
+  ``how-to/run-configurations.md`` the line ``<!-- keys -->`` every key of a run configuration.
 - In ``reference/refused-input.md`` the line ``<!-- cases -->`` becomes every case of ``tests/bad_input``.
-- In ``reference/protocols.md`` the line ``<!-- fields -->`` becomes every field of a protocol, and
-  ``<!-- protocols -->`` the list of those that ship.
+- In ``reference/protocols.md`` the line ``<!-- fields -->`` becomes every field of a protocol,
+  ``<!-- words -->`` every part of a signature, and ``<!-- protocols -->`` the list of those that ship.
 """
 
 from __future__ import annotations
@@ -87,8 +88,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in what is made from the command line's own parsers and the protocol's own classes."""
     if page.file.src_uri == "reference/cli.md":
         return markdown.replace("<!-- commands -->", command_reference())
+    if page.file.src_uri == "how-to/run-configurations.md":
+        return markdown.replace("<!-- keys -->", run_configuration_keys())
     if page.file.src_uri == "reference/protocols.md":
         markdown = markdown.replace("<!-- protocols -->", protocol_list())
+        markdown = markdown.replace("<!-- words -->", signature_reference())
         return markdown.replace("<!-- fields -->", protocol_reference())
     if page.file.src_uri == "reference/refused-input.md":
         return markdown.replace("<!-- cases -->", bad_input_table())
@@ -195,58 +199,63 @@ def _shortened(text: str) -> str:
 def protocol_list() -> str:
     """List the protocols that ship."""
     protocols = importlib.import_module("boxscore.protocols")
-    rows = [f"| `{name}` | {protocols.load_protocol(name).title} |" for name in protocols.protocol_names()]
-    return "\n".join(["| name | what it is |", "|---|---|", *rows])
+    lines = ["| name | what it is | for `boxscore explain` also |", "|---|---|---|"]
+    for name in protocols.protocol_names():
+        protocol = protocols.load_protocol(name)
+        aliases = ", ".join(f"`{alias}`" for alias in protocol.aliases)
+        lines.append(f"| `{name}` | {protocol.title} | {aliases} |")
+    return "\n".join(lines)
 
 
 def protocol_reference() -> str:
     """Write every field of a protocol, table by table, with the values of three that ship."""
     load = importlib.import_module("boxscore.protocols").load_protocol
-    protocol = importlib.import_module("boxscore.protocols.protocol")
+    summary = importlib.import_module("boxscore.protocols.protocol").SummaryRow
     shown = [load(name) for name in ("coco", "voc2007", "voc2012")]
     tables = {
         field.name: value
-        for field in dataclasses.fields(protocol.Protocol)
+        for field in dataclasses.fields(shown[0])
         if dataclasses.is_dataclass(value := getattr(shown[0], field.name))
     }
-    top = [field.name for field in dataclasses.fields(protocol.Protocol) if field.name not in tables]
-    top.remove("summary")
-    parts = [_fields(protocol.Protocol, shown, names=top)]
+    parts = [_fields(type(shown[0]), shown, leave_out={*tables, "summary"})]
     for name, table in tables.items():
         parts.append(f"## [{name}]\n\n" + _fields(type(table), [getattr(value, name) for value in shown]))
-    parts.append("## [[summary]]\n\n" + _fields(protocol.SummaryRow, []))
+    parts.append("## [[summary]]\n\n" + _fields(summary, []))
     return "\n\n".join(parts)
 
 
-def _fields(kind: type, values: list[Any], *, names: list[str] | None = None) -> str:
-    described = _described(kind)
+def _fields(kind: type, values: list[Any], *, leave_out: Iterable[str] = ()) -> str:
     heads = ["field", "values", "meaning", *(["coco", "voc2007", "voc2012"] if values else ["default"])]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for field in dataclasses.fields(kind):
-        if names is not None and field.name not in names:
+        if field.name in leave_out:
             continue
-        types, meaning = described.get(field.name, ("", ""))
+        rule = field.metadata["rule"]
         default = "" if field.default is dataclasses.MISSING else f"`{_written(field.default)}`"
         cells = [f"`{_written(getattr(value, field.name))}`" for value in values] or [default]
-        lines.append(f"| `{field.name}` | {types} | {meaning} | {' | '.join(cells)} |")
+        cells = [f"`{field.name}`", rule.check.values, rule.doc, *cells]
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines)
 
 
-def _described(kind: type) -> dict[str, tuple[str, str]]:
-    """Type and meaning of each field, from the Attributes of a numpydoc docstring."""
-    text = inspect.getdoc(kind) or ""
-    section = re.search(r"Attributes\n-+\n(.*?)(?=\n\n\w[^\n]*\n-+\n|\Z)", text, re.DOTALL)
-    found: dict[str, tuple[str, str]] = {}
-    if section is None:
-        return {field.name: (str(field.type), _first_line(kind)) for field in dataclasses.fields(kind)}
-    for block in re.finditer(
-        r"^(\w[^\n:]*) : ([^\n]*)\n((?:    [^\n]*\n?|\n(?=    ))*)", section[1] + "\n", re.M
-    ):
-        meaning = " ".join(block[3].split()).replace("|", "\\|")
-        types = block[2].strip("{}") if block[2].startswith("{") else block[2]
-        for name in block[1].split(", "):
-            found[name] = (types.replace("|", "\\|"), re.sub(r":\w+:`~?([^`]+)`", r"`\1`", meaning))
-    return found
+def signature_reference() -> str:
+    """Write every part of a signature, in the order of the line."""
+    fields = importlib.import_module("boxscore.protocols.fields")
+    first = importlib.import_module("boxscore.protocols.signature").FIRST
+    coco = importlib.import_module("boxscore.protocols").load_protocol("coco")
+    rows = {
+        word.key: f"| `{word.key}` | `{field.path}` | {_word(word, fields.ALWAYS)} |"
+        for field in fields.all_fields(coco)
+        if (word := field.rule.word) is not None
+    }
+    rows = {**dict.fromkeys(first), **rows, "v": "| `v` | | the version of boxscore |"}
+    return "\n".join(["| part | field | values |", "|---|---|---|", *map(str, rows.values())])
+
+
+def _word(word: Any, always: Any) -> str:
+    if word.note:
+        return str(word.note)
+    return "always there" if word.silent is always else f"left out for `{_written(word.silent)}`"
 
 
 def _written(value: Any) -> str:
@@ -257,6 +266,8 @@ def _written(value: Any) -> str:
         return f"{len(value)} from {value[0]:g} to {value[-1]:g}"
     if isinstance(value, tuple):
         return f"[{', '.join(map(_written, value))}]"
+    if value is None or value == {}:
+        return "none"
     if isinstance(value, Mapping):
         return ", ".join(f"{key} = {_written(item)}" for key, item in value.items())
     if isinstance(value, float):
@@ -267,15 +278,6 @@ def _written(value: Any) -> str:
 # ---------------------------------------------------------------- command line
 
 
-def command_parser(name: str) -> argparse.ArgumentParser:
-    """Build the parser of a subcommand as the command line does."""
-    command = importlib.import_module(f"boxscore.cli.{name.replace('-', '_')}")
-    parser = argparse.ArgumentParser(prog=f"boxscore {name}", description=command.__doc__)
-    command.add_arguments(parser)
-    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
-    return parser
-
-
 def command_reference() -> str:
     """Write every subcommand's arguments as Markdown."""
     commands = importlib.import_module("boxscore.cli").COMMANDS
@@ -283,7 +285,8 @@ def command_reference() -> str:
 
 
 def _command(name: str, text: str) -> str:
-    parser = command_parser(name)
+    cli = importlib.import_module("boxscore.cli")
+    parser = cli.command_parser(name, cli.load_command(name))
     lines = [
         f"## boxscore {name}",
         "",
@@ -296,6 +299,25 @@ def _command(name: str, text: str) -> str:
         if isinstance(action, argparse._HelpAction):
             continue
         lines.append(f"| {_argument(action)} | {_meaning(action, parser.prog)} |")
+    return "\n".join(lines)
+
+
+def run_configuration_keys() -> str:
+    """Write every key that a run configuration may have as Markdown."""
+    lines = ["| table | key | value | meaning |", "|---|---|---|---|"]
+    for table, options in importlib.import_module("boxscore.cli.run").known_keys().items():
+        shown = f"`{table}`"
+        for key, option in options.items():
+            words = {bool: "`true` or `false`", int: "a whole number", Path: "a path"}
+            value = ", ".join(f'`"{choice}"`' for choice in option.known())
+            value = value or ("a list" if option.many else words.get(option.kind, "a text"))
+            value += f", a path if it ends in `{option.ending}`" if option.ending else ""
+            meaning = option.help + (" (required)" if option.required else "")
+            if option.kind is bool:
+                meaning += f" (default: {str(option.default).lower()})"
+            meaning = meaning.replace("|", "\\|").replace("<", "&lt;")
+            lines.append(f"| {shown} | `{key}` | {value} | {meaning} |")
+            shown = ""
     return "\n".join(lines)
 
 

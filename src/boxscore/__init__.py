@@ -101,7 +101,8 @@ _MODULES = (
     "boxscore.validation",
 )
 
-__getattr__, __dir__ = lazy_names(__name__, _NAMES, modules=_MODULES, public_module=__name__)
+if not TYPE_CHECKING:  # or a type checker would take any misspelt name
+    __getattr__, __dir__ = lazy_names(__name__, _NAMES, modules=_MODULES, public_module=__name__)
 
 __all__ = [
     "BoxscoreError",

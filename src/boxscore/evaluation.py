@@ -9,14 +9,19 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore import formats
 from boxscore._utils import checks
+from boxscore._utils.lazy import shortcut
+from boxscore._utils.pickling import PicklesFields
 from boxscore.data.alignment import align, select
+from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
@@ -35,11 +40,13 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "evaluate"]
 
 Answer = TypeVar("Answer")
+PER_LINE = 4
+"""Summary metrics in a line of a short ``repr``."""
 
 
 def evaluate(
-    ground_truth: GroundTruth,
-    detections: Detections,
+    ground_truth: GroundTruth | str | Path,
+    detections: Detections | str | Path,
     *,
     protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
     images: Sequence[Id] | None = None,
@@ -50,9 +57,11 @@ def evaluate(
 
     Parameters
     ----------
-    ground_truth : GroundTruth
-    detections : Detections
-        Their images must all be in the ground truth. Classes that it does not have are left out.
+    ground_truth : GroundTruth, str or Path
+        A table, or a file or folder that :func:`boxscore.load_ground_truth` reads.
+    detections : Detections, str or Path
+        A table, or a file or folder that :func:`boxscore.load_detections` reads. Their images must all be in
+        the ground truth. Classes that it does not have are left out.
     protocol : str, Path, mapping or Protocol, default "coco"
         A shipped name, a TOML file, its values, or a Protocol.
     images, classes : sequence of ids, optional
@@ -67,6 +76,8 @@ def evaluate(
 
     Raises
     ------
+    FileFormatError
+        When a file breaks a rule of its format.
     InputError
         When a detection is in an unknown image, or a chosen image or class does not exist.
     ProtocolError
@@ -75,24 +86,16 @@ def evaluate(
     Examples
     --------
     >>> truth = GroundTruth.from_arrays([1], ["cat"], [[10, 10, 50, 50]])
-    >>> found = Detections.from_arrays([1], ["cat"], [[10, 10, 50, 50]], [0.9])
-    >>> round(evaluate(truth, found).metrics["AP"], 6)
+    >>> detections = Detections.from_arrays([1], ["cat"], [[10, 10, 50, 50]], [0.9])
+    >>> result = evaluate(truth, detections)
+    >>> round(result["AP"], 6)
     1.0
     """
     chosen = load_protocol(protocol)
     checks.whole_number(workers, 1, name="workers")
-    for table, kind, name in (
-        (ground_truth, GroundTruth, "ground_truth"),
-        (detections, Detections, "detections"),
-    ):
-        if not isinstance(table, kind):
-            raise InputError(
-                name,
-                f"be a {kind.__name__} table",
-                got=f"a {type(table).__name__}",
-                cause="load files with boxscore.load_ground_truth and boxscore.load_detections",
-            )
+    ground_truth, detections = _tables(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
+    detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
     if images is not None or classes is not None:
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     matcher = Matcher(ground_truth, detections, chosen)
@@ -101,6 +104,30 @@ def evaluate(
     _warn_of_id_zero(result)
     warn_of_stand_ins(detections, chosen)
     return result
+
+
+def _tables(
+    ground_truth: GroundTruth | str | Path, detections: Detections | str | Path, protocol: Protocol
+) -> tuple[GroundTruth, Detections]:
+    """Read what is given as a path; refuse what is neither that nor a table."""
+    for value, kind, name in (
+        (ground_truth, GroundTruth, "ground_truth"),
+        (detections, Detections, "detections"),
+    ):
+        if not isinstance(value, (kind, str, Path)):
+            raise InputError(
+                name,
+                f"be a {kind.__name__} table, or the path of a file or folder",
+                got=f"a {type(value).__name__}",
+                cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
+            )
+    if not isinstance(ground_truth, GroundTruth):
+        if not isinstance(detections, Detections):
+            return formats.load_both(ground_truth, detections, similarity=protocol.similarity)
+        ground_truth = formats.load_ground_truth(ground_truth, similarity=protocol.similarity)
+    if not isinstance(detections, Detections):
+        detections = formats.load_detections(detections, ground_truth, similarity=protocol.similarity)
+    return ground_truth, detections
 
 
 def _warn_of_id_zero(result: Evaluation) -> None:
@@ -123,7 +150,7 @@ def _warn_of_id_zero(result: Evaluation) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(PicklesFields):
     """The result of :func:`evaluate`.
 
     Attributes
@@ -140,6 +167,58 @@ class Evaluation:
     detections: Detections
     protocol: Protocol
     matched: Matches
+
+    def __getitem__(self, metric: str) -> float:
+        """Return a summary metric, such as ``result["AP"]``."""
+        if metric not in self.metrics:
+            cause = checks.did_you_mean(metric, self.metrics)
+            raise InputError("a metric", "be in the protocol's summary", got=repr(metric), cause=cause)
+        return self.metrics[metric]
+
+    def __repr__(self) -> str:
+        values = [f"{key:<6} {value:.4f}" for key, value in self.metrics.items()]
+        lines = ["   ".join(values[low : low + PER_LINE]) for low in range(0, len(values), PER_LINE)]
+        body = "\n".join(f"  {line}" for line in lines)
+        return f"Evaluation of {self.counts_text}\n{body}\n{self.signature}"
+
+    def _repr_html_(self) -> str:
+        cells = [
+            "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
+            for tag, texts in (
+                ("th", list(self.metrics)),
+                ("td", [f"{value:.4f}" for value in self.metrics.values()]),
+            )
+        ]
+        rows = "".join(f"<tr>{line}</tr>" for line in cells)
+        return (
+            f"<p>Evaluation of {escape(self.counts_text)}</p><table>{rows}</table>"
+            f"<p><code>{escape(self.signature)}</code></p>"
+        )
+
+    def to_json(self) -> str:
+        """Return the result as JSON: protocol, signature, metrics, per class, counts.
+
+        The form is described on the page "JSON output"; undefined is ``null``.
+        """
+        text: str = shortcut("boxscore.reports", "as_json")(self)
+        return text
+
+    def report(self, folder: str | Path, **options: Any) -> None:
+        """Write a report folder: an HTML page that opens offline, tables and JSON.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made where it does not exist.
+        **options
+            Those of :class:`boxscore.reports.ReportOptions`: ``title``, ``image_folder``, ``gallery``, ...
+
+        Raises
+        ------
+        InputError
+            When an option breaks a rule or a file cannot be written.
+        """
+        shortcut("boxscore.reports", "write_report")(self, folder, **options)
 
     @property
     def signature(self) -> str:
@@ -170,12 +249,27 @@ class Evaluation:
             "left_out": sum(self.detections.left_out.values()),
         }
 
+    @property
+    def counts_text(self) -> str:
+        """``counts`` in words, in one line."""
+        counts = self.counts
+        kinds = [
+            f"{counts[kind]:,} {kind.removesuffix('s')}" for kind in ("crowds", "difficult") if counts[kind]
+        ]
+        truths = _counted(counts["ground_truths"], "ground truth") + (
+            f" ({', '.join(kinds)})" if kinds else ""
+        )
+        parts = [_counted(counts["images"], "image"), truths, _counted(counts["detections"], "detection")]
+        if counts["left_out"]:
+            parts.append(f"{counts['left_out']:,} left out")
+        return ", ".join([*parts, _counted(counts["classes"], "class")])
+
     @functools.cached_property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
-        """Each headline number of each class alone, [K]; ``mAP`` is ``AP`` here."""
+        """Each headline number of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
+        keys = self.protocol.class_keys
         return {
-            row.key.removeprefix("m"): summary_values(row, self.protocol, self.curves_of)
-            for row in self.protocol.rows
+            keys[row.key]: summary_values(row, self.protocol, self.curves_of) for row in self.protocol.rows
         }
 
     @functools.cached_property
@@ -357,3 +451,8 @@ class Evaluation:
     @functools.cached_property
     def _kept(self) -> dict[Hashable, Any]:
         return {}
+
+
+def _counted(count: int, noun: str) -> str:
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"

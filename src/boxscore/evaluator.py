@@ -8,8 +8,10 @@ result is that of :func:`boxscore.evaluate` on all of them at once, to the last 
 
 Conventions
 -----------
-- Predictions and targets are mappings, one an image, in torchvision's form: see
+- Predictions and targets are mappings, one per image, in torchvision's form: see
   :mod:`boxscore.data.samples`.
+- A batch is checked and matched when it comes. What stays is :class:`~boxscore.matching.matches.Matches` and
+  the columns of boxes and keypoints; masks are forgotten unless they are asked for.
 - Where predictions have masks, protocols of masks measure them by their pixels, as torchvision's and
   detectron2's evaluators do, although there are boxes too.
 - Images are evaluated in the order of their ids; without ids, in the order in which they came.
@@ -17,13 +19,19 @@ Conventions
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
 
 from boxscore._utils import checks
+from boxscore.data.alignment import align, concatenate, warn_left_out
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
+from boxscore.data.rounding import rounded
 from boxscore.data.samples import (
     Columns,
     image_id,
@@ -35,8 +43,10 @@ from boxscore.data.samples import (
 )
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
-from boxscore.errors import InputError, MissingDependencyError
-from boxscore.evaluation import Evaluation, evaluate
+from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError
+from boxscore.evaluation import Evaluation
+from boxscore.matching.matcher import Matcher
+from boxscore.matching.matches import Matches, merge
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 
@@ -44,13 +54,81 @@ __all__ = ["Evaluator", "gather_with_torch"]
 
 Duplicates = Literal["error", "ignore"]
 
+MATCHED_TOGETHER = 64
+"""Images that are matched in one go: a call costs as much as matching some dozens of images."""
 
-@dataclasses.dataclass(frozen=True)
-class _Image:
-    """What is kept of one image: checked columns."""
+FAN_IN = 32
+"""Parts of one size that are merged into a larger one: a row is copied once per level."""
 
-    prediction: Columns
-    target: Columns
+OPTIONAL = ("boxes", "masks", "keypoints", "area")
+"""Keys that all images with objects have, or none."""
+
+FORGOTTEN = " (their masks are forgotten; Evaluator(keep_masks=True) keeps them)"
+
+
+class _Part(NamedTuple):
+    """What stays of some images: rows of ``matches`` are rows of the tables."""
+
+    matches: Matches
+    ground_truth: GroundTruth
+    detections: Detections
+
+    @property
+    def images(self) -> Images:
+        return self.matches.images
+
+    def without(self, seen: set[Id]) -> _Part:
+        """Leave out images that were seen elsewhere."""
+        kept = np.array([identifier not in seen for identifier in self.images.ids.tolist()], dtype=bool)
+        matches = self.matches.take_images(kept)
+        images, tables, rows = matches.images, [], []
+        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        for table in (self.ground_truth, self.detections):
+            chosen = kept[table.image]
+            left = table.take(np.flatnonzero(chosen))
+            tables.append(dataclasses.replace(left, images=images, image=number[left.image]))
+            rows.append(np.cumsum(chosen) - 1)
+        matches = dataclasses.replace(matches, truth_row=rows[0][matches.truth_row], row=rows[1][matches.row])
+        return _Part(matches, *tables)  # type: ignore[arg-type]
+
+    def numbered_from(self, first: int) -> _Part:
+        """Give the images, which have no ids of their own, other numbers."""
+        images = Images.build(self.images.ids + first)
+        return _Part(
+            dataclasses.replace(self.matches, images=images),
+            dataclasses.replace(self.ground_truth, images=images),
+            dataclasses.replace(self.detections, images=images),
+        )
+
+
+def _merged(parts: Sequence[_Part]) -> _Part:
+    """Merge parts of disjoint images; rows come out image by image as ids ascend."""
+    if len(parts) == 1:
+        return parts[0]
+    truth, truth_rows = concatenate([part.ground_truth for part in parts])
+    detections, rows = concatenate([part.detections for part in parts])
+    renumbered, truths_before, rows_before = [], 0, 0
+    for part in parts:
+        matches = part.matches
+        renumbered.append(
+            dataclasses.replace(
+                matches,
+                truth_row=truth_rows[truths_before + matches.truth_row],
+                row=rows[rows_before + matches.row],
+            )
+        )
+        truths_before += len(part.ground_truth)
+        rows_before += len(part.detections)
+    return _Part(merge(renumbered), truth, detections)
+
+
+class _Share(NamedTuple):
+    """What one process has seen; what evaluators merge and ranks exchange."""
+
+    parts: tuple[_Part, ...]
+    numbered: bool | None
+    given: Mapping[str, tuple[bool, Id]]
+    left_out: Mapping[str, int]
 
 
 class Evaluator:
@@ -70,6 +148,9 @@ class Evaluator:
     gather : callable, optional
         Takes this process's share, any picklable object, and returns the list of all processes' shares:
         :func:`gather_with_torch`. :meth:`compute` then is called by all processes, and gives all the same.
+    keep_masks : bool, default False
+        Keep the masks of every image. Scores, curves and slices do not need them; diagnostics that compare
+        masks across classes do.
 
     Examples
     --------
@@ -89,6 +170,7 @@ class Evaluator:
         box_format: BoxFormat = "xyxy",
         duplicates: Duplicates = "error",
         gather: Callable[[Any], Sequence[Any]] | None = None,
+        keep_masks: bool = False,
     ) -> None:
         self.protocol = load_protocol(protocol)
         self.categories = _categories(classes)
@@ -97,12 +179,21 @@ class Evaluator:
         self.box_format: BoxFormat = box_format
         self.duplicates: Duplicates = duplicates
         self.gather = gather
-        self._images: dict[Id, _Image] = {}
+        self.keep_masks = keep_masks
+        self._levels: list[list[_Part]] = []  # of parts with up to FAN_IN ** level batches
+        self._waiting: dict[Id, tuple[Columns, Columns]] = {}
+        self._due = MATCHED_TOGETHER
+        self._seen: set[Id] = set()  # images in the parts
         self._numbered: bool | None = None  # images have no ids of their own
+        self._given: dict[str, tuple[bool, Id]] = {}  # optional keys, and the image that decided
+        self._left_out: dict[str, int] = {}
 
     def __len__(self) -> int:
         """Count the images seen by this process."""
-        return len(self._images)
+        return len(self._seen) + len(self._waiting)
+
+    def __repr__(self) -> str:
+        return f"Evaluator(protocol={self.protocol.name!r}), {len(self)} images seen"
 
     def update(self, predictions: Sequence[Mapping[str, Any]], targets: Sequence[Mapping[str, Any]]) -> None:
         """Add a batch.
@@ -120,8 +211,8 @@ class Evaluator:
         if len(predictions) != len(targets):
             got = f"{len(predictions)} and {len(targets)}"
             raise InputError("predictions and targets", "be as many", got=got)
-        batch: dict[Id, _Image] = {}
-        numbered = self._numbered
+        batch: dict[Id, tuple[Columns, Columns]] = {}
+        numbered, given = self._numbered, dict(self._given)
         for position, (prediction, target) in enumerate(zip(predictions, targets, strict=True)):
             place = f"image {position} of the batch"
             identifier = image_id(target, place=place)
@@ -131,17 +222,27 @@ class Evaluator:
                 )
             numbered = identifier is None
             if identifier is None:
-                identifier = len(self._images) + len(batch)
-            elif identifier in self._images or identifier in batch:
+                identifier = len(self) + len(batch)
+            elif identifier in self._seen or identifier in self._waiting or identifier in batch:
                 self._refuse_duplicate(identifier)
                 continue
             where = f"image {identifier!r}"
-            batch[identifier] = _Image(
+            columns = (
                 prediction_columns(prediction, box_format=self.box_format, place=where),
                 target_columns(target, box_format=self.box_format, place=where),
             )
-        self._images.update(batch)
-        self._numbered = numbered
+            for kind, side in zip(("predictions", "targets"), columns, strict=True):
+                _check_alike(given, kind, side, identifier)
+            self._check_classes(columns[1], where)
+            batch[identifier] = columns
+        self._waiting.update(batch)
+        self._numbered, self._given = numbered, given
+        if len(self._waiting) >= self._due:
+            self._due = 2 * len(
+                self._waiting
+            )  # where it fails, for images that came before: compute says why
+            with contextlib.suppress(InputError):
+                self._match_waiting()
 
     def compute(self) -> Evaluation:
         """Evaluate everything seen so far, by all processes where there is a ``gather``.
@@ -158,8 +259,8 @@ class Evaluator:
         if self.gather is None:
             return self._evaluate()
         whole = self._empty()
-        for images, numbered in self.gather((self._images, self._numbered)):
-            whole._add(images, numbered)
+        for share in self.gather(self._share()):
+            whole._take_in(share)
         return whole._evaluate()
 
     def merge(self, other: Evaluator) -> None:
@@ -177,12 +278,12 @@ class Evaluator:
         if mine != theirs or _labels(self.categories) != _labels(other.categories):
             got = f"{mine.name!r} and {theirs.name!r}"
             raise InputError("evaluators", "have one protocol and the same classes", got=got)
-        self._add(other._images, other._numbered)
+        self._take_in(other._share())
 
     def reset(self) -> None:
         """Forget every image."""
-        self._images = {}
-        self._numbered = None
+        self._levels, self._waiting, self._seen, self._numbered = [], {}, set(), None
+        self._due, self._given, self._left_out = MATCHED_TOGETHER, {}, {}
 
     def _empty(self) -> Evaluator:
         empty = object.__new__(type(self))
@@ -190,22 +291,50 @@ class Evaluator:
         empty.reset()
         return empty
 
-    def _add(self, images: Mapping[Id, _Image], numbered: bool | None) -> None:
-        if not images:
+    def _share(self) -> _Share:
+        parts = self._parts()
+        return _Share((_merged(parts),) if parts else (), self._numbered, self._given, self._left_out)
+
+    def _parts(self) -> list[_Part]:
+        self._match_waiting()
+        return [part for level in self._levels for part in level]
+
+    def _add_part(self, part: _Part) -> None:
+        """Keep a part; as many as ``FAN_IN`` of a level become one of the next."""
+        self._seen.update(part.images.ids.tolist())
+        for level in range(len(self._levels) + 1):
+            if level == len(self._levels):
+                self._levels.append([])
+            self._levels[level].append(part)
+            if len(self._levels[level]) < FAN_IN:
+                return
+            part = _merged(self._levels[level])
+            self._levels[level] = []
+
+    def _take_in(self, share: _Share) -> None:
+        """Add what another evaluator has seen; nothing of it where an image is refused."""
+        if not share.parts:
             return
-        if self._numbered is not None and self._numbered != numbered:
+        self._match_waiting()
+        if self._numbered is not None and self._numbered != share.numbered:
             raise InputError("image_id", "be in every target or in none", got="both")
-        new: dict[Id, _Image] = {}
-        if numbered:
-            new = {len(self._images) + place: image for place, image in enumerate(images.values())}
+        for key, (is_given, identifier) in share.given.items():
+            _check_key(self._given, key, is_given, identifier)
+        parts = list(share.parts)
+        if share.numbered:
+            parts = [part.numbered_from(len(self._seen)) for part in parts]
         else:
-            for identifier, image in images.items():
-                if identifier in self._images:
+            for identifier in (identifier for part in parts for identifier in part.images.ids.tolist()):
+                if identifier in self._seen:
                     self._refuse_duplicate(identifier)
-                else:
-                    new[identifier] = image
-        self._images.update(new)
-        self._numbered = numbered
+            parts = [part.without(self._seen) for part in parts]
+        for part in parts:
+            if len(part.images):
+                self._add_part(part)
+        self._numbered = share.numbered
+        self._given = {**share.given, **self._given}
+        for label, count in share.left_out.items():
+            self._left_out[label] = self._left_out.get(label, 0) + count
 
     def _refuse_duplicate(self, identifier: Id) -> None:
         if self.duplicates == "error":
@@ -217,12 +346,22 @@ class Evaluator:
                 "a new epoch? call reset()",
             )
 
-    def _evaluate(self) -> Evaluation:
-        if not self._images:
-            raise InputError("an evaluator", "have seen an image", got="none")
-        images = Images.build(list(self._images))
-        ordered = [self._images[identifier] for identifier in images.ids.tolist()]
-        predictions, targets = [one.prediction for one in ordered], [one.target for one in ordered]
+    def _check_classes(self, target: Columns, place: str) -> None:
+        if self.categories is None:
+            return
+        unknown = np.flatnonzero(self.categories.rows(target["labels"]) < 0)
+        if len(unknown):
+            got = repr(target["labels"].tolist()[unknown[0]])
+            cause = checks.did_you_mean(got, map(str, self.categories.ids.tolist()))
+            raise InputError("a target's label", "be one of the classes", got=got, place=place, cause=cause)
+
+    def _match_waiting(self) -> None:
+        """Match what has come, and forget what scores and curves do not need."""
+        if not self._waiting:
+            return
+        images = Images.build(list(self._waiting))
+        ordered = [self._waiting[identifier] for identifier in images.ids.tolist()]
+        predictions, targets = [pair[0] for pair in ordered], [pair[1] for pair in ordered]
         labels = labels_of(predictions)
         categories = self.categories
         if categories is None:
@@ -237,15 +376,65 @@ class Evaluator:
             ignore=joined(targets, "ignore"),
             source="targets",
         )
-        found = Detections.from_arrays(
+        detections = Detections.from_arrays(
             **{"scores": [], **table_columns(predictions, images)},
             box_format=self.box_format,
-            categories=categories if known else None,  # evaluate counts and names those that are not
+            categories=categories if known else None,
             source="predictions",
         )
-        if found.masks is not None:
-            found = dataclasses.replace(found, boxes_given=False)
-        return evaluate(truth, found, protocol=self.protocol)
+        if detections.masks is not None:
+            detections = dataclasses.replace(detections, boxes_given=False)
+        if not known:
+            with warnings.catch_warnings():  # compute names all that were left out, once
+                warnings.simplefilter("ignore", BoxscoreWarning)
+                detections = align(detections, truth)
+        rounding = self.protocol.rounding
+        detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)
+        matches = Matcher(truth, detections, self.protocol).match()
+        for label, count in detections.left_out.items():
+            self._left_out[label] = self._left_out.get(label, 0) + count
+        if not self.keep_masks:
+            truth, detections = _without_masks(truth), _without_masks(detections)
+        self._waiting, self._due = {}, MATCHED_TOGETHER
+        self._add_part(_Part(matches, truth, dataclasses.replace(detections, left_out={})))
+
+    def _evaluate(self) -> Evaluation:
+        parts = self._parts()
+        if not parts:
+            raise InputError("an evaluator", "have seen an image", got="none")
+        part = _merged(parts)
+        if len(parts) > 1:
+            self._levels = [*([[]] * (len(self._levels) - 1)), [part]]
+        warn_left_out(self._left_out, "predictions", stacklevel=3)
+        truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
+        detections = dataclasses.replace(part.detections, left_out=dict(self._left_out))
+        return Evaluation(truth, detections, self.protocol, part.matches)
+
+
+def _without_masks(table: Any) -> Any:
+    """Forget the masks; a message about them says why."""
+    if table.masks is None:
+        return table
+    return dataclasses.replace(table, masks=None, source=table.source + FORGOTTEN)
+
+
+def _check_alike(given: dict[str, tuple[bool, Id]], kind: str, side: Columns, identifier: Id) -> None:
+    """Check that all images with objects have the same keys; remember those of the first."""
+    if not len(side["labels"]):
+        return
+    for key in OPTIONAL:
+        _check_key(given, f"{key} of {kind}", key in side, identifier)
+
+
+def _check_key(given: dict[str, tuple[bool, Id]], key: str, is_given: bool, identifier: Id) -> None:
+    known, first = given.setdefault(key, (is_given, identifier))
+    if known != is_given:
+        with_it, without = (first, identifier) if known else (identifier, first)
+        raise InputError(
+            key,
+            "be given for every image or for none",
+            got=f"image {with_it!r} with them and image {without!r} without",
+        )
 
 
 def gather_with_torch(share: Any) -> list[Any]:

@@ -16,7 +16,6 @@ import pytest
 import boxscore
 from boxscore.cli import COMMANDS, main
 from boxscore.protocols import load_protocol, protocol_names, protocol_toml
-from boxscore.scoring.kinds import row_title
 from support.program import SOURCES, run_boxscore, run_python
 
 DATASETS = Path(__file__).parents[2] / "datasets"
@@ -155,7 +154,7 @@ def test_text(run: Run, evaluation: boxscore.Evaluation) -> None:
     lines = output.splitlines()
     for row, (key, value) in zip(evaluation.protocol.rows, evaluation.metrics.items(), strict=True):
         assert any(
-            line.startswith(row_title(evaluation.protocol, row)) and f"{key:<5} = {value:.4f}" in line
+            line.startswith(evaluation.protocol.row_title(row)) and f"{key:<5} = {value:.4f}" in line
             for line in lines
         )
     assert "24 images, 113 ground truths (5 crowd), 282 detections, 7 classes" in lines
@@ -366,12 +365,8 @@ def test_protocols(run: Run) -> None:
 
 def test_a_reader_that_leaves_early() -> None:
     """``boxscore ... | head -1``: no traceback, no message."""
-    code = (
-        "import sys\nfrom boxscore.cli import main\n"
-        f"sys.exit(main({[*COCO, '--per-class', '--output', 'json']!r}))\n"
-    )
     with subprocess.Popen(
-        [sys.executable, "-c", code],
+        [sys.executable, "-m", "boxscore", *COCO, "--per-class", "--output", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": SOURCES},

@@ -145,13 +145,19 @@ def test_pooling_keeps_the_rows() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("gt.json", None), "ground_truth must be a GroundTruth table. Got a str; load files with"),
-        ((None, "dt.json"), "detections must be a Detections table. Got a str; load files with"),
+        (
+            ([], None),
+            "ground_truth must be a GroundTruth table, or the path of a file or folder. Got a list; ",
+        ),
+        ((None, 7), "detections must be a Detections table, or the path of a file or folder. Got a int; "),
     ],
 )
 def test_evaluate_refuses_what_is_not_a_table(arguments: Any, text: str) -> None:
     with pytest.raises(InputError) as caught:
-        boxscore.evaluate(arguments[0] or truth(), arguments[1] or found())
+        boxscore.evaluate(
+            truth() if arguments[0] is None else arguments[0],
+            found() if arguments[1] is None else arguments[1],
+        )
     assert str(caught.value).startswith(text)
 
 

@@ -99,10 +99,10 @@ def test_explain_json_is_the_fixed_form(capsys):
         (["explain", "--from", "tyde"], "did you mean 'tide'?"),
         (["explain", "--from", "tide", "--protocol", "voc2012"], "be given --from and --to"),
         (["slices", "--by", "sise"], "did you mean 'size'?"),
-        (["operating-points", "--iou", "0.61"], "threshold of the protocol"),
+        (["operating-points", "--iou-threshold", "0.61"], "threshold of the protocol"),
         (["bootstrap", "--resamples", "0"], "whole number"),
         (["calibration", "--bins", "0"], "bins must be a whole number"),
-        (["confusion", "--iou", "0"], "iou must be"),
+        (["confusion", "--iou-threshold", "0"], "iou must be"),
         (["lrp", "--area", "huge"], "area must be one of"),
     ],
 )

@@ -12,7 +12,9 @@ import pytest
 import boxscore
 from boxscore.diagnostics import ablation, explain, find_number, tool_names
 from boxscore.diagnostics._tools import box_protocols
+from boxscore.diagnostics.explain import CHOICES
 from boxscore.protocols import load_protocol
+from boxscore.protocols.fields import all_fields
 
 TOOLS = [name for name in box_protocols() if name != "coco"]
 
@@ -25,7 +27,7 @@ def test_deltas_sum_exactly(sample, tool):
         assert found.steps == () or found.steps[-1][2] == found.last_value
 
 
-@pytest.mark.parametrize("tool", [name for name in TOOLS if not name.startswith("detectron2")])
+@pytest.mark.parametrize("tool", TOOLS)
 def test_ends_are_the_tools_own_numbers(sample, tool):
     metrics = boxscore.evaluate(*sample, protocol=tool).metrics
     found = explain(*sample, tool, "coco")
@@ -47,15 +49,48 @@ def test_same_tool_has_no_steps(sample):
     assert explain(*sample, "coco", "pycocotools").steps == ()
 
 
-def test_aliases_are_known():
-    for name in tool_names():
-        assert name
+@pytest.mark.parametrize(
+    ("alias", "protocol"),
+    [
+        ("pycocotools", "coco"),
+        ("voc-kit", "voc2012"),
+        ("voc", "voc2012"),
+        ("tidecv", "tide"),
+        ("padilla", "padilla-voc"),
+        ("ultralytics-new", "ultralytics"),
+        ("py-faster-rcnn", "py-faster-rcnn-voc2012"),
+        ("detectron2-voc", "detectron2-voc2012"),
+        ("mean-average-precision", "bes-dev"),
+    ],
+)
+def test_aliases_are_known(sample, alias, protocol):
+    assert alias in tool_names()
+    assert explain(*sample, alias, protocol).steps == ()
+    assert explain(*sample, alias, protocol).first == alias
+
+
+def test_each_name_of_a_tool_is_one_tools():
+    assert len(set(tool_names())) == len(tool_names())
+
+
+def test_a_choice_is_told_in_words(sample):
+    changes = [change for change, _, _ in explain(*sample, "detectron2-voc2012", "coco").steps]
+    assert changes[0] == "numbers: 3 decimals of scores, 1 decimal of boxes -> as given"
+
+
+def test_every_choice_that_can_move_an_ap_of_boxes_has_a_step():
+    covered = {path for choice in CHOICES for path in choice.paths}
+    assert len(CHOICES) == len({choice.title for choice in CHOICES})
+    elsewhere = {"ignore.area_ranges", "ignore.detection_area"}  # AP is taken over all areas
+    for field in all_fields(load_protocol("coco")):
+        if field.table in ("rounding", "boxes", "matching", "ignore", "ap"):
+            assert (field.path in covered) != (field.path in elsewhere), field.path
 
 
 def test_own_protocol(sample):
-    strict = {"extends": "coco", "name": "strict", "matching": {"minimum_score": 0.5}}
+    strict = {"extends": "coco", "name": "strict", "matching": {"score_threshold": 0.5}}
     found = explain(*sample, "coco", strict)
-    assert [change for change, _, _ in found.steps] == ["minimum score: none -> 0.5"]
+    assert [change for change, _, _ in found.steps] == ["score threshold: none -> 0.5"]
 
 
 @pytest.mark.real
@@ -103,7 +138,7 @@ def test_ablation_on_the_voc_run(voc):
         "difficult objects counted": (-0.0847, -0.0856),
         "difficult objects deleted": (-0.0117, -0.0121),
         "candidate: best available": (0.0009, 0.00005),
-        "minimum score .25": (-0.0518, -0.0531),
+        "score threshold .25": (-0.0518, -0.0531),
         "cap of 10 an image and class": (-0.0050, -0.0051),
     }
     for change, (here, published) in measured.items():

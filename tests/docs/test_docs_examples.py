@@ -25,6 +25,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -146,18 +147,53 @@ def prepare(folder: Path) -> dict[str, str]:
         program = programs / name
         program.write_text(f"#!/bin/sh\n{command}\n")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    source = str(ROOT / "src")
+    return {**os.environ, **settings(), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+
+
+def settings() -> dict[str, str]:
+    """What Python reads as it starts."""
     return {
-        **os.environ,
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH", "")])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])),
         "PYTHONUNBUFFERED": "1",
         "COLUMNS": "100",
         "LC_ALL": "C.UTF-8",
     }
 
 
-def run_page(page: Path, folder: Path) -> list[tuple[Block, dict[str, str]]]:
+class Runner:
+    """A process that runs pages one after the other, each as a copy of itself; see run_page.py."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[str] | None = None
+
+    def answer(self, job: dict[str, Any]) -> Any:
+        if self.process is None or self.process.poll() is not None:
+            self.process = subprocess.Popen(
+                [sys.executable, str(Path(__file__).with_name("run_page.py"))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, **settings()},
+            )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(job) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    running = Runner()
+    yield running
+    running.close()
+
+
+def run_page(page: Path, folder: Path, runner: Runner) -> list[tuple[Block, dict[str, str]]]:
     """Run a page's examples; each step with its output or error."""
     files, steps = steps_of(page.read_text(encoding="utf-8"))
     if not steps:
@@ -167,23 +203,14 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, dict[str, str]]]:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("run_page.py"))],
-        input=json.dumps({"page": page.name, "blocks": steps}),
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return list(zip(steps, json.loads(done.stdout), strict=True))
+    job = {"page": page.name, "blocks": steps, "folder": str(folder), "environment": environment}
+    return list(zip(steps, runner.answer(job), strict=True))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_run_and_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
+def test_examples_run_and_print_what_the_page_says(page: Path, tmp_path: Path, runner: Runner) -> None:
     wrong = []
-    for step, result in run_page(page, tmp_path):
+    for step, result in run_page(page, tmp_path, runner):
         where = f"{page.relative_to(ROOT)}, line {step['line']}"
         if "error" in result:
             wrong.append(f"{where}: the example fails\n{result['error']}")
@@ -206,10 +233,10 @@ def test_ellipsis() -> None:
     assert not matches("", "a\n")
 
 
-def write_outputs(page: Path, folder: Path) -> None:
+def write_outputs(page: Path, folder: Path, runner: Runner) -> None:
     """Put what the examples print into the page."""
     lines = page.read_text(encoding="utf-8").split("\n")
-    for step, result in reversed(run_page(page, folder)):
+    for step, result in reversed(run_page(page, folder, runner)):
         if "error" in result:
             print(f"{page}, line {step['line']}\n{result['error']}")
             continue
@@ -224,6 +251,8 @@ def write_outputs(page: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    shared = Runner()
     for name in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as temporary:
-            write_outputs(Path(name).resolve(), Path(temporary))
+            write_outputs(Path(name).resolve(), Path(temporary), shared)
+    shared.close()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import boxscore
-from boxscore.cli import COMMANDS
+from boxscore.cli import COMMANDS, main
 from boxscore.cli.run import known_keys
 from boxscore.evaluation import evaluate
 from boxscore.protocols import protocol_names
@@ -34,11 +32,12 @@ def pages() -> ModuleType:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_reference_has_every_option_that_help_prints(command: str, pages: ModuleType) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "boxscore", command, "--help"], capture_output=True, text=True, check=True
-    )
-    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", done.stdout.split("options:")[1])) - {"--help"}
+def test_the_reference_has_every_option_that_help_prints(
+    command: str, pages: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--help"]) == 0
+    text = capsys.readouterr().out.split("options:")[1]
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) - {"--help"}
     reference = pages.command_reference()
     section = reference[reference.index(f"## boxscore {command}\n") :].split("\n## ")[0]
     assert {option for option in options if f"`{option}" not in section} == set()
@@ -70,8 +69,10 @@ def test_the_page_on_refused_input_has_every_case(pages: ModuleType) -> None:
     assert "<!-- cases -->" in (DOCS / "reference" / "refused-input.md").read_text(encoding="utf-8")
 
 
-def test_the_page_on_protocols_has_every_part_of_a_signature() -> None:
-    text = (DOCS / "reference" / "protocols.md").read_text(encoding="utf-8")
+def test_the_page_on_protocols_has_every_part_of_a_signature(pages: ModuleType) -> None:
+    assert "<!-- words -->" in (DOCS / "reference" / "protocols.md").read_text(encoding="utf-8")
+    text = pages.signature_reference()
+    assert "None" not in text
     signatures = [boxscore.load_protocol(name).signature() for name in protocol_names()]
     parts = {part.split(":")[0] for signature in signatures for part in signature.split("|")[2:]}
     assert [part for part in sorted(parts) if f"| `{part}` |" not in text] == []
@@ -86,10 +87,13 @@ def test_the_page_on_json_has_every_key() -> None:
     assert [key for key in keys if f"`{key}`" not in text] == []
 
 
-def test_the_page_on_run_configurations_has_every_key() -> None:
-    text = (DOCS / "how-to" / "run-configurations.md").read_text(encoding="utf-8")
+def test_the_page_on_run_configurations_has_every_key(pages: ModuleType) -> None:
+    table = pages.run_configuration_keys()
     keys = [key for keys in known_keys().values() for key in keys]
-    assert [key for key in keys if f"`{key}`" not in text] == [], "add a row to the table of keys"
+    assert [key for key in keys if f"| `{key}` |" not in table] == []
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="how-to/run-configurations.md"))
+    text = (DOCS / page.file.src_uri).read_text(encoding="utf-8")
+    assert table in pages.on_page_markdown(text, page)
 
 
 def test_the_navigation_orders_known_pages_and_takes_new_ones(pages: ModuleType) -> None:

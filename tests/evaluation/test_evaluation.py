@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,3 +191,39 @@ def test_crowds_and_difficult_objects_count_where_the_protocol_says_so() -> None
             protocol = {"extends": "voc2012", "ignore": {key: rule}}
             value = boxscore.evaluate(truth, found, protocol=protocol).metrics["mAP"]
             assert np.array_equal(value, ap, equal_nan=True)
+
+
+SAMPLES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+
+
+def test_paths_are_read() -> None:
+    paths = SAMPLES / "instances.json", SAMPLES / "detections.json"
+    truth = boxscore.load_ground_truth(paths[0])
+    expected = boxscore.evaluate(truth, boxscore.load_detections(paths[1], truth))
+    for arguments in (paths, tuple(map(str, paths)), (truth, paths[1])):
+        assert (
+            boxscore.evaluate(*arguments).arrays()["precision"].tobytes()
+            == expected.arrays()["precision"].tobytes()
+        )
+
+
+def test_the_face_of_a_result() -> None:
+    result = boxscore.evaluate(SAMPLES / "instances.json", SAMPLES / "detections.json")
+    assert result["AP"] == result.metrics["AP"]
+    with pytest.raises(boxscore.InputError, match=r"Got 'AP5'; did you mean 'AP75'\?"):
+        result["AP5"]
+    lines = repr(result).splitlines()
+    assert len(lines) <= 10
+    assert lines[0].startswith("Evaluation of ")
+    assert lines[-1] == result.signature
+    assert all(f"{key:<6} {value:.4f}" in repr(result) for key, value in result.metrics.items())
+    assert "<table>" in result._repr_html_()
+    assert len(result._repr_html_()) < 2000
+
+
+def test_a_result_pickles_as_what_was_given() -> None:
+    result = boxscore.evaluate(SAMPLES / "instances.json", SAMPLES / "detections.json")
+    size = len(pickle.dumps(result))
+    result.metrics, result.per_class, result.matcher.across_classes(iou_threshold=0.1)
+    assert len(pickle.dumps(result)) == size
+    assert pickle.loads(pickle.dumps(result)).metrics == result.metrics

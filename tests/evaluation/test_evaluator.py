@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import boxscore
+import boxscore.evaluator
 from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError
 from boxscore.evaluator import gather_with_torch
 
@@ -115,6 +117,50 @@ def test_merging_is_updating() -> None:
     assert bits(one.compute()) == expected
 
 
+@pytest.mark.parametrize("protocol", ["coco", "voc2007", "coco-segm", "pooled"])
+def test_parts_of_several_levels(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches merge two by two, levels deep; equal scores fall in the order of the images' ids all the same."""
+    rules: Any = {"extends": "coco", "matching": {"per_class": False}} if protocol == "pooled" else protocol
+    pairs = images(23, masks=protocol == "coco-segm")
+    expected = bits(fed(Evaluator(protocol=rules), pairs, 23).compute())
+    monkeypatch.setattr(boxscore.evaluator, "FAN_IN", 2)
+    monkeypatch.setattr(boxscore.evaluator, "MATCHED_TOGETHER", 1)
+    evaluator = fed(Evaluator(protocol=rules), pairs, 1)
+    assert len(evaluator._levels) >= 4
+    assert bits(evaluator.compute()) == expected
+    assert len(evaluator._parts()) == 1
+
+
+def test_tables_of_the_result_belong_to_the_matches() -> None:
+    pairs = images(12)
+    frame = fed(Evaluator(), pairs, 2).compute().matches
+    whole = fed(Evaluator(), pairs, 12).compute().matches
+    pd.testing.assert_frame_equal(frame, whole)
+    assert set(frame["outcome"]) >= {"true positive", "false positive"}
+
+
+def test_what_cannot_be_matched_is_said_by_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boxscore.evaluator, "MATCHED_TOGETHER", 2)
+    pairs = images(4, masks=True)
+    prediction = next(p for p, t in pairs if len(p["labels"]) and len(t["labels"]))
+    prediction["masks"] = prediction["masks"][:, :, :-1]
+    evaluator = fed(Evaluator(protocol="coco-segm"), pairs, 1)
+    assert len(evaluator) == 4
+    with pytest.raises(InputError, match="a mask must have the size of the mask it is compared with"):
+        evaluator.compute()
+
+
+def test_masks_are_forgotten_unless_asked_for() -> None:
+    pairs = images(6, masks=True)
+    evaluation = fed(Evaluator(protocol="coco-segm"), pairs).compute()
+    assert evaluation.ground_truth.masks is evaluation.detections.masks is None
+    with pytest.raises(InputError, match=r"Evaluator\(keep_masks=True\) keeps them"):
+        boxscore.diagnostics.confusion_matrix(evaluation)
+    kept = fed(Evaluator(protocol="coco-segm", keep_masks=True), pairs).compute()
+    assert bits(kept) == bits(evaluation)
+    assert len(boxscore.diagnostics.confusion_matrix(kept)) == 5
+
+
 def test_images_without_ids_are_counted() -> None:
     pairs = images(9, ids=False)
     numbered = copy.deepcopy(pairs)
@@ -207,9 +253,9 @@ def test_classes() -> None:
     with pytest.warns(BoxscoreWarning, match="1 detection left out, of 1 class"):
         evaluation = named.compute()
     assert evaluation.labels == ["cat", "dog"]
-    named.update([prediction], [{**target, "labels": [7], "image_id": 4}])
-    with pytest.raises(InputError, match=r"category id must be known. Got 7"):
-        named.compute()
+    with pytest.raises(InputError, match=r"a target's label must be one of the classes. Got 7 in image 4"):
+        named.update([prediction], [{**target, "labels": [7], "image_id": 4}])
+    assert len(named) == 1
 
     free = Evaluator()
     free.update([prediction], [target])
@@ -229,7 +275,7 @@ def test_box_formats() -> None:
 def test_gathered_shares_are_merged() -> None:
     pairs = images(10)
     shares = [fed(Evaluator(), pairs[:6]), fed(Evaluator(), pairs[4:])]
-    everyone = [(share._images, share._numbered) for share in shares]
+    everyone = [share._share() for share in shares]
     rank = fed(Evaluator(duplicates="ignore", gather=lambda mine: everyone), pairs[:6])
     assert bits(rank.compute()) == bits(fed(Evaluator(), pairs).compute())
     assert len(rank) == 6
@@ -285,11 +331,10 @@ def test_other_mistakes() -> None:
     without.update([GOOD[0]], [GOOD[1]])
     with pytest.raises(InputError, match="image_id must be in every target or in none"):
         with_id.merge(without)
-    with_id.update([GOOD[0]], [GOOD[1] | {"image_id": 2, "area": [1.0]}])
-    with pytest.raises(
-        InputError, match=r"area must be given for every image or for none. Got 1 of 2 images"
-    ):
-        with_id.compute()
+    rule = "area of targets must be given for every image or for none. Got image 2 with them and image 1"
+    with pytest.raises(InputError, match=rule):
+        with_id.update([GOOD[0]], [GOOD[1] | {"image_id": 2, "area": [1.0]}])
+    assert len(with_id) == 1
 
 
 def test_difficult_objects() -> None:

@@ -1,4 +1,4 @@
-"""Change overlaps, matching and average_precision in every small way, and see that a test notices (cosmic-ray).
+"""Change what decides a score in every small way, and see that a test notices (cosmic-ray).
 
     python tests/mutation/run.py             an hour or two on one core; again goes on where it was stopped
     python tests/mutation/run.py --report    only what was found so far

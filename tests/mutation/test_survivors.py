@@ -34,6 +34,14 @@ def test_the_line_that_was_changed_is_still_there(entry: dict[str, str]) -> None
     assert entry["why"].endswith(".")
 
 
+def test_what_is_changed_and_what_has_to_notice_it_is_there() -> None:
+    config = tomllib.loads((HERE / "cosmic-ray.toml").read_text(encoding="utf-8"))["cosmic-ray"]
+    changed = config["module-path"]
+    tests = [word for word in config["test-command"].split() if word.startswith("tests/")]
+    assert [path for path in [*changed, *tests] if not (HERE.parents[1] / path).exists()] == []
+    assert {f"src/boxscore/{entry['module']}.py" for entry in SURVIVORS} <= set(changed)
+
+
 def test_a_change_that_is_not_explained_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

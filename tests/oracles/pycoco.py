@@ -23,6 +23,7 @@ def run_pycocotools(
     caps: Sequence[int] = (1, 10, 100),
     thresholds: Sequence[float] | None = None,
     area_ranges: Sequence[Sequence[float]] | None = None,
+    recall_points: Sequence[float] | None = None,
     per_class: bool = True,
 ) -> COCOeval:
     """Evaluate boxes; the twelve numbers are in ``stats`` where caps, thresholds and
@@ -54,6 +55,8 @@ def run_pycocotools(
             run.params.iouThrs = np.array(thresholds)
         if area_ranges is not None:
             run.params.areaRng = [list(pair) for pair in area_ranges]
+        if recall_points is not None:
+            run.params.recThrs = np.array(recall_points)
         run.params.useCats = int(per_class)
         run.evaluate()
         run.accumulate()

@@ -23,7 +23,14 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 RESOLUTION = {"oldest": "lowest-direct", "newest": "highest"}
 TESTS = {
     "core": [
-        *("tests/golden", "tests/bad_input", "tests/validation", "tests/parity", "tests/properties"),
+        *(
+            "tests/golden",
+            "tests/bad_input",
+            "tests/validation",
+            "tests/parity",
+            "tests/properties",
+            "tests/rules",
+        ),
         *(
             "tests/data",
             "tests/formats",

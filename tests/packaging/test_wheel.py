@@ -85,7 +85,7 @@ def test_the_wheel_is_pure_python_and_states_what_it_needs(wheel: Path) -> None:
     needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     names = {line.split(">")[0].split(";")[0].strip() for line in needed}
     assert names == {"numpy", "pandas", "msgspec", "pycocotools", "tqdm", "jinja2", "tomli"}
-    assert "boxscore = boxscore.cli:main" in scripts
+    assert "boxscore = boxscore.__main__:program" in scripts
 
 
 def test_the_wheel_works_without_the_repository(wheel: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +13,22 @@ from pycocotools.cocoeval import Params
 
 import boxscore
 from boxscore import InputError, Protocol, ProtocolError, load_protocol
-from boxscore.protocols import protocol_names, protocol_toml, read_toml
+from boxscore.protocols import IOU_TYPES, protocol_names, protocol_of_type, protocol_toml, read_toml
+from boxscore.protocols.fields import ALWAYS, all_fields
 from boxscore.protocols.grids import colon, grid
-from boxscore.scoring.kinds import row_title
+from boxscore.protocols.protocol import MatchingRules
+from boxscore.protocols.signature import FIRST
 
 V = boxscore.__version__
-VOC = (
-    "maxdet:none|area:all|crowd:ignore|offset:1|difficult:ignore"
-    "|candidate:best_overall|ties:first|order:file_order"
-)
 SIGNATURES = {
-    "coco": f"boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:{V}",
-    "voc2007": f"boxscore|voc2007|iou:0.50|ap:11kit|{VOC}|eps:0|mean:sequential|v:{V}",
-    "voc2007-numpy": f"boxscore|voc2007-numpy|iou:0.50|ap:11|{VOC}|eps:0|mean:sequential|v:{V}",
-    "voc2012": f"boxscore|voc2012|iou:0.50|ap:area|{VOC}|eps:0|v:{V}",
+    line.split("|")[1]: f"{line}|v:{V}"
+    for line in (Path(__file__).parent / "signatures.txt").read_text(encoding="utf-8").splitlines()
 }
+"""Every protocol that ships, as its signature has read since it ships."""
 
 
 def test_shipped_protocols() -> None:
-    assert set(SIGNATURES) <= set(protocol_names())
+    assert list(SIGNATURES) == protocol_names()
 
 
 @pytest.mark.parametrize("name", protocol_names())
@@ -51,6 +49,8 @@ def test_shipped_protocols_of_one_signature_make_the_same_choices() -> None:
             protocol,
             name="",
             title="",
+            aliases=(),
+            of_type={},
             summary=(),
             matching=dataclasses.replace(protocol.matching, largest_threshold=1.0),  # changes none of them
         )
@@ -90,7 +90,7 @@ def test_coco_grids_have_pycocotools_bits() -> None:
     assert [list(pair) for pair in coco.ignore.area_ranges.values()] == params.areaRng
     assert list(coco.ignore.area_ranges) == params.areaRngLbl
     assert coco.ap.precision_epsilon == np.spacing(1)
-    assert coco.matching.bars.tolist() == [min(t, 1 - 1e-10) for t in params.iouThrs.tolist()]
+    assert coco.matching.effective_thresholds.tolist() == [min(t, 1 - 1e-10) for t in params.iouThrs.tolist()]
 
 
 def test_decimal_literals_are_another_grid() -> None:
@@ -164,7 +164,12 @@ def test_extends_merges_tables_key_by_key() -> None:
     coco = load_protocol("coco")
     mine = load_protocol({"extends": "coco", "name": "mine", "matching": {"max_detections": [300]}})
     assert mine == dataclasses.replace(
-        coco, name="mine", title="", matching=dataclasses.replace(coco.matching, max_detections=(300,))
+        coco,
+        name="mine",
+        title="",
+        aliases=(),
+        of_type={},
+        matching=dataclasses.replace(coco.matching, max_detections=(300,)),
     )
 
 
@@ -233,10 +238,28 @@ def test_summary_rows_follow_thresholds_and_ranges() -> None:
 
 def test_row_titles_are_pycocotools() -> None:
     coco = load_protocol("coco")
-    titles = [row_title(coco, row) for row in coco.rows]
+    titles = [coco.row_title(row) for row in coco.rows]
     assert titles[0] == "Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ]"
     assert titles[1] == "Average Precision  (AP) @[ IoU=0.50      | area=   all | maxDets=100 ]"
     assert titles[6] == "Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets=  1 ]"
+
+
+@pytest.mark.parametrize(
+    ("keys", "columns"),
+    [
+        (["mAP"], ["AP"]),
+        (["mAP", "mAP50", "mAR{cap}"], ["AP", "AP50", "AR100"]),
+        (["mean_large"], ["mean_large"]),
+        (["m", "m50", "mm", "M"], ["m", "m50", "mm", "M"]),
+        (["mAP", "AP"], ["mAP", "AP"]),
+        (["AP50", "mAP50", "mAP75"], ["AP50", "mAP50", "AP75"]),
+        (["mmAP", "mAP"], ["mmAP", "AP"]),
+    ],
+)
+def test_each_summary_metric_has_a_column_of_its_own_per_class(keys: list[str], columns: list[str]) -> None:
+    mine = load_protocol({"summary": [{"key": key} for key in keys], "matching": {"max_detections": [100]}})
+    assert list(mine.class_keys) == [row.key for row in mine.rows]
+    assert list(mine.class_keys.values()) == columns
 
 
 CHANGES = [
@@ -266,10 +289,15 @@ CHANGES = [
     ({"ap": {"tie_order": "true_positives_first"}}, "equal:true_positives_first"),
     ({"ap": {"absent_classes": "zero"}}, "absent:zero"),
     ({"matching": {"cap_scope": "image"}}, "cap:per image"),
-    ({"matching": {"minimum_score": 0.05}}, "conf:0.05"),
-    ({"matching": {"minimum_score": 0.0500000001}}, "conf:0.0500000001"),
+    ({"matching": {"score_threshold": 0.05}}, "conf:0.05"),
+    ({"matching": {"score_threshold": 0.0500000001}}, "conf:0.0500000001"),
     ({"ignore": {"detection_area": "mask"}}, "dtarea:mask"),
     ({"ignore": {"unlabelled": "ignore"}}, "nokpt:ignore"),
+    ({"ignore": {"flagged": "count"}}, "flagged:count"),
+    ({"ignore": {"flagged": "delete"}}, "flagged:delete"),
+    ({"rounding": {"scores": 3}}, "decimals:3,all"),
+    ({"rounding": {"boxes": 0}}, "decimals:all,0"),
+    ({"rounding": {"scores": 3, "boxes": 1}}, "decimals:3,1"),
 ]
 
 
@@ -285,7 +313,7 @@ def test_every_field_of_a_protocol_is_among_the_changes_above() -> None:
     coco = load_protocol("coco")
     fields = {
         (table, field.name)
-        for table in ("boxes", "matching", "ignore", "ap")
+        for table in ("rounding", "boxes", "matching", "ignore", "ap")
         for field in dataclasses.fields(getattr(coco, table))
     }
     assert fields == changed
@@ -316,8 +344,8 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"summary": [{"keys": "AP"}]}, "a key must be known. Got summary.keys; did you mean 'key'?"),
         (
             {"zzz": 1},
-            "a key must be known. Got zzz; known: ap, boxes, ignore, keypoints, masks, matching, name, similarity, summary, "
-            "title.",
+            "a key must be known. Got zzz; known: aliases, ap, boxes, ignore, keypoints, masks, matching, name, of_type, "
+            "rounding, similarity, summary, title.",
         ),
         (
             {"matching": {"iou_thresholds": list(np.linspace(0.1, 0.9, 65))}},
@@ -354,11 +382,29 @@ def test_signatures_of_two_grids_differ() -> None:
         ),
         ({"similarity": "keypoints"}, "keypoints.sigmas must be given. Got none."),
         ({"name": 3}, "name must be a string. Got 3."),
+        ({"aliases": "x"}, "aliases must be a list. Got 'x'."),
+        ({"aliases": [1]}, "aliases must be a string. Got 1."),
+        ({"of_type": ["x"]}, "of_type must be a table of name = string. Got ['x']."),
+        ({"of_type": {"segm": 1}}, "of_type.segm must be a string. Got 1."),
+        (
+            {"ignore": {"flagged": "iof"}},
+            "ignore.flagged must be one of 'ignore', 'count', 'delete'. Got 'iof'.",
+        ),
+        ({"rounding": {"scores": -1}}, "rounding.scores must be a whole number >= 0. Got -1."),
+        ({"rounding": {"boxes": "all"}}, "rounding.boxes must be a whole number >= 0. Got 'all'."),
+        ({"keypoints": {"names": [1]}}, "keypoints.names must be a string. Got 1."),
+        (
+            {"keypoints": {"names": ["nose"]}},
+            "names must be as long as keypoints.sigmas (0). Got length 1.",
+        ),
+        ({"summary": [3]}, "summary must be a table. Got 3."),
+        ({"summary": [{"key": 3}]}, "summary.key must be a string. Got 3."),
+        ({"summary": [{"key": "AP", "area": 3}]}, "summary AP: area must be a string. Got 3."),
         ({"title": ["x"]}, "title must be a string. Got ['x']."),
     ],
 )
 def test_bad_protocols(values: dict[str, Any], text: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(ProtocolError) as caught:
         load_protocol(values)
     assert str(caught.value) == text
 
@@ -398,3 +444,59 @@ def test_read_toml(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text("a = 1")
     assert read_toml(tmp_path / "x.toml") == {"a": 1}
     assert isinstance(load_protocol("coco"), Protocol)
+
+
+# ---------------------------------------------------------------- the fields
+
+
+def test_rules_made_in_python_are_checked_as_those_read_from_toml() -> None:
+    with pytest.raises(ProtocolError) as caught:
+        MatchingRules(score_threshold="high")  # type: ignore[arg-type]
+    assert str(caught.value) == "matching.score_threshold must be a number in [-inf, inf]. Got 'high'."
+    assert caught.value.name == "matching.score_threshold"
+    assert Protocol("mine", boxes={"pixel_offset": 1}).boxes.pixel_offset == 1  # type: ignore[arg-type]
+
+
+def test_every_field_says_what_it_is() -> None:
+    for field in all_fields(load_protocol("coco")):
+        if field.path != "summary":
+            assert field.rule.doc.endswith("."), field.path
+            assert field.rule.check.values, field.path
+
+
+def test_words_of_the_signature_are_each_there_once() -> None:
+    keys = [field.rule.word.key for field in all_fields(load_protocol("coco")) if field.rule.word]
+    assert len(set(keys)) == len(keys)
+    assert set(FIRST) <= set(keys)
+
+
+def test_what_the_signature_leaves_out_is_cocos() -> None:
+    coco = load_protocol("coco")
+    for field in all_fields(coco):
+        word = field.rule.word
+        if word is not None and word.silent is not ALWAYS:
+            assert field.of(coco) == word.silent, field.path
+
+
+def test_docstrings_say_what_the_fields_say() -> None:
+    text = inspect.getdoc(MatchingRules) or ""
+    assert "Attributes\n----------\niou_thresholds : grid in (0, 1]\n    What an overlap must reach" in text
+
+
+# ---------------------------------------------------------------- what stands in for a protocol
+
+
+@pytest.mark.parametrize("iou_type", list(IOU_TYPES))
+def test_coco_says_which_protocol_takes_its_place(iou_type: str) -> None:
+    coco = load_protocol("coco")
+    assert protocol_of_type(coco, iou_type) == load_protocol(IOU_TYPES[iou_type])
+
+
+def test_what_differs_from_coco_is_not_replaced_by_cocos_own() -> None:
+    mine = load_protocol({"extends": "coco", "name": "mine", "matching": {"max_detections": [7]}})
+    assert mine.of_type == {}
+    masks = protocol_of_type(mine, "segm")
+    assert (masks.name, masks.similarity, masks.matching.max_detections) == ("mine-segm", "mask", (7,))
+    with pytest.raises(ProtocolError) as caught:
+        protocol_of_type(mine, "keypoints")
+    assert "protocol mine must compare keypoints" in str(caught.value)

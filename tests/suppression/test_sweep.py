@@ -99,23 +99,25 @@ def test_score_thresholds_are_cut_from_one_result(
         pd.testing.assert_frame_equal(together, pd.concat(apart, ignore_index=True))
 
 
-@pytest.mark.parametrize("protocol", ["coco", "voc2007", "voc2012", "tide", "fiftyone"])
+@pytest.mark.parametrize("method", ["hard", "nmm"])
+@pytest.mark.parametrize("protocol", ["coco", "voc2007", "voc2012", "tide", "fiftyone", "detectron2-voc2012"])
 def test_protocols_and_selections(
-    protocol: str, tables: tuple[boxscore.GroundTruth, boxscore.Detections]
+    protocol: str, method: str, tables: tuple[boxscore.GroundTruth, boxscore.Detections]
 ) -> None:
     truth, found = tables
     images, classes = truth.images.ids.tolist()[::2], ["square", "circle"]
     table = sweep(
         truth,
         found,
+        methods=[method],
         iou_thresholds=[0.4],
-        score_thresholds=[0, 0.5],
+        score_thresholds=[0, 0.5004],
         protocol=protocol,
         images=images,
         classes=classes,
     )
     for floor, rows in table.groupby("score_threshold"):
-        left = found.suppressed(iou_threshold=0.4, score_threshold=floor)
+        left = found.suppressed(method=method, iou_threshold=0.4, score_threshold=floor)
         alone = boxscore.evaluate(truth, left, protocol=protocol, images=images, classes=classes)
         assert sorted(rows["class"]) == ["(all)", "circle", "square"]
         for _, row in rows.iterrows():
@@ -319,3 +321,25 @@ def test_the_real_run_in_the_shell(capsys: pytest.CaptureFixture[str], tmp_path:
     for row in (rows[1], rows[-2]):  # reading the annotations again and again is what takes long
         metrics = in_the_shell(capsys, given, tmp_path / row["method"], row, "--pixel-offset", "1")
         assert row["AP"] == metrics["AP"]
+
+
+@pytest.mark.parametrize("method", ["hard", "soft-linear", "nmm"])
+def test_a_protocol_that_rounds_does_so_after_suppression_and_score_threshold(method: str) -> None:
+    random = np.random.default_rng(7)
+    boxes = random.uniform(0, 100, (60, 2)).repeat(2, axis=1)[:, [0, 2, 1, 3]]
+    boxes[:, 2:] = boxes[:, :2] + 40
+    truth = boxscore.GroundTruth.from_arrays(range(60), ["a"] * 60, boxes)
+    shifted = boxes[:, None] + random.normal(0, 6, (60, 3, 1)) * [1, 0, 1, 0]
+    scores = random.uniform(0.5, 0.504, 180)
+    found = boxscore.Detections.from_arrays(
+        np.repeat(np.arange(60), 3), ["a"] * 180, shifted.reshape(-1, 4), scores
+    )
+    floors = [0.0, 0.50151, 0.5024]
+    plain, rounds = "py-faster-rcnn-voc2012", "detectron2-voc2012"
+    options: dict[str, Any] = {"methods": [method], "iou_thresholds": [0.7], "score_thresholds": floors}
+    table = sweep(truth, found, protocol=rounds, **options)
+    table = table[table["class"] == "(all)"]
+    for floor, value in zip(floors, table["AP"], strict=True):
+        left = found.suppressed(method=method, iou_threshold=0.7, score_threshold=floor)
+        assert boxscore.evaluate(truth, left, protocol=rounds).metrics["mAP"] == value
+        assert boxscore.evaluate(truth, left, protocol=plain).metrics["mAP"] != value

@@ -17,6 +17,8 @@ from boxscore._utils.text import (
     csv_table,
     json_text,
     json_value,
+    latex_comment,
+    latex_table,
     markdown_table,
     printable,
     text_table,
@@ -55,6 +57,59 @@ def test_markdown() -> None:
         "| a longer name | 20 | - | no |\n"
         "| x | 300 | 0.33 | - |"
     )
+
+
+def test_latex() -> None:
+    assert latex_table({**COLUMNS, "change": [-0.25, 0.0, -1.0]}, digits=2) == (
+        "\\begin{tabular}{lrrrr}\n"
+        "\\toprule\n"
+        "class & count & AP & seen & change \\\\\n"
+        "\\midrule\n"
+        "cat & 1 & 0.50 & yes & $-$0.25 \\\\\n"
+        "a longer name & 20 & -- & no & 0.00 \\\\\n"
+        "x & 300 & 0.33 & -- & $-$1.00 \\\\\n"
+        "\\bottomrule\n"
+        "\\end{tabular}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("R&D 100% #1 $5 a_b {c}", r"R\&D 100\% \#1 \$5 a\_b \{c\}"),
+        ("\\input{/etc/passwd}", r"\textbackslash{}input\{/etc/passwd\}"),
+        (
+            "~^<>|`",
+            r"\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}\textasciigrave{}",
+        ),
+        ("[2cm] *", "{[}2cm{]} {*}"),  # after \\\\ they would be an option and a star
+        ("a--b---c 'q''", "a-{}-b-{}-{}-c 'q'{}'"),  # neither dashes nor a closing quotation mark
+        ("two\nlines", "two\N{REPLACEMENT CHARACTER}lines"),
+        ("猫 é", "猫 é"),
+    ],
+)
+def test_latex_writes_names_as_they_are(name: str, written: str) -> None:
+    lines = latex_table({name: [name]}).splitlines()
+    assert lines[2] == lines[4] == f"{written} \\\\"
+
+
+def test_a_comment_of_latex_stays_one_line() -> None:
+    assert (
+        latex_comment("a\n\\input{b}\r") == "% a\N{REPLACEMENT CHARACTER}\\input{b}\N{REPLACEMENT CHARACTER}"
+    )
+
+
+@given(st.text())
+def test_no_name_has_a_command_of_latex(name: str) -> None:
+    """Without what the escapes write, nothing is left that LaTeX acts on."""
+    cell = latex_table({"n": [name]}).split("\n")[4].removesuffix(" \\\\")
+    for word in ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar", "asciigrave"):
+        cell = cell.replace(f"\\text{word}{{}}", "")
+    for mark in "{}$&#%_":
+        cell = cell.replace(f"\\{mark}", "")
+    for group in ("{[}", "{]}", "{*}", "{}"):
+        cell = cell.replace(group, "")
+    assert not set(cell) & set("\\{}$&#%_~^\n\r")
 
 
 def test_csv_has_every_digit() -> None:

@@ -4,7 +4,7 @@ The C library of Linux gives large blocks back to the system as soon as they are
 page by page, for the next array: for columns of some 100 KB that costs several times what is computed with
 them. It stops doing so once a block larger than its threshold was freed: then it keeps up to twice as much.
 Any program that has freed one array of this size is in that state; :func:`keep_freed_memory` gets there
-without touching the memory. Elsewhere it does nothing.
+without touching the memory. Elsewhere it does nothing. Only a program may call it: ``boxscore.__main__``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["lazy_names"]
+__all__ = ["lazy_names", "shortcut"]
 
 
 def lazy_names(
@@ -49,3 +49,8 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *origin, *whole})
 
     return load, listed
+
+
+def shortcut(module: str, name: str) -> Any:
+    """Return a function of a later room, by name: for methods that only forward to it."""
+    return getattr(importlib.import_module(module), name)

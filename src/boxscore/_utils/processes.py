@@ -2,22 +2,41 @@
 
 Conventions
 -----------
-Only for a process that owns itself (the command line) or a caller who asked for ``workers``: a training
-process has threads and devices that do not survive a fork. The children only decode text into arrays and
-write them to a file without a name: a pipe would hold 64 KiB and make the two take turns. Where there is no
-``fork``, or a child fails, its task is simply done here.
+- Only for a process that owns itself, which is the command line: a training process has threads and devices
+  that do not survive a fork.
+- The children only decode text into arrays and write them to a file without a name: a pipe would hold 64 KiB
+  and make the two take turns. A pipe says only that the file is whole. An exit status could be taken by
+  others: by a host that ignores SIGCHLD, or whose handler waits for every child.
+- A child that fails, dies or takes too long costs time and nothing else: its task is done again here, and so
+  is every task where there is no ``fork``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import BinaryIO, Generic, TypeVar, cast
+from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
 
-__all__ = ["Forked"]
+__all__ = ["Forked", "time_limit"]
 
 Result = TypeVar("Result")
+
+LEAST_SECONDS = 30.0
+PATIENCE = 5.0
+"""A child may take this many times as long as we took for our own part."""
+
+DONE = b"1"
+
+
+class _Child(NamedTuple):
+    """A process, the file it writes its result to, and the pipe that says when."""
+
+    process: int
+    file: BinaryIO
+    pipe: int
 
 
 class Forked(Generic[Result]):
@@ -27,57 +46,106 @@ class Forked(Generic[Result]):
     ----------
     tasks : sequence of callables
         Their results must pickle.
+    least_seconds : float, default 30
+        How long :meth:`results` waits at least for a child, as :func:`time_limit` explains.
     """
 
-    def __init__(self, tasks: Sequence[Callable[[], Result]]) -> None:
+    def __init__(
+        self, tasks: Sequence[Callable[[], Result]], *, least_seconds: float = LEAST_SECONDS
+    ) -> None:
         self._tasks = tasks
-        self._children = [_start(task) for task in tasks] if hasattr(os, "fork") else []
+        self._least, self._started = least_seconds, time.monotonic()
+        self._children: dict[int, _Child] = {}
+        for number, task in enumerate(tasks if hasattr(os, "fork") else []):
+            with contextlib.suppress(OSError):  # too many processes or files: the task is done here
+                self._children[number] = _start(task)
 
     def close(self) -> None:
-        """Leave no process behind."""
-        while self._children:
-            process, file = self._children.pop()
-            with file:
-                os.waitpid(process, 0)
+        """Leave no process behind; one that still works is killed, for nobody wants its result."""
+        for number in list(self._children):
+            self._end(number, _wait(self._children[number].pipe, 0))
 
     def results(self) -> list[Result]:
         """Wait for the tasks and return their results, in order.
 
         A task that fails in its process is done again here, so that its exception is raised here.
         """
-        found: list[tuple[bool, object]] = [(False, None)] * len(self._tasks)
-        for number in range(len(self._children)):
-            process, file = self._children.pop(0)
-            found[number] = _collect(process, file)
-        return [
-            cast(Result, result) if succeeded else task()
-            for task, (succeeded, result) in zip(self._tasks, found, strict=True)
-        ]
+        now = time.monotonic()
+        deadline = now + time_limit(now - self._started, least=self._least)
+        return [self._result(number, deadline) for number in range(len(self._tasks))]
+
+    def _result(self, number: int, deadline: float) -> Result:
+        if number in self._children:
+            child = self._children[number]
+            said = _wait(child.pipe, max(deadline - time.monotonic(), 0))
+            if said == DONE:
+                result = cast(Result, _read(child.file))
+                self._end(number, said)
+                return result
+            self._end(number, said)
+        return self._tasks[number]()
+
+    def _end(self, number: int, said: bytes | None) -> None:
+        """Forget a child; what said nothing is still at work, and is killed first."""
+        process, file, pipe = self._children.pop(number)
+        file.close()
+        os.close(pipe)
+        if said is None:
+            import signal
+
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # the host, or the system, has waited for it
+            os.waitpid(process, 0)
 
 
-def _start(task: Callable[[], object]) -> tuple[int, BinaryIO]:
-    """Fork a child that writes its result to a file; return its process id and the file."""
+def time_limit(own: float, *, least: float) -> float:
+    """Return how many seconds to wait for children that do parts as long as the one that took us ``own``."""
+    return max(least, PATIENCE * own)
+
+
+def _wait(pipe: int, seconds: float) -> bytes | None:
+    """Wait for a child's word: ``DONE``, nothing when it has ended without, None when time is up."""
+    import select
+
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLIN | select.POLLHUP)
+    return os.read(pipe, 1) if waiting.poll(seconds * 1000) else None
+
+
+def _start(task: Callable[[], object]) -> _Child:
+    """Fork a child that writes its result to a file."""
     file = _unnamed_file()
-    with warnings.catch_warnings():
-        # Python warns of forking beside threads; NumPy's idle BLAS threads are not used by the child.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process = os.fork()
+    try:
+        pipe, word = os.pipe()
+    except OSError:
+        file.close()
+        raise
+    try:
+        with warnings.catch_warnings():
+            # Python warns of forking beside threads; NumPy's idle BLAS threads are not used by the child.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process = os.fork()
+    except OSError:
+        file.close()
+        os.close(pipe)
+        os.close(word)
+        raise
     if process:
-        return process, file
-    status = 1
+        os.close(word)  # at once: the next child must not keep it open
+        return _Child(process, file, pipe)
     try:
         _write(task(), file)
-        status = 0
-    except BaseException:
-        status = 1  # whatever it was, the parent repeats the task and meets it there
+        os.write(word, DONE)
     finally:
-        os._exit(status)
+        os._exit(0)  # whatever went wrong, the parent repeats the task and meets it there
 
 
 def _unnamed_file() -> BinaryIO:
     """In memory where the system has such files, else a temporary one."""
     if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("boxscore"), "w+b")
+        with contextlib.suppress(OSError):
+            return os.fdopen(os.memfd_create("boxscore"), "w+b")
     import tempfile
 
     return cast(BinaryIO, tempfile.TemporaryFile())
@@ -97,20 +165,16 @@ def _write(result: object, file: BinaryIO) -> None:
     file.flush()
 
 
-def _collect(process: int, file: BinaryIO) -> tuple[bool, object]:
-    """Wait for a child and return its result, arrays in the file's pages; the flag says if it succeeded."""
+def _read(file: BinaryIO) -> object:
+    """Return the result that a child wrote, arrays in the file's pages."""
     import mmap
     import pickle
 
-    with file:
-        _, status = os.waitpid(process, 0)
-        if status != 0:
-            return False, None
-        file.seek(0)
-        sizes: list[int] = pickle.load(file)  # written by our own child a moment ago
-        content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        start, parts = file.tell(), []
-        for size in sizes:
-            parts.append(content[start : start + size])
-            start += size
-        return True, pickle.loads(parts[0], buffers=parts[1:])
+    file.seek(0)
+    sizes: list[int] = pickle.load(file)  # written by our own child a moment ago
+    content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    start, parts = file.tell(), []
+    for size in sizes:
+        parts.append(content[start : start + size])
+        start += size
+    return pickle.loads(parts[0], buffers=parts[1:])

@@ -1,12 +1,12 @@
-"""Tables as text, Markdown, CSV and JSON.
+"""Tables as text, Markdown, LaTeX, CSV and JSON.
 
 Conventions
 -----------
 - A table here is a mapping of column name to a sequence of values, all of one length. A DataFrame's columns
   will do: pass ``dict(frame.items())``.
-- Undefined is ``-`` in text and Markdown, empty in CSV, ``null`` in JSON.
+- Undefined is ``-`` in text and Markdown, ``--`` in LaTeX, empty in CSV, ``null`` in JSON.
 - Names come from files and are hostile until written: control characters never reach a terminal, ``|``, ``<``
-  and line ends never end a Markdown cell, and a CSV cell never starts a formula.
+  and line ends never end a Markdown cell, no name is a LaTeX command, and a CSV cell never starts a formula.
 """
 
 from __future__ import annotations
@@ -15,16 +15,27 @@ import csv
 import io
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["csv_table", "json_text", "json_value", "markdown_table", "printable", "text_table"]
+__all__ = [
+    "Columns",
+    "csv_table",
+    "json_text",
+    "json_value",
+    "latex_comment",
+    "latex_table",
+    "markdown_table",
+    "printable",
+    "text_table",
+]
 
 Columns = Mapping[str, Sequence[Any]]
-
+"""Values by column name."""
 
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
@@ -91,6 +102,64 @@ def _escaped(text: str) -> str:
     for mark in "\\`*_[]|":
         text = text.replace(mark, f"\\{mark}")
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def latex_table(columns: Columns, *, digits: int = 4) -> str:
+    r"""Write a table as a LaTeX ``tabular`` with the rules of booktabs (``\usepackage{booktabs}``)."""
+    right = [_is_numeric(values) for values in columns.values()]
+    rows = [
+        [
+            _latex_number(cell) if to_right else _latex(cell)
+            for cell, to_right in zip(line, right, strict=True)
+        ]
+        for line in _lines(columns, digits)
+    ]
+    return "\n".join(
+        [
+            f"\\begin{{tabular}}{{{''.join('r' if to_right else 'l' for to_right in right)}}}",
+            "\\toprule",
+            _latex_row([_latex(name) for name in columns]),
+            "\\midrule",
+            *map(_latex_row, rows),
+            "\\bottomrule",
+            "\\end{tabular}",
+        ]
+    )
+
+
+def latex_comment(text: str) -> str:
+    """Write a line that LaTeX passes over."""
+    return f"% {printable(text)}"
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return f"{' & '.join(cells)} \\\\"
+
+
+def _latex_number(cell: str) -> str:
+    return "--" if cell == "-" else cell.replace("-", "$-$")
+
+
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+        "[": "{[}",  # after a line's end an option would begin, and with a star a command
+        "]": "{]}",
+        "*": "{*}",
+        **{mark: f"\\{mark}" for mark in "{}$&#%_"},
+    }
+)
+
+
+def _latex(text: str) -> str:
+    """Escape a text so that it stands as it is; two dashes or quotes do not become one sign."""
+    return re.sub("([-'])(?=\\1)", r"\1{}", printable(text).translate(_LATEX))
 
 
 def csv_table(columns: Columns) -> str:

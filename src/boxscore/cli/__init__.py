@@ -1,29 +1,31 @@
-"""The command line: one subcommand, one file.
+"""The command line: one subcommand, one file; those that print one diagnostic are rows of a table.
 
 Conventions
 -----------
-- A subcommand is a module here with ``add_arguments(parser)`` and ``run(arguments) -> int``. Only the one
-  that was asked for is imported, so that twelve numbers do not wait for pandas.
+- A subcommand is a module here with a docstring, ``OPTIONS`` and ``run(arguments) -> int``, or a row of
+  ``diagnostics.DIAGNOSTICS``. Only the one that was asked for is imported, so that twelve numbers do not wait
+  for pandas.
 - Results go to stdout, messages, warnings and progress to stderr.
 - Exit status: 0 done, 1 a check failed, 2 bad input, 130 interrupted.
+- :func:`main` leaves the process as it was. What a program may do to its own process is in ``__main__``.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import io
-import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from boxscore._utils.allocator import keep_freed_memory
 from boxscore._utils.text import printable
 from boxscore._version import __version__
+from boxscore.cli.arguments import STRICT, Option, add_options
+from boxscore.cli.diagnostics import DIAGNOSTICS
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "Command", "command_parser", "load_command", "main"]
 
 COMMANDS = {
     "evaluate": "score detections against ground truth",
@@ -34,26 +36,28 @@ COMMANDS = {
     "fuse": "one results file from those of several models",
     "sweep": "which suppression settings score best",
     "compare": "is one detector better than another? paired differences with intervals",
-    "bootstrap": "how sure is each number? intervals over resampled images",
     "report": "write an HTML report, tables and plots of a result",
     "draw": "draw boxes over the worst images, or over chosen ones",
     "check": "a gate for pipelines: bounds, and no worse than a baseline",
     "explain": "why do two tools give two numbers? which tool gave this number?",
-    "errors": "what each kind of mistake costs (TIDE)",
-    "confusion": "what each class was taken for",
-    "operating-points": "which confidence threshold to use",
-    "calibration": "does a confidence of .8 mean four in five?",
-    "lrp": "localisation-recall-precision errors",
-    "slices": "scores by size, shape, crowdedness or any column",
-    "ties": "how far the order of equal scores could move AP",
-    "suspects": "labels that a confident detector contradicts",
+    **{name: diagnostic.summary for name, diagnostic in DIAGNOSTICS.items()},
     "protocols": "list the protocols, or print one as TOML",
 }
-"""Subcommands and what they do; a dash in a name is an underscore in its module's name."""
+"""Subcommands and what they do."""
+
+
+class Command(NamedTuple):
+    """What a subcommand says of itself, takes and does."""
+
+    description: str
+    options: Sequence[Option]
+    run: Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line, in a process that may go on to do other things.
+
+    Large files are read by forked processes; ``--workers 1`` keeps a process with threads or devices from it.
 
     Parameters
     ----------
@@ -65,30 +69,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit status.
     """
-    keep_freed_memory()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if not given or given[0] not in COMMANDS:
             _top_level_parser().parse_args(given or ["--help"])
             return 2
-        command = importlib.import_module(f"boxscore.cli.{given[0].replace('-', '_')}")
-        parser = argparse.ArgumentParser(prog=f"boxscore {given[0]}", description=command.__doc__)
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        command.add_arguments(parser)
-        parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
-        return _run(command.run, parser.parse_args(given[1:]))
+        command = load_command(given[0])
+        return _run(command.run, command_parser(given[0], command).parse_args(given[1:]))
     except SystemExit as stop:  # argparse: help or a usage error, already printed
         return stop.code if isinstance(stop.code, int) else 2
 
 
-def _run(command: object, arguments: argparse.Namespace) -> int:
+def load_command(name: str) -> Command:
+    """Import a subcommand."""
+    if name in DIAGNOSTICS:
+        diagnostic = DIAGNOSTICS[name]
+        return Command(diagnostic.help(name), diagnostic.arguments, diagnostic.run)
+    module = importlib.import_module(f"boxscore.cli.{name}")
+    return Command(module.__doc__ or "", module.OPTIONS, module.run)
+
+
+def command_parser(name: str, command: Command) -> argparse.ArgumentParser:
+    """Build the parser of a subcommand."""
+    parser = argparse.ArgumentParser(
+        prog=f"boxscore {name}",
+        description=command.description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_options(parser, [*command.options, STRICT])
+    return parser
+
+
+def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("error" if arguments.strict else "always", BoxscoreWarning)
         warnings.showwarning = _show_warning  # type: ignore[assignment]
-        if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is escaped
-            sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            status = command(arguments)  # type: ignore[operator]
+            status = command(arguments)
             sys.stdout.flush()
         except VerificationError as error:
             _say(str(error))
@@ -97,7 +114,6 @@ def _run(command: object, arguments: argparse.Namespace) -> int:
             _say(f"error: {error}")
             return 2
         except BrokenPipeError:  # the reader (head, less) has left
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except OSError as error:
             name = f"{error.filename}: " if error.filename else ""
@@ -106,7 +122,7 @@ def _run(command: object, arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             print("boxscore: interrupted", file=sys.stderr)
             return 130
-    return int(status)
+    return status
 
 
 def _say(text: str) -> None:

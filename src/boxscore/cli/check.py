@@ -15,30 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
-from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
-from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
+from boxscore._utils.text import markdown_table, text_table
+from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, INPUTS, METRICS, OUTPUT, Option
+from boxscore.cli.inputs import evaluate_inputs, read_inputs
+from boxscore.cli.output import Section, written
 from boxscore.errors import InputError
 from boxscore.reports import gate
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["OPTIONS", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    add_input_arguments(parser, required=False)
-    add_output_argument(parser)
-    parser.add_argument("--result", type=Path, metavar="FILE.json", help="read this result; do not evaluate")
-    parser.add_argument("--min", nargs="+", default=[], metavar="METRIC=NUMBER", help="at least")
-    parser.add_argument("--max", nargs="+", default=[], metavar="METRIC=NUMBER", help="at most")
-    parser.add_argument(
-        "--no-regression", type=Path, metavar="FILE.json", help="no metric may be below this result's"
-    )
-    parser.add_argument(
-        "--tolerance", type=float, default=0.0, metavar="X", help="how far it may fall (default: 0)"
-    )
-    parser.add_argument(
-        "--metrics", nargs="+", default=[], metavar="NAME", help="look only at these for --no-regression"
-    )
+OPTIONS = (
+    *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
+    OUTPUT,
+    Option("result", "read this result; do not evaluate", kind=Path, metavar="FILE.json"),
+    Option("min", "at least", many=True, default=(), metavar="METRIC=NUMBER"),
+    Option("max", "at most", many=True, default=(), metavar="METRIC=NUMBER"),
+    Option("no-regression", "no metric may be below this result's", kind=Path, metavar="FILE.json"),
+    Option("tolerance", "how far it may fall (default: 0)", kind=float, default=0.0, metavar="X"),
+    METRICS.but(help="look only at these for --no-regression", default=()),
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,21 +78,19 @@ def _result(arguments: argparse.Namespace) -> tuple[dict[str, float | None], str
 
 def _written(checks: list[gate.Check], signature: str, form: str) -> str:
     passed = all(check.passed for check in checks)
-    if form == "json":
-        rows = [check._asdict() for check in checks]
-        return json_text({"passed": passed, "signature": signature, "checks": rows})
     columns: dict[str, Any] = {
         "metric": [check.metric for check in checks],
         "value": [check.value for check in checks],
         "must be": [check.rule for check in checks],
         "result": ["passed" if check.passed else "FAILED" for check in checks],
     }
-    if form == "csv":
-        return csv_table(columns).rstrip("\n")
     verdict = (
         "all checks passed" if passed else f"{sum(not c.passed for c in checks)} of {len(checks)} failed"
     )
     if form == "markdown":
         mark = ":white_check_mark:" if passed else ":x:"
         return f"### {mark} boxscore check: {verdict}\n\n{markdown_table(columns)}\n\n`{signature}`"
-    return f"{text_table(columns)}\n\n{verdict}\n{signature}"
+    if form == "text":
+        return f"{text_table(columns)}\n\n{verdict}\n{signature}"
+    value = {"passed": passed, "signature": signature, "checks": [check._asdict() for check in checks]}
+    return written(form, [Section("boxscore check", columns, verdict)], value=value, footer=signature)

@@ -13,22 +13,22 @@ import argparse
 import sys
 from pathlib import Path
 
-from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
-from boxscore.cli._report import add_report_arguments, remembered_warnings, save_comparison
-from boxscore.cli._tables import add_resampling_arguments, print_table
+from boxscore.cli.arguments import COMPARISON_REPORT, DETECTIONS, INPUTS, OUTPUT, REPORT, RESAMPLING
+from boxscore.cli.inputs import evaluate_inputs, read_inputs
+from boxscore.cli.output import print_frame, remembered_warnings, save_comparison
 from boxscore.errors import InputError
 from boxscore.formats import load_detections
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["OPTIONS", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    add_input_arguments(parser, several_detections=True)
-    add_output_argument(parser)
-    add_resampling_arguments(parser)
-    parser.add_argument("--report", type=Path, metavar="DIR", help="write a report folder")
-    add_report_arguments(parser, resamples=False)
+OPTIONS = (
+    *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
+    OUTPUT,
+    *RESAMPLING,
+    REPORT,
+    *COMPARISON_REPORT,
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         per_class=arguments.per_class,
         progress=True,
     )
-    print_table(frame, results[0], arguments.output, title="Comparison over resampled images")
+    print_frame(frame, results[0], arguments.output, title="Comparison over resampled images")
     if arguments.report:
         save_comparison(named, arguments, messages)
         print(f"report written to {arguments.report}", file=sys.stderr)

@@ -1,6 +1,7 @@
 """Save ground truth or detections as columns (.npz), which read in no time.
 
-for example:
+Examples
+--------
   boxscore convert --gt instances_val2017.json --output gt.npz
   boxscore convert --gt gt.npz --dt results.json --output dt.npz
   boxscore evaluate --gt gt.npz --dt dt.npz
@@ -11,39 +12,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
+from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, IMAGE_SET, IOU_TYPE, RESULTS_OUTPUT
 from boxscore.formats import load_detections, load_ground_truth, save_columns
 from boxscore.protocols import IOU_TYPES, load_protocol
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["OPTIONS", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    parser.add_argument(
-        "--ground-truth",
-        "--gt",
-        required=True,
-        type=Path,
-        metavar="PATH",
-        help="COCO file, VOC folder or .npz",
-    )
-    parser.add_argument(
-        "--detections",
-        "--dt",
-        type=Path,
-        metavar="PATH",
-        help="convert these instead, against the ground truth",
-    )
-    parser.add_argument("--image-set", metavar="NAME|FILE", help="VOC: the image set, e.g. test")
-    parser.add_argument(
-        "--iou-type",
-        default="bbox",
-        choices=list(IOU_TYPES),
-        help="keep masks or keypoints as well, for evaluations of this type (default: bbox)",
-    )
-    parser.add_argument("--output", required=True, type=Path, metavar="FILE.npz", help="what to write")
+OPTIONS = (
+    GROUND_TRUTH.but(help="COCO file, VOC folder or .npz"),
+    DETECTIONS.but(help="convert these instead, against the ground truth", required=False),
+    IMAGE_SET,
+    IOU_TYPE.but(
+        help="keep masks or keypoints as well, for evaluations of this type (default: bbox)", default="bbox"
+    ),
+    RESULTS_OUTPUT.but(help="what to write", metavar="FILE.npz"),
+)
 
 
 def run(arguments: argparse.Namespace) -> int:

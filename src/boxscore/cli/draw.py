@@ -9,47 +9,38 @@ Examples
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from pathlib import Path
 
 from boxscore._utils import checks
-from boxscore.cli._inputs import add_input_arguments, evaluate_inputs, read_inputs
-from boxscore.errors import InputError
+from boxscore.cli.arguments import AT_SCORE, IMAGE_FOLDER, INPUTS, PLOT_FORMS, Option
+from boxscore.cli.inputs import evaluate_inputs, existing_folder, read_inputs
+from boxscore.cli.output import picture
 from boxscore.evaluation import Evaluation
 
-__all__ = ["add_arguments", "plain_file_name", "run"]
+__all__ = ["OPTIONS", "plain_file_name", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    add_input_arguments(parser)
-    parser.add_argument("--to", type=Path, required=True, metavar="DIR", help="where to write the pictures")
-    parser.add_argument("--image-folder", type=Path, metavar="DIR", help="of the pictures; else blank frames")
-    parser.add_argument(
-        "--worst", type=int, default=12, metavar="N", help="how many without --images (default: 12)"
-    )
-    parser.add_argument(
-        "--at-score",
-        type=float,
-        metavar="S",
-        help="leave out detections below (default: the score of the best F1)",
-    )
-    parser.add_argument("--form", default="png", choices=["png", "svg", "pdf"], help="default: png")
+OPTIONS = (
+    *INPUTS,
+    Option("to", "where to write the pictures", kind=Path, required=True, metavar="DIR"),
+    IMAGE_FOLDER.but(help="of the pictures; else blank frames", group=""),
+    Option("worst", "how many without --images (default: 12)", kind=int, default=12, metavar="N"),
+    AT_SCORE.but(help="leave out detections below (default: the score of the best F1)"),
+    Option("form", "default: png", default="png", choices=PLOT_FORMS),
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, draw; return the exit status."""
-    os.environ.setdefault("MPLBACKEND", "Agg")
     from boxscore.reports.diagnosis import operating_score
     from boxscore.reports.gallery import worst_images
     from boxscore.reports.plots._style import pyplot
 
     pyplot()
     checks.whole_number(arguments.worst, 1, name="--worst")
-    if arguments.image_folder is not None and not arguments.image_folder.is_dir():
-        raise InputError(f"--image-folder must be a folder. Got {str(arguments.image_folder)!r}.")
+    existing_folder(arguments.image_folder, name="--image-folder")
     inputs = read_inputs(arguments)
     evaluation = evaluate_inputs(inputs)
     score = arguments.at_score if arguments.at_score is not None else operating_score(evaluation)
@@ -66,25 +57,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _draw(evaluation: Evaluation, row: int, score: float, number: int, arguments: argparse.Namespace) -> Path:
     """Write one picture and return its path."""
-    import io
-
     from boxscore._utils.files import write_folder
     from boxscore.reports.pictures import find_picture
-    from boxscore.reports.plots._style import pyplot
     from boxscore.reports.plots.boxes import draw_evaluated
 
     images = evaluation.ground_truth.images
     folder: Path | None = arguments.image_folder
-    picture = find_picture(evaluation, row, folder) if folder is not None else None
-    if folder is not None and picture is None:
+    image = find_picture(evaluation, row, folder) if folder is not None else None
+    if folder is not None and image is None:
         print(f"image {images.ids[row]}: not found in {folder}; drawn on a blank frame", file=sys.stderr)
     identifier = images.ids[row : row + 1].tolist()[0]
-    figure = draw_evaluated(picture, evaluation, identifier, minimum_score=score)
-    output = io.BytesIO()
-    figure.savefig(output, format=arguments.form, dpi=150)
-    pyplot().close(figure)
+    figure = draw_evaluated(image, evaluation, identifier, minimum_score=score)
     name = f"{number:03d}_{plain_file_name(str(images.file_names[row] or identifier))}.{arguments.form}"
-    write_folder(arguments.to, {name: output.getvalue()})
+    write_folder(arguments.to, {name: picture(figure, arguments.form)})
     return Path(arguments.to) / name
 
 

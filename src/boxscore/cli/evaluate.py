@@ -13,39 +13,40 @@ import argparse
 import json
 import re
 import sys
-from pathlib import Path
 
-from boxscore.cli._inputs import (
-    add_input_arguments,
-    add_output_argument,
-    chosen_protocol,
-    evaluate_inputs,
-    read_inputs,
-)
-from boxscore.cli._report import add_report_arguments, remembered_warnings, save_report
+from boxscore.cli.arguments import INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
+from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
+from boxscore.cli.output import Section, remembered_warnings, save_report, written
 from boxscore.errors import VerificationError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import evaluation_text
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["OPTIONS", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    add_input_arguments(parser)
-    add_output_argument(parser)
-    parser.add_argument("--per-class", action="store_true", help="print the per-class table as well")
-    parser.add_argument("--report", type=Path, metavar="DIR", help="write a report folder")
-    parser.add_argument(
-        "--verify", action="store_true", help="run pycocotools on the same input and compare every cell"
-    )
-    parser.add_argument(
-        "--no-digest",
-        dest="digest",
-        action="store_false",
-        help="do not check the input in passing; nothing is then said of it on stderr",
-    )
-    add_report_arguments(parser)
+OPTIONS = (
+    *INPUTS,
+    OUTPUT,
+    PER_CLASS.but(help="print the per-class table as well"),
+    REPORT,
+    Option(
+        "verify",
+        "run pycocotools on the same input and compare every cell",
+        kind=bool,
+        default=False,
+        key="output.verify",
+    ),
+    Option(
+        "no-digest",
+        "do not check the input in passing; nothing is then said of it on stderr",
+        kind=bool,
+        default=True,
+        variable="digest",
+        key="output.digest",
+    ),
+    *REPORT_CONTENT,
+)
+"""What a run configuration may hold as well."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         "text": lambda: evaluation_text.as_text(evaluation, per_class=arguments.per_class),
         "markdown": lambda: evaluation_text.as_markdown(evaluation, per_class=arguments.per_class),
         "csv": lambda: evaluation_text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
+        "latex": lambda: _as_latex(evaluation, per_class=arguments.per_class),
         "json": lambda: _for_stdout(evaluation_text.as_json(evaluation, warnings=messages)),
     }
     if arguments.report:
@@ -75,6 +77,15 @@ def run(arguments: argparse.Namespace) -> int:
             raise VerificationError(str(verification))
         print(verification, file=sys.stdout if arguments.output == "text" else sys.stderr)
     return 0
+
+
+def _as_latex(evaluation: Evaluation, *, per_class: bool) -> str:
+    protocol = evaluation.protocol
+    title, counts = protocol.title or protocol.name, evaluation_text.counts_line(evaluation)
+    sections = [Section(title, evaluation_text.summary_columns(evaluation), counts)]
+    if per_class:
+        sections.append(Section("per class", evaluation_text.class_columns(evaluation), digits=3))
+    return written("latex", sections, value={}, footer=evaluation.signature)
 
 
 def _print_digest(evaluation: Evaluation) -> None:

@@ -10,45 +10,36 @@ Examples
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
-from boxscore.cli._inputs import add_input_arguments, add_output_argument, evaluate_inputs, read_inputs
-from boxscore.cli._tables import table_columns, table_rows
+from boxscore.cli.arguments import INPUTS, IOU_THRESHOLD, OUTPUT, PROTOCOL, Option
+from boxscore.cli.inputs import evaluate_inputs, read_inputs
+from boxscore.cli.output import Section, table_columns, table_rows, written
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["OPTIONS", "run"]
 
-DEFAULT_PROTOCOL = "coco"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    add_input_arguments(parser)
-    add_output_argument(parser)
-    parser.add_argument("--from", dest="first", metavar="TOOL", help="a tool, protocol or FILE.toml")
-    parser.add_argument(
-        "--to",
-        dest="last",
-        default="coco",
-        metavar="TOOL",
-        help="a tool, protocol or FILE.toml (default: coco)",
-    )
-    parser.add_argument("--number", metavar="X", help="search the known tools for this number")
-    parser.add_argument(
-        "--ablation", action="store_true", help="change one choice of --from at a time instead"
-    )
-    parser.add_argument("--iou", type=float, metavar="T", help="compare AP at this one threshold")
+OPTIONS = (
+    *INPUTS,
+    OUTPUT,
+    Option("from", "a tool, protocol or FILE.toml", variable="first", metavar="TOOL"),
+    Option(
+        "to", "a tool, protocol or FILE.toml (default: coco)", default="coco", variable="last", metavar="TOOL"
+    ),
+    Option("number", "search the known tools for this number", metavar="X"),
+    Option("ablation", "change one choice of --from at a time instead", kind=bool, default=False),
+    IOU_THRESHOLD.but(help="compare AP at this one threshold"),
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, explain, print; return the exit status."""
     from boxscore.diagnostics import ablation, explain, find_number, tool_names
 
-    if arguments.protocol != DEFAULT_PROTOCOL:
+    if arguments.protocol != PROTOCOL.default:
         raise InputError("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
     if (arguments.first is None) == (arguments.number is None):
         raise InputError(
@@ -66,23 +57,15 @@ def run(arguments: argparse.Namespace) -> int:
         _print(frame, arguments.output, f"Tools that give {arguments.number}, nearest first")
         return 0
     if arguments.ablation:
-        frame = ablation(*tables, arguments.first, iou=arguments.iou)
+        frame = ablation(*tables, arguments.first, iou=arguments.iou_threshold)
         _print(frame, arguments.output, f"One choice of {arguments.first} changed at a time")
         return 0
-    explanation = explain(*tables, arguments.first, arguments.last, iou=arguments.iou)
-    if arguments.output == "json":
-        print(json_text(explanation.as_dict()))
-    else:
-        _print(explanation.table, arguments.output, f"From {explanation.first} to {explanation.last}")
+    explanation = explain(*tables, arguments.first, arguments.last, iou=arguments.iou_threshold)
+    title = f"From {explanation.first} to {explanation.last}"
+    _print(explanation.table, arguments.output, title, value=explanation.as_dict())
     return 0
 
 
-def _print(frame: pd.DataFrame, output: str, title: str) -> None:
-    if output == "json":
-        print(json_text({"table": title, "rows": table_rows(frame)}))
-    elif output == "csv":
-        print(csv_table(table_columns(frame)), end="")
-    elif output == "markdown":
-        print(f"## {title}\n\n{markdown_table(table_columns(frame), digits=6)}")
-    else:
-        print(f"{title}\n\n{text_table(table_columns(frame), digits=6, longest=100)}")
+def _print(frame: pd.DataFrame, form: str, title: str, *, value: dict[str, Any] | None = None) -> None:
+    value = value or {"table": title, "rows": table_rows(frame)}
+    print(written(form, [Section(title, table_columns(frame), digits=6)], value=value, longest=100))

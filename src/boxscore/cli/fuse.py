@@ -20,52 +20,35 @@ from typing import Any, get_args
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore.cli._inputs import available_processors
+from boxscore.cli.arguments import DETECTIONS, READERS, RESULTS_OUTPUT, Option
+from boxscore.cli.inputs import readers
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
 from boxscore.suppression.fusion import Confidence, nmw, weighted_boxes_fusion
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["OPTIONS", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    parser.add_argument("detections", nargs="+", type=Path, metavar="FILE", help="results, one a model")
-    parser.add_argument(
-        "--output",
-        required=True,
-        type=Path,
-        metavar="PATH",
-        help="what to write: a file, or a folder for VOC",
-    )
-    parser.add_argument(
-        "--weights", nargs="+", type=float, metavar="W", help="trust in each model (default: equal)"
-    )
-    parser.add_argument(
-        "--method",
+OPTIONS = (
+    DETECTIONS.but(help="results, one a model", positional=True, many=True, short="", metavar="FILE"),
+    RESULTS_OUTPUT,
+    Option("weights", "trust in each model (default: equal)", kind=float, many=True, metavar="W"),
+    Option(
+        "method",
+        "weighted boxes fusion, or non-maximum weighted (default: wbf)",
         default="wbf",
         metavar="wbf|nmw",
-        help="weighted boxes fusion, or non-maximum weighted (default: wbf)",
-    )
-    parser.add_argument(
-        "--iou-threshold",
-        type=float,
-        default=0.55,
-        metavar="T",
-        help="fuse what overlaps more (default: .55)",
-    )
-    parser.add_argument(
-        "--score-threshold", type=float, default=0.0, metavar="S", help="leave out lower scores (default: 0)"
-    )
-    parser.add_argument(
-        "--confidence",
+    ),
+    Option("iou-threshold", "fuse what overlaps more (default: .55)", kind=float, default=0.55, metavar="T"),
+    Option("score-threshold", "leave out lower scores (default: 0)", kind=float, default=0.0, metavar="S"),
+    Option(
+        "confidence",
+        f"wbf: score of a fused box, one of {', '.join(get_args(Confidence))} (default: average)",
         metavar="RULE",
-        help=f"wbf: score of a fused box, one of {', '.join(get_args(Confidence))} (default: average)",
-    )
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that read a large file (default: every processor)"
-    )
+    ),
+    READERS,
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,14 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
     files: list[Path] = arguments.detections
     if arguments.weights is not None:
         checks.same_length(len(files), of="the files", **{"--weights": arguments.weights})
-    if arguments.workers is not None:
-        checks.whole_number(arguments.workers, 1, name="--workers")
     options: dict[str, Any] = {}
     if arguments.confidence is not None:
         if arguments.method != "wbf":
             raise InputError("confidence", "be left out with method 'nmw'", got=repr(arguments.confidence))
         options["confidence"] = arguments.confidence
-    read = [load_results(file, workers=arguments.workers or available_processors()) for file in files]
+    read = [load_results(file, workers=readers(arguments)) for file in files]
     for results in read[1:]:
         if results.format != read[0].format:
             raise InputError(

@@ -16,62 +16,34 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 import numpy as np
 
-from boxscore._utils import checks
-from boxscore.cli._inputs import available_processors
-from boxscore.cli._suppression import add_group_arguments, group_options, method_names
+from boxscore.cli.arguments import DETECTIONS, GROUPS, IOU_TYPE, READERS, RESULTS_OUTPUT, Option
+from boxscore.cli.inputs import group_options, readers
 from boxscore.suppression.detections import nms_detections
-from boxscore.suppression.methods import check_method
+from boxscore.suppression.methods import METHODS, check_method
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["OPTIONS", "run"]
 
 SIMILARITIES = {"bbox": "box", "segm": "mask"}
 """What is compared, by pycocotools' names."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    parser.add_argument(
-        "--detections",
-        "--dt",
-        required=True,
-        type=Path,
-        metavar="PATH",
-        help="COCO results file, folder of comp4_det_<set>_<class>.txt, or .npz",
-    )
-    parser.add_argument(
-        "--output",
-        required=True,
-        type=Path,
-        metavar="PATH",
-        help="what to write: a file, or a folder for VOC",
-    )
-    parser.add_argument(
-        "--method", default="hard", metavar="NAME", help=f"one of {method_names()} (default: hard)"
-    )
-    parser.add_argument(
-        "--iou-threshold", type=float, metavar="T", help="a better box suppresses what overlaps it by more"
-    )
-    parser.add_argument(
-        "--overlap", default="iou", metavar="iou|ios", help="over the union or the smaller box (default: iou)"
-    )
-    parser.add_argument(
-        "--iou-type",
-        default="bbox",
-        choices=list(SIMILARITIES),
-        help="what overlaps: boxes or masks (default: bbox)",
-    )
-    parser.add_argument("--sigma", type=float, metavar="S", help="of the Gaussian methods")
-    parser.add_argument(
-        "--score-threshold", type=float, metavar="S", help="keep what scores at least this, afterwards"
-    )
-    add_group_arguments(parser)
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that read a large file (default: every processor)"
-    )
+OPTIONS = (
+    DETECTIONS.but(help="COCO results file, folder of comp4_det_<set>_<class>.txt, or .npz"),
+    RESULTS_OUTPUT,
+    Option("method", f"one of {', '.join(METHODS)} (default: hard)", default="hard", metavar="NAME"),
+    Option("iou-threshold", "a better box suppresses what overlaps it by more", kind=float, metavar="T"),
+    Option("overlap", "over the union or the smaller box (default: iou)", default="iou", metavar="iou|ios"),
+    IOU_TYPE.but(
+        help="what overlaps: boxes or masks (default: bbox)", default="bbox", choices=tuple(SIMILARITIES)
+    ),
+    Option("sigma", "of the Gaussian methods", kind=float, metavar="S"),
+    Option("score-threshold", "keep what scores at least this, afterwards", kind=float, metavar="S"),
+    *GROUPS,
+    READERS,
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,14 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
     options["similarity"] = SIMILARITIES[arguments.iou_type]
     check_method(arguments.method, **options)  # before a large file is read
-    if arguments.workers is not None:
-        checks.whole_number(arguments.workers, 1, name="--workers")
+    processes = readers(arguments)
     _progress(f"reading {arguments.detections}")
-    results = load_results(
-        arguments.detections,
-        similarity=options["similarity"],
-        workers=arguments.workers or available_processors(),
-    )
+    results = load_results(arguments.detections, similarity=options["similarity"], workers=processes)
     table = results.table
     _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")
     left = nms_detections(
@@ -97,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         sigma=arguments.sigma,
         score_threshold=arguments.score_threshold,
         **options,
-        **group_options(arguments, table),
+        **group_options(arguments, table.categories),
     )
     _progress(f"writing {arguments.output}")
     order = np.argsort(left.indices)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 
 from boxscore._utils.text import text_table
+from boxscore.cli.arguments import Option
 from boxscore.protocols import load_protocol, protocol_names, protocol_toml
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["OPTIONS", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    parser.add_argument("name", nargs="?", help="print this protocol's TOML")
+OPTIONS = (Option("name", "print this protocol's TOML", positional=True),)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,25 +12,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from boxscore.cli._inputs import add_input_arguments, evaluate_inputs, read_inputs
-from boxscore.cli._report import add_report_arguments, remembered_warnings, save_report
+from boxscore.cli.arguments import INPUTS, REPORT, REPORT_CONTENT
+from boxscore.cli.inputs import evaluate_inputs, read_inputs
+from boxscore.cli.output import remembered_warnings, save_report
 from boxscore.reports import evaluation_text
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["OPTIONS", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    add_input_arguments(parser)
-    parser.add_argument(
-        "--report",
-        "-o",
-        type=Path,
-        default=Path("boxscore-report"),
-        metavar="DIR",
-        help="where to",
-    )
-    add_report_arguments(parser)
+OPTIONS = (*INPUTS, REPORT.but(help="where to", short="-o", default=Path("boxscore-report")), *REPORT_CONTENT)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,36 +7,38 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
 from boxscore.cli import evaluate
+from boxscore.cli.arguments import Option
 from boxscore.errors import InputError, ProtocolError
-from boxscore.protocols import IOU_TYPES, load_protocol, read_toml
+from boxscore.protocols import load_protocol, read_toml
 
-__all__ = ["add_arguments", "known_keys", "read_config", "run"]
+__all__ = ["OPTIONS", "known_keys", "read_config", "run"]
 
-_KEYS: dict[str, tuple[str, ...]] = {
-    "ground_truth": ("path", "format", "image_set"),
-    "detections": ("path",),
-    "evaluation": ("protocol", "iou_type", "detection_area", "classes", "images", "workers"),
-    "output": (
-        *("form", "per_class", "report", "verify", "digest"),
-        *("title", "image_folder", "tables", "plots", "gallery", "resamples"),
+OPTIONS = (
+    Option(
+        "config", "a TOML file, such as configs/shapes-coco.toml", kind=Path, positional=True, required=True
     ),
-}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    parser.add_argument("config", type=Path, help="a TOML file, such as configs/shapes-coco.toml")
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the file; return the exit status."""
     return evaluate.run(read_config(arguments.config))
+
+
+def known_keys() -> dict[str, dict[str, Option]]:
+    """Every key that a run configuration may have, by table, and the option it is."""
+    tables: dict[str, dict[str, Option]] = {}
+    for option in evaluate.OPTIONS:
+        if option.key:
+            table, key = option.key.split(".")
+            tables.setdefault(table, {})[key] = option
+    return tables
 
 
 def read_config(path: Path) -> argparse.Namespace:
@@ -55,74 +57,49 @@ def read_config(path: Path) -> argparse.Namespace:
 
 
 def _read_config(path: Path) -> argparse.Namespace:
-    config = read_toml(path)
+    config, known = read_toml(path), known_keys()
     for table, values in config.items():
-        if table not in _KEYS:
-            raise ProtocolError(checks.unknown_key(table, table, _KEYS))
+        if table not in known:
+            raise ProtocolError(checks.unknown_key(table, table, known))
         if not isinstance(values, dict):
             raise ProtocolError(table, "be a table", got=repr(values))
         for key in values:
-            if key not in _KEYS[table]:
-                raise ProtocolError(checks.unknown_key(f"{table}.{key}", key, _KEYS[table]))
-
-    def value(table: str, key: str, kind: type, default: Any = None) -> Any:
-        found = config.get(table, {}).get(key, default)
-        if found is not default and not (
-            isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
-        ):
-            wanted = {str: "a string", bool: "true or false", int: "a whole number", list: "a list"}[kind]
-            raise ProtocolError(f"{table}.{key}", f"be {wanted}", got=repr(found))
-        return found
-
-    def required(table: str) -> Path:
-        found: str | None = value(table, "path", str)
-        if found is None:
-            raise ProtocolError(f"{table}.path", "be given", got="none")
-        return Path(os.path.normpath(path.parent / found))
-
-    def choice(key: str, known: Sequence[str]) -> str | None:
-        found: str | None = value("evaluation", key, str)
-        return None if found is None else checks.one_of(found, known, name=f"evaluation.{key}")
-
-    protocol = value("evaluation", "protocol", str, "coco")
-    if not protocol.endswith(".toml"):
-        load_protocol(protocol)
-    image_set = value("ground_truth", "image_set", str)
-    report, image_folder = value("output", "report", str), value("output", "image_folder", str)
-    tables, plots = value("output", "tables", str), value("output", "plots", str)
-    return argparse.Namespace(
-        ground_truth=required("ground_truth"),
-        detections=required("detections"),
-        format=checks.one_of(
-            value("ground_truth", "format", str, "auto"), ("auto", "coco", "voc"), name="ground_truth.format"
-        ),
-        image_set=str(path.parent / image_set) if image_set and image_set.endswith(".txt") else image_set,
-        protocol=str(path.parent / protocol) if protocol.endswith(".toml") else protocol,
-        iou_type=choice("iou_type", tuple(IOU_TYPES)),
-        detection_area=choice("detection_area", ("box", "mask", "box_or_mask")),
-        classes=_texts(value("evaluation", "classes", list)),
-        images=_texts(value("evaluation", "images", list)),
-        workers=value("evaluation", "workers", int),
-        output=checks.one_of(
-            value("output", "form", str, "text"), ("text", "json", "csv", "markdown"), name="output.form"
-        ),
-        per_class=value("output", "per_class", bool, False),
-        report=Path(os.path.normpath(path.parent / report)) if report else None,
-        verify=value("output", "verify", bool, False),
-        digest=value("output", "digest", bool, True),
-        title=value("output", "title", str, ""),
-        image_folder=Path(os.path.normpath(path.parent / image_folder)) if image_folder else None,
-        tables=tables and checks.one_of(tables, ("parquet", "json", "csv"), name="output.tables"),
-        plots=plots and checks.one_of(plots, ("png", "svg", "pdf"), name="output.plots"),
-        gallery=value("output", "gallery", int, 48),
-        resamples=value("output", "resamples", int),
-    )
+            if key not in known[table]:
+                raise ProtocolError(checks.unknown_key(f"{table}.{key}", key, known[table]))
+    values = {
+        option.dest: _value(option, config.get(table, {}), key, path.parent)
+        for table, options in known.items()
+        for key, option in options.items()
+    }
+    if not values["protocol"].endswith(".toml"):
+        load_protocol(values["protocol"])
+    return argparse.Namespace(**values)
 
 
-def _texts(values: list[Any] | None) -> list[str] | None:
-    return None if values is None else [str(value) for value in values]
+_KINDS: Mapping[Any, tuple[Any, str]] = {
+    str: (str, "a string"),
+    Path: (str, "a string"),
+    bool: (bool, "true or false"),
+    int: (int, "a whole number"),
+    list: (list, "a list"),
+}
+"""What TOML gives for each kind of option, and how messages call it."""
 
 
-def known_keys() -> Mapping[str, tuple[str, ...]]:
-    """Every key that a run configuration may have, by table."""
-    return _KEYS
+def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) -> Any:
+    """Return an option's value as argparse would: checked, or its default; paths from the file's folder."""
+    value: Any = values.get(key)
+    if value is None or (value == "" and not option.required):
+        if option.required:
+            raise ProtocolError(option.key, "be given", got="none")
+        return option.default
+    kind, wanted = _KINDS[list if option.many else option.kind]
+    if type(value) is not kind:  # not isinstance: true is no whole number
+        raise ProtocolError(option.key, f"be {wanted}", got=repr(value))
+    if option.many:
+        return [str(item) for item in value]
+    if option.known():
+        checks.one_of(value, option.known(), name=option.key)
+    if option.kind is Path or (option.ending and value.endswith(option.ending)):
+        return option.kind(os.path.normpath(folder / value))
+    return value

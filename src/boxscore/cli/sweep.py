@@ -14,62 +14,50 @@ Examples
 from __future__ import annotations
 
 import argparse
-import io
-import os
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_atomically
-from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
-from boxscore.cli._inputs import add_input_arguments, add_output_argument, read_inputs
-from boxscore.cli._suppression import add_group_arguments, group_options, method_names
-from boxscore.cli._tables import table_columns, table_rows
+from boxscore.cli.arguments import GROUPS, INPUTS, METRICS, OUTPUT, PER_CLASS, PLOT_FORMS, Option
+from boxscore.cli.inputs import group_options, read_inputs
+from boxscore.cli.output import Section, picture, table_columns, table_rows, written
 from boxscore.diagnostics.sweeping import ALL, best_settings, sweep
 from boxscore.errors import InputError
+from boxscore.protocols.protocol import Protocol
 from boxscore.suppression.methods import METHODS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["add_arguments", "grid", "run"]
+__all__ = ["OPTIONS", "grid", "run"]
 
 MOST = 10_000
 """Numbers a range may have; more is a misprint."""
-
-PLOT_FORMS = ("png", "svg", "pdf")
 
 SHOWN = 3
 """Metrics in text and Markdown where none are chosen: twelve columns are too wide to read."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    add_input_arguments(parser)
-    add_output_argument(parser)
-    parser.add_argument(
-        "--method", default="hard", metavar="NAMES", help=f"with commas between: {method_names()}"
-    )
-    parser.add_argument(
-        "--iou-threshold", default=".3:.7:.1", metavar="GRID", help="NMS thresholds (default: .3:.7:.1)"
-    )
-    parser.add_argument("--sigma", metavar="GRID", help="of the Gaussian methods (default: their own)")
-    parser.add_argument(
-        "--score-threshold", metavar="GRID", help="keep what scores at least this (default: the methods' own)"
-    )
-    add_group_arguments(parser)
-    parser.add_argument(
-        "--metrics", nargs="+", metavar="NAME", help="only these headline numbers, e.g. AP AP50"
-    )
-    parser.add_argument("--per-class", action="store_true", help="add one row a setting and class")
-    parser.add_argument("--best", action="store_true", help="print the best settings alone")
-    parser.add_argument(
-        "--plot",
-        type=Path,
+OPTIONS = (
+    *INPUTS,
+    OUTPUT,
+    Option("method", f"with commas between: {', '.join(METHODS)}", default="hard", metavar="NAMES"),
+    Option("iou-threshold", "NMS thresholds (default: .3:.7:.1)", default=".3:.7:.1", metavar="GRID"),
+    Option("sigma", "of the Gaussian methods (default: their own)", metavar="GRID"),
+    Option("score-threshold", "keep what scores at least this (default: the methods' own)", metavar="GRID"),
+    *GROUPS,
+    METRICS,
+    PER_CLASS.but(help="add one row per setting and class"),
+    Option("best", "print the best settings alone", kind=bool, default=False),
+    Option(
+        "plot",
+        "also draw the first of the metrics against the IoU threshold: a .png, .svg or .pdf",
+        kind=Path,
         metavar="FILE",
-        help="also draw the first of the metrics against the IoU threshold: a .png, .svg or .pdf",
-    )
+    ),
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,11 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
         checks.one_of(name.strip(), list(METHODS), name="method") for name in arguments.method.split(",")
     ]
     iou_thresholds = grid(arguments.iou_threshold, name="--iou-threshold")
-    sigmas = None if arguments.sigma is None else grid(arguments.sigma, name="--sigma")
-    score_thresholds = (
-        None
-        if arguments.score_threshold is None
-        else grid(arguments.score_threshold, name="--score-threshold")
+    sigmas, score_thresholds = (
+        None if text is None else grid(text, name=name)
+        for name, text in (("--sigma", arguments.sigma), ("--score-threshold", arguments.score_threshold))
     )
     for value in iou_thresholds:
         checks.number_between(value, 0, 1, name="--iou-threshold")
@@ -100,14 +86,15 @@ def run(arguments: argparse.Namespace) -> int:
         images=inputs.images,
         classes=inputs.classes,
         workers=inputs.workers,
-        **group_options(arguments, inputs.detections),
+        **group_options(arguments, inputs.detections.categories),
     )
-    metrics = [row.key.removeprefix("m") for row in inputs.protocol.rows]
-    chosen = arguments.metrics or metrics
-    for name in chosen:
-        checks.one_of(name.removeprefix("m"), metrics, name="--metrics")
-    chosen = [name.removeprefix("m") for name in chosen]
-    if arguments.metrics is None and arguments.output in ("text", "markdown"):
+    keys = inputs.protocol.class_keys
+    metrics = list(keys.values())
+    chosen = [
+        checks.one_of(keys.get(name, name), metrics, name="--metrics")
+        for name in arguments.metrics or metrics
+    ]
+    if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
         chosen = chosen[:SHOWN]
     table = table[[name for name in table.columns if name in chosen or name not in metrics]]
     best = best_settings(table)
@@ -128,7 +115,6 @@ def _check_plot(path: Path) -> None:
     checks.one_of(path.suffix.removeprefix(".").lower(), PLOT_FORMS, name="the ending of --plot")
     if not path.parent.is_dir():
         raise InputError("--plot", "be in a folder that exists", got=repr(str(path)))
-    os.environ.setdefault("MPLBACKEND", "Agg")
     from boxscore.reports.plots._style import pyplot
 
     pyplot()
@@ -137,38 +123,37 @@ def _check_plot(path: Path) -> None:
 def _draw(table: pd.DataFrame, metric: str, path: Path) -> None:
     """Write the picture."""
     from boxscore.reports import plots
-    from boxscore.reports.plots._style import pyplot
 
     figure = plots.sweep(table, metric=metric)
-    output = io.BytesIO()
-    figure.savefig(output, format=path.suffix.removeprefix(".").lower(), dpi=150)
-    pyplot().close(figure)
-    write_atomically(path, output.getvalue())
+    write_atomically(path, picture(figure, path.suffix.removeprefix(".").lower()))
 
 
-def _print(table: pd.DataFrame, best: pd.DataFrame, protocol: object, arguments: argparse.Namespace) -> None:
+def _print(
+    table: pd.DataFrame, best: pd.DataFrame, protocol: Protocol, arguments: argparse.Namespace
+) -> None:
     """Print the grid and the best of it, or the best alone."""
-    from boxscore.protocols.protocol import Protocol
-
-    assert isinstance(protocol, Protocol)
     whole, classes = best[best["class"] == ALL].drop(columns="class"), best[best["class"] != ALL]
     if not arguments.per_class and not arguments.best and len(best):
         classes = classes[classes["metric"] == best["metric"].iloc[0]]
-    titles = {"NMS sweep": table, "Best setting of each metric": whole, "Best setting of each class": classes}
+    frames = {"NMS sweep": table, "Best setting of each metric": whole, "Best setting of each class": classes}
+    value: dict[str, Any] = {
+        "table": "NMS sweep",
+        "protocol": protocol.name,
+        "signature": protocol.signature(),
+    }
     if arguments.best:
-        del titles["NMS sweep"]
-    if arguments.output == "json":
-        value = {"table": "NMS sweep", "protocol": protocol.name, "signature": protocol.signature()}
-        rows = {} if arguments.best else {"rows": table_rows(table)}
-        print(json_text({**value, **rows, "best": table_rows(best)}))
-    elif arguments.output == "csv":
-        print(csv_table(table_columns(best if arguments.best else table)), end="")
-    elif arguments.output == "markdown":
-        parts = [f"## {title}\n\n{markdown_table(_columns(frame))}" for title, frame in titles.items()]
-        print("\n\n".join([*parts, f"`{protocol.signature()}`"]))
+        del frames["NMS sweep"]
     else:
-        parts = [f"{title}\n\n{text_table(_columns(frame))}" for title, frame in titles.items()]
-        print("\n\n".join([*parts, protocol.signature()]))
+        value["rows"] = table_rows(table)
+    print(
+        written(
+            arguments.output,
+            [Section(title, _columns(frame)) for title, frame in frames.items()],
+            value={**value, "best": table_rows(best)},
+            table=table_columns(best if arguments.best else table),
+            footer=protocol.signature(),
+        )
+    )
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, list[object]]:

@@ -15,49 +15,26 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from boxscore._utils.text import csv_table, json_text, markdown_table, printable
-from boxscore.cli._inputs import add_output_argument
+from boxscore._utils.text import Columns, printable
+from boxscore.cli.arguments import DETECTIONS, FORMAT, GROUND_TRUTH, IMAGE_SET, OUTPUT, PROTOCOL
+from boxscore.cli.output import Section, written
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation import SEVERITIES, Finding, validate_files
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["OPTIONS", "run"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this subcommand's arguments."""
-    parser.add_argument(
-        "--ground-truth",
-        "--gt",
-        required=True,
-        type=Path,
-        metavar="PATH",
-        help="COCO JSON file or VOC folder",
-    )
-    parser.add_argument(
-        "--detections",
-        "--dt",
-        type=Path,
-        metavar="PATH",
-        help="COCO results file or folder of comp4_det_<set>_<class>.txt (default: only ground truth)",
-    )
-    parser.add_argument(
-        "--format",
-        default="auto",
-        choices=["auto", "coco", "voc", "columns"],
-        help="of the ground truth (default: auto)",
-    )
-    parser.add_argument(
-        "--protocol",
-        default="coco",
-        metavar="NAME|FILE.toml",
-        help="which flags and caps count, and what effects are measured in (default: coco)",
-    )
-    parser.add_argument("--image-set", metavar="NAME|FILE", help="VOC: the image set, e.g. test")
-    add_output_argument(parser)
+OPTIONS = (
+    GROUND_TRUTH,
+    DETECTIONS.but(help=f"{DETECTIONS.help} (default: only ground truth)", required=False),
+    FORMAT,
+    PROTOCOL.but(help="which flags and caps count, and what effects are measured in (default: coco)"),
+    IMAGE_SET,
+    OUTPUT,
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,8 +47,19 @@ def run(arguments: argparse.Namespace) -> int:
         format=arguments.format,
         image_set=arguments.image_set,
     )
-    write = {"text": _text, "json": _json, "csv": _csv, "markdown": _markdown}[arguments.output]
-    print(write(findings, protocol))
+    if arguments.output == "text":
+        print(_text(findings, protocol))
+    else:
+        effects = _table(findings, effect=[_effect(finding) for finding in findings])
+        print(
+            written(
+                arguments.output,
+                [Section("Validation", effects, _digest(findings))],
+                value=_value(findings, protocol),
+                table=_table(findings, **_parts_of_effects(findings)),
+                footer=protocol.signature(),
+            )
+        )
     failing = {"error", "warning"} if arguments.strict else {"error"}
     return int(any(finding.severity in failing for finding in findings))
 
@@ -110,40 +98,28 @@ def _text(findings: Sequence[Finding], protocol: Protocol) -> str:
     return "\n".join([*lines, _digest(findings), protocol.signature()])
 
 
-def _json(findings: Sequence[Finding], protocol: Protocol) -> str:
+_COLUMNS = ("severity", "kind", "code", "count", "message")
+_EFFECT = ("metric", "value", "repaired", "repair")
+
+
+def _value(findings: Sequence[Finding], protocol: Protocol) -> dict[str, Any]:
+    """Return what is written as JSON."""
     rows = []
     for finding in findings:
         row: dict[str, Any] = {name: getattr(finding, name) for name in _COLUMNS}
-        has_effect = bool(finding.repair)
-        row["effect"] = (
-            {name: getattr(finding, name) for name in ("repair", "metric", "value", "repaired")}
-            | {"difference": finding.effect}
-            if has_effect
-            else None
-        )
+        effect = {name: getattr(finding, name) for name in ("repair", "metric", "value", "repaired")}
+        row["effect"] = {**effect, "difference": finding.effect} if finding.repair else None
         row["examples"] = list(finding.examples)
         rows.append(row)
-    return json_text({"signature": protocol.signature(), "counts": _totals(findings), "findings": rows})
+    return {"signature": protocol.signature(), "counts": _totals(findings), "findings": rows}
 
 
-_COLUMNS = ("severity", "kind", "code", "count", "message")
+def _parts_of_effects(findings: Sequence[Finding]) -> dict[str, list[Any]]:
+    return {name: [getattr(finding, name) for finding in findings] for name in _EFFECT}
 
 
-def _table(findings: Sequence[Finding]) -> dict[str, list[Any]]:
-    return {name: [getattr(finding, name) for finding in findings] for name in _COLUMNS}
-
-
-def _csv(findings: Sequence[Finding], protocol: Protocol) -> str:
-    del protocol  # CSV is one table and nothing else
-    columns = _table(findings)
-    for name in ("metric", "value", "repaired", "repair"):
-        columns[name] = [getattr(finding, name) for finding in findings]
-    columns["example"] = [finding.examples[0] if finding.examples else "" for finding in findings]
-    return csv_table(columns).rstrip("\n")
-
-
-def _markdown(findings: Sequence[Finding], protocol: Protocol) -> str:
-    columns = _table(findings)
-    columns["effect"] = [_effect(finding) for finding in findings]
-    columns["example"] = [finding.examples[0] if finding.examples else "" for finding in findings]
-    return f"## Validation\n\n{_digest(findings)}\n\n{markdown_table(columns)}\n\n`{protocol.signature()}`"
+def _table(findings: Sequence[Finding], **effects: list[Any]) -> Columns:
+    """Return a row per finding: what it is, what it costs, an example."""
+    examples = [finding.examples[0] if finding.examples else "" for finding in findings]
+    known = {name: [getattr(finding, name) for finding in findings] for name in _COLUMNS}
+    return {**known, **effects, "example": examples}

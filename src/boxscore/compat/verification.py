@@ -74,6 +74,12 @@ def verify(evaluation: Evaluation) -> Verification:
         When pycocotools is not installed.
     """
     check_protocol(evaluation.protocol)
+    if evaluation.protocol.ignore.flagged != "count" and evaluation.ground_truth.ignore.any():
+        raise ProtocolError(
+            "a protocol to verify on objects flagged ignore",
+            'have ignore.flagged = "count", as pycocotools does',
+            got=repr(evaluation.protocol.ignore.flagged),
+        )
     reference = _run_pycocotools(evaluation)
     ours = evaluation.arrays()
     largest, first = {}, ""

@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import stable_order
+from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id
+from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import BoxscoreWarning, InputError
 
-__all__ = ["align", "pool_classes", "select", "warn_left_out"]
+__all__ = ["align", "concatenate", "pool_classes", "select", "warn_left_out"]
 
 Table = TypeVar("Table", bound=BoxTable)
 
@@ -76,7 +78,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     )
 
 
-def warn_left_out(left_out: Mapping[str, int], source: str) -> None:
+def warn_left_out(left_out: Mapping[str, int], source: str, *, stacklevel: int = 3) -> None:
     """Warn of detections whose class the ground truth does not have."""
     if left_out:
         total = sum(left_out.values())
@@ -85,7 +87,7 @@ def warn_left_out(left_out: Mapping[str, int], source: str) -> None:
             f"{source}: {total} detection{'s' * (total > 1)} left out, of {len(left_out)} "
             f"class{'es' * (len(left_out) > 1)} that the ground truth does not have: {names}.",
             BoxscoreWarning,
-            stacklevel=4,
+            stacklevel=stacklevel + 1,
         )
 
 
@@ -162,3 +164,45 @@ def pool_classes(table: Table) -> Table:
     """Put all classes into one, ``all``; rows stay in file order."""
     pooled = Categories.build(["all"])
     return dataclasses.replace(table, categories=pooled, category=np.zeros(len(table), dtype=np.int32))
+
+
+def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
+    """Put tables of disjoint images into one, image by image as their ids ascend.
+
+    Parameters
+    ----------
+    tables : sequence of tables
+        Of one kind, with the same optional columns.
+
+    Returns
+    -------
+    table : table
+        With the united vocabularies.
+    rows : ndarray of intp, [N]
+        Where each row went, the tables taken one after the other.
+    """
+    first = tables[0]
+    images = Images.union([table.images for table in tables])
+    categories = Categories.union([table.categories for table in tables])
+    filled = [table for table in tables if len(table)] or [first]  # an empty table may lack a column
+    columns: dict[str, Any] = {}
+    for field in dataclasses.fields(first):
+        values = [getattr(table, field.name) for table in filled]
+        if isinstance(values[0], np.ndarray):
+            columns[field.name] = np.concatenate(values)
+        elif isinstance(values[0], Masks):
+            columns[field.name] = Masks.concatenate(values)
+    for name, vocabulary in (("image", images), ("category", categories)):
+        columns[name] = np.concatenate(
+            [
+                vocabulary.rows(getattr(table, "images" if name == "image" else "categories").ids)[
+                    getattr(table, name)
+                ]
+                for table in tables
+            ]
+        )
+    order = stable_order(columns["image"], len(images))
+    rows = np.empty_like(order)
+    rows[order] = np.arange(len(order))
+    whole = dataclasses.replace(filled[0], **columns, images=images, categories=categories)
+    return whole.take(order), rows

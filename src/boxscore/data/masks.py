@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,12 @@ class Masks:
             image_sizes=image_sizes,
             place=place,
         )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Masks]) -> Masks:
+        """Put columns one after the other; what was computed of them is computed again when needed."""
+        given = [mask for part in parts for mask in part.given]
+        return cls(given, image_sizes=np.concatenate([part.sizes for part in parts])[:, ::-1])
 
     def filled(self, other: Masks) -> Masks:
         """Return these masks, with ``other``'s in the rows that have none."""

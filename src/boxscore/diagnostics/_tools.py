@@ -2,140 +2,71 @@
 
 Conventions
 -----------
-A tool is a protocol reduced to what its AP over all areas at the largest cap depends on, and whether it
-rounds detections to text first. A choice is one or more fields of it that belong together.
+A tool is a protocol reduced to what its AP over all areas at the largest cap depends on. A choice is one or
+more fields of it that belong together, as the fields themselves say.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from boxscore._utils import checks
 from boxscore.errors import ProtocolError
 from boxscore.protocols import load_protocol, protocol_names
-from boxscore.protocols.grids import grid_text
+from boxscore.protocols.fields import Field, Stage, Step, all_fields
 from boxscore.protocols.protocol import Protocol, SummaryRow
 
 __all__ = ["CHOICES", "Choice", "Tool", "box_protocols", "tool_names", "tool_of", "with_choice", "with_field"]
 
-ALIASES = {
-    "pycocotools": "coco",
-    "voc-kit": "voc2012",
-    "voc": "voc2012",
-    "tidecv": "tide",
-    "padilla": "padilla-voc",
-    "ultralytics-new": "ultralytics",
-    "py-faster-rcnn": "py-faster-rcnn-voc2012",
-    "detectron2-voc": "detectron2-voc2012",
-    "mean-average-precision": "bes-dev",
-}
-"""Other names of tools, and the protocol each stands for."""
-
 
 class Tool(NamedTuple):
-    """A protocol, and whether detections are rounded to text before it is applied."""
+    """A protocol, and what the user called it."""
 
     name: str
     protocol: Protocol
-    rounded: bool = False
 
 
 class Choice(NamedTuple):
-    """One choice: what it is called, the fields that hold it, and how it reads."""
+    """One choice: its step, the field that says it, and the paths of all fields that it covers."""
 
-    title: str
-    fields: tuple[str, ...]
-    text: Callable[[Tool], str]
+    step: Step
+    field: Field
+    paths: tuple[str, ...]
 
+    @property
+    def title(self) -> str:
+        """What the choice is called."""
+        return self.step.title
 
-def _curve_text(tool: Tool) -> str:
-    ap = tool.protocol.ap
-    if ap.interpolation == "area":
-        return "area under the envelope"
-    points = f"{len(ap.recall_points)} recall points"
-    lines = {
-        "points": points,
-        "trapezoid": f"straight lines, read at {points}",
-        "trapezoid_to_one": f"straight lines, the last to (1, 0), read at {points}",
-    }
-    return lines[ap.interpolation]
+    def text(self, tool: Tool) -> str:
+        """Write how a tool makes the choice."""
+        written = self.field.written(tool.protocol, self.step.text)
+        return written if self.step.text is not None else written.replace("_", " ")
 
 
-def _thresholds_text(tool: Tool) -> str:
-    values = tool.protocol.matching.iou_thresholds
-    return grid_text(values) if len(values) < 3 else f"{values[0]:.2f}:{values[-1]:.2f}/{len(values)}"
+def _choices() -> tuple[Choice, ...]:
+    fields = list(all_fields(Protocol("any")))
+    choices = [
+        Choice(step, field, (field.path, *(other.path for other in fields if other.rule.step == field.path)))
+        for field in fields
+        if isinstance(step := field.rule.step, Step)
+    ]
+    stages = get_args(Stage)
+    return tuple(sorted(choices, key=lambda choice: stages.index(choice.step.stage)))
 
 
-def _cap_text(tool: Tool) -> str:
-    cap = tool.protocol.caps[-1]
-    scope = {"class": "an image and class", "image": "an image"}[tool.protocol.matching.cap_scope]
-    return "none" if cap is None else f"{cap} {scope}"
-
-
-CHOICES = (
-    Choice("numbers", ("rounded",), lambda tool: "rounded to text" if tool.rounded else "as given"),
-    Choice("crowd regions", ("ignore.crowd",), lambda tool: tool.protocol.ignore.crowd),
-    Choice("difficult objects", ("ignore.difficult",), lambda tool: tool.protocol.ignore.difficult),
-    Choice(
-        "minimum score",
-        ("matching.minimum_score",),
-        lambda tool: f"{tool.protocol.matching.minimum_score:g}".replace("-inf", "none"),
-    ),
-    Choice("detection cap", ("matching.max_detections", "matching.cap_scope"), _cap_text),
-    Choice(
-        "classes",
-        ("matching.per_class",),
-        lambda tool: "apart" if tool.protocol.matching.per_class else "pooled",
-    ),
-    Choice(
-        "pixels", ("boxes.pixel_offset",), lambda tool: "+1" if tool.protocol.boxes.pixel_offset else "exact"
-    ),
-    Choice(
-        "IoU thresholds",
-        ("matching.iou_thresholds", "matching.largest_threshold"),
-        _thresholds_text,
-    ),
-    Choice(
-        "threshold",
-        ("matching.threshold_closed",),
-        lambda tool: ">=" if tool.protocol.matching.threshold_closed else ">",
-    ),
-    Choice(
-        "candidate", ("matching.candidate",), lambda tool: tool.protocol.matching.candidate.replace("_", " ")
-    ),
-    Choice("equal overlaps", ("matching.equal_iou",), lambda tool: tool.protocol.matching.equal_iou),
-    Choice(
-        "equal scores",
-        ("matching.equal_scores", "ap.tie_order"),
-        lambda tool: (
-            tool.protocol.matching.equal_scores
-            if tool.protocol.ap.tie_order == "as_ranked"
-            else tool.protocol.ap.tie_order
-        ).replace("_", " "),
-    ),
-    Choice(
-        "curve",
-        ("ap.interpolation", "ap.recall_points", "ap.precision_epsilon", "ap.sequential_mean"),
-        _curve_text,
-    ),
-    Choice(
-        "classes without ground truth",
-        ("ap.absent_classes",),
-        lambda tool: {"skip": "skipped", "zero": "AP 0 if detected", "all_zero": "AP 0"}[
-            tool.protocol.ap.absent_classes
-        ],
-    ),
-)
+CHOICES = _choices()
 """The choices that move AP, in the order of the waterfall's steps."""
 
 
 def tool_names() -> list[str]:
     """Names that :func:`~boxscore.diagnostics.explain.explain` knows: protocols of boxes, and aliases."""
-    return sorted([*box_protocols(), *ALIASES])
+    return sorted([*box_protocols(), *_aliases()])
 
 
 def box_protocols() -> list[str]:
@@ -143,10 +74,16 @@ def box_protocols() -> list[str]:
     return [name for name in protocol_names() if load_protocol(name).similarity == "box"]
 
 
+@functools.cache
+def _aliases() -> dict[str, str]:
+    """Other names of tools, and the protocol that each stands for."""
+    return {alias: name for name in box_protocols() for alias in load_protocol(name).aliases}
+
+
 def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) -> Tool:
     """Return a tool by name, or any protocol as one; ``iou`` puts one threshold in place of its own."""
     if isinstance(tool, str) and not tool.endswith(".toml"):
-        name = ALIASES.get(tool, tool)
+        name = _aliases().get(tool, tool)
         checks.one_of(name, tool_names(), name="tool")
         protocol = load_protocol(name)
     else:
@@ -162,27 +99,26 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
         protocol,
         name="explained",
         title="",
+        aliases=(),
+        of_type={},
         matching=matching,
         ignore=dataclasses.replace(protocol.ignore, area_ranges={"all": (0.0, math.inf)}),
         summary=(SummaryRow("AP"), SummaryRow("AP50", iou=0.5), SummaryRow("AP75", iou=0.75)),
     )
-    return Tool(tool if isinstance(tool, str) else name, reduced, rounded=name.startswith("detectron2"))
+    return Tool(tool if isinstance(tool, str) else name, reduced)
 
 
 def with_choice(tool: Tool, other: Tool, choice: Choice) -> Tool:
     """Return the tool with this choice made as the other makes it."""
-    for field in choice.fields:
-        table, _, name = field.partition(".")
-        value = getattr(getattr(other.protocol, table), name) if name else getattr(other, table)
-        tool = with_field(tool, field, value)
+    for path in choice.paths:
+        table, name = path.split(".")
+        tool = with_field(tool, path, getattr(getattr(other.protocol, table), name))
     return tool
 
 
-def with_field(tool: Tool, field: str, value: Any) -> Tool:
-    """Return a tool with one choice changed: a field of its own, or ``table.name`` of its protocol."""
-    table, _, name = field.partition(".")
-    if not name:
-        return tool._replace(**{table: value})
+def with_field(tool: Tool, path: str, value: Any) -> Tool:
+    """Return a tool with one field of its protocol, ``table.name``, changed."""
+    table, name = path.split(".")
     changed: Any = dataclasses.replace(getattr(tool.protocol, table), **{name: value})
     tables: dict[str, Any] = {table: changed}
     return tool._replace(protocol=dataclasses.replace(tool.protocol, **tables))

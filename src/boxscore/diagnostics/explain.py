@@ -150,7 +150,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "candidate: best available": {"matching.candidate": "best_available"},
     "candidate: best overall": {"matching.candidate": "best_overall"},
     "threshold open (>)": {"matching.threshold_closed": False},
-    "minimum score .25": {"matching.minimum_score": 0.25},
+    "score threshold .25": {"matching.score_threshold": 0.25},
     "cap of 10 an image and class": {"matching.max_detections": (10,), "matching.cap_scope": "class"},
     "cap of 100 an image": {"matching.max_detections": (100,), "matching.cap_scope": "image"},
     "absent classes as AP 0": {"ap.absent_classes": "zero"},
@@ -249,12 +249,6 @@ def find_number(
 
 def _metrics(ground_truth: GroundTruth, detections: Detections, tool: Tool) -> dict[str, float]:
     """Evaluate under a tool's protocol; warnings were given before, or will be by the evaluation itself."""
-    if tool.rounded:
-        detections = dataclasses.replace(
-            detections, scores=np.round(detections.scores, 3), boxes=np.round(detections.boxes, 1)
-        )
-        corners = detections.boxes
-        detections = dataclasses.replace(detections, sizes=corners[:, 2:] - corners[:, :2])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)
         return evaluate(ground_truth, detections, protocol=tool.protocol).metrics

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.alignment import align, select
+from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
@@ -130,7 +131,7 @@ def sweep(
     _refuse_settings(options)
     checks.whole_number(workers, 1, name="workers")
     chosen = load_protocol(protocol)
-    jobs = _jobs(methods, iou_thresholds, sigmas, score_thresholds)
+    jobs = _jobs(methods, iou_thresholds, sigmas, score_thresholds, apart=chosen.rounding.scores is not None)
     # Nothing to score, but every option checked, once and before the work.
     nothing = detections.take(np.arange(0)) if isinstance(detections, Detections) else detections
     evaluate(ground_truth, nothing, protocol=chosen, images=images, classes=classes)
@@ -197,7 +198,13 @@ def _jobs(
     iou_thresholds: Sequence[float],
     sigmas: Sequence[float] | None,
     score_thresholds: Sequence[float] | None,
+    *,
+    apart: bool,
 ) -> list[_Job]:
+    """List what is suppressed; ``apart``, each score threshold is matched by itself.
+
+    Scores that are rounded tie across a threshold, so that what lies below it cannot be cut after matching.
+    """
     given = {"methods": methods, "iou_thresholds": iou_thresholds}
     given |= {"sigmas": sigmas if sigmas is not None else [0.0]}
     given |= {"score_thresholds": score_thresholds if score_thresholds is not None else [0.0]}
@@ -214,7 +221,7 @@ def _jobs(
         widths: Sequence[float | None] = sigmas if sigmas is not None and "sigma" in reads else [None]
         for iou, sigma in itertools.product(ious, widths):
             check_method(method, iou_threshold=iou)
-            if METHODS[method].changes == "boxes":
+            if apart or METHODS[method].changes == "boxes":
                 jobs += [_Job(Setting(method, iou, sigma, floor), (floor,)) for floor in floors]
             else:
                 lowest = None if score_thresholds is None else min(score_thresholds)
@@ -238,11 +245,12 @@ class _Grid:
         self._detections, self._protocol = detections, protocol
         self._suppressor = Suppressor(detections, **options)
         self._ranked = self._suppressor.shared([job.setting for job in jobs])
-        self._truth, self._evaluated = select(ground_truth, detections, images=images, classes=classes)
+        self._truth, evaluated = select(ground_truth, detections, images=images, classes=classes)
+        self._evaluated = rounded(evaluated, scores=None, boxes=protocol.rounding.boxes)
         image = self._truth.images.rows(detections.images.ids)[detections.image]
         category = self._truth.categories.rows(detections.categories.ids)[detections.category]
-        evaluated = (image >= 0) & (category >= 0)
-        self._place = np.where(evaluated, np.cumsum(evaluated) - 1, -1)  # [D], row among those evaluated
+        known = (image >= 0) & (category >= 0)
+        self._place = np.where(known, np.cumsum(known) - 1, -1)  # [D], row among those evaluated
         self._nothing = self._evaluated.take(np.arange(0))
         self._matcher = Matcher(self._truth, self._evaluated, protocol)
 
@@ -255,12 +263,17 @@ class _Grid:
         if left.changes == "boxes":
             matches = Matcher(self._truth, self._merged(left), self._protocol).match()
         else:
-            matches = self._matcher.match_some(place, scores)
+            decimals = self._protocol.rounding.scores
+            scores_matched = scores if decimals is None else np.round(scores, decimals)
+            matches = self._matcher.match_some(place, scores_matched)
         rows: list[dict[str, Any]] = []
         for floor in job.floors:
             above = slice(None) if floor is None else scores >= floor
             setting = job.setting._replace(score_threshold=floor)
-            left_over = matches if floor is None else matches.take_scores_from(floor)
+            if floor is None or len(job.floors) == 1:  # the suppression left nothing below it
+                left_over = matches
+            else:
+                left_over = matches.take_scores_from(floor)
             evaluation = Evaluation(self._truth, self._nothing, self._protocol, left_over)
             rows += _rows(setting, evaluation, self._evaluated.category[place[above]])
         return rows
@@ -271,13 +284,15 @@ class _Grid:
         place = self._place[np.sort(left.indices)]
         chosen = np.flatnonzero(place >= 0)
         evaluated = self._evaluated.take(place[chosen])
-        return dataclasses.replace(evaluated, boxes=kept.boxes[chosen], sizes=kept.sizes[chosen])
+        merged = dataclasses.replace(evaluated, boxes=kept.boxes[chosen], sizes=kept.sizes[chosen])
+        return rounded(merged, scores=self._protocol.rounding.scores, boxes=self._protocol.rounding.boxes)
 
 
 def _rows(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> list[dict[str, Any]]:
     """One row for the whole and one a class; ``category`` is that of every detection."""
     values, labels = evaluation.class_values, evaluation.labels
-    whole = {key.removeprefix("m"): value for key, value in evaluation.metrics.items()}
+    keys = evaluation.protocol.class_keys
+    whole = {keys[key]: value for key, value in evaluation.metrics.items()}
     counts = np.bincount(category, minlength=len(evaluation.ground_truth.categories))
     pooled = counts.tolist() if evaluation.protocol.matching.per_class else [len(category)]
     named = {name: getattr(setting, name) for name in SETTING}

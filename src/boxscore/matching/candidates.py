@@ -73,7 +73,7 @@ def candidate_pairs(
     ranking : Ranking
         Of the detections, cut at the largest cap.
     protocol : Protocol
-        Reads ``boxes`` and ``matching.bars``.
+        Reads ``boxes`` and ``matching.effective_thresholds``.
     ignoring : Ignoring
         Of the ground truth: what takes no part, and what is measured by foreground.
 
@@ -132,7 +132,7 @@ def similarity(
     starts, counts : ndarray of intp, [g]
         Ground truth ``g`` is compared with ``rows[starts[g] : starts[g] + counts[g]]``.
     protocol : Protocol
-        Reads ``similarity`` and what belongs to it, and ``matching.bars``.
+        Reads ``similarity`` and what belongs to it, and ``matching.effective_thresholds``.
     by_foreground : ndarray of bool, [G]
         Ground truths measured by intersection over the detection.
 
@@ -143,7 +143,7 @@ def similarity(
     value : ndarray of float64, [P]
         At least the lowest threshold.
     """
-    lowest = float(protocol.matching.bars[0])
+    lowest = float(protocol.matching.effective_thresholds[0])
     if protocol.similarity == "keypoints":
         return _similar_keypoints(
             ground_truth, detections, truth_rows, rows, starts, counts, protocol.keypoints.spread, lowest

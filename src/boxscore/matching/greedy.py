@@ -72,7 +72,7 @@ def match_greedily(
         starts, widths = np.arange(len(best)), np.ones(len(best), dtype=np.intp)
         preference = starts
     rounds = _rounds_of(group[truth[starts]], starts, widths)
-    level = np.searchsorted(rules.bars, iou[preference], side="right")
+    level = np.searchsorted(rules.effective_thresholds, iou[preference], side="right")
     matched = np.empty((len(truth), counted.shape[1]), dtype=bit_type(len(rules.iou_thresholds)))
     matched[preference] = _match_rounds(
         truth[preference], level, rounds, counted, absorbs, len(rules.iou_thresholds)

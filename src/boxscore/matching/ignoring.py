@@ -53,6 +53,7 @@ def ignoring(ground_truth: GroundTruth, rules: IgnoreRules) -> Ignoring:
     for rule, flag, absorbing in (
         (rules.crowd, ground_truth.crowd, True),
         (rules.difficult, ground_truth.difficult, True),
+        (rules.flagged, ground_truth.ignore, False),
     ):
         if rule == "count":
             continue

@@ -230,7 +230,7 @@ class Matcher:
         rules = MatchingRules(
             iou_thresholds=(iou_threshold,),
             max_detections=() if max_detections is None else (max_detections,),
-            minimum_score=score_threshold,
+            score_threshold=score_threshold,
         )
         ranking = rank_detections(
             pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules)

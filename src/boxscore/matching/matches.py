@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import descending_order, stable_order
+from boxscore._utils.pickling import PicklesFields
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
 
@@ -64,7 +65,7 @@ class DetectionOutcomes(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Matches:
+class Matches(PicklesFields):
     """The outcome of matching some images.
 
     Attributes
@@ -171,12 +172,29 @@ class Matches:
         """Leave out the detections below a score; what they matched is missed."""
         if not len(self) or self.score.min() >= score_threshold:
             return self
-        kept = self.score >= score_threshold
-        position = np.cumsum(kept) - 1
-        pairs = np.flatnonzero(kept[self.pair_detection])
-        columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in _DETECTION}
+        return self._take(self.score >= score_threshold, np.ones(len(self.truth_image), dtype=bool))
+
+    def take_images(self, kept: BoolArray) -> Matches:
+        """Leave out images, [I]; ``row`` and ``truth_row`` stay as they are."""
+        if kept.all():
+            return self
+        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        left = self._take(kept[self.image], kept[self.truth_image])
+        return dataclasses.replace(
+            left,
+            images=self.images.take(np.flatnonzero(kept)),
+            image=number[left.image],
+            truth_image=number[left.truth_image],
+        )
+
+    def _take(self, detections: BoolArray, truths: BoolArray) -> Matches:
+        """Keep some detections [D] and ground truths [G], and the pairs between them."""
+        pairs = np.flatnonzero(detections[self.pair_detection] & truths[self.pair_truth])
+        columns: dict[str, Any] = {name: getattr(self, name)[detections] for name in _DETECTION}
+        columns |= {name: getattr(self, name)[truths] for name in _TRUTH}
         columns |= {name: getattr(self, name)[pairs] for name in _PAIR}
-        columns["pair_detection"] = position[columns["pair_detection"]]
+        columns["pair_detection"] = (np.cumsum(detections) - 1)[columns["pair_detection"]]
+        columns["pair_truth"] = (np.cumsum(truths) - 1)[columns["pair_truth"]]
         return dataclasses.replace(self, **columns)
 
     def pair_outcomes(self, area: int, *, max_detections: int | None = None) -> PairOutcomes:

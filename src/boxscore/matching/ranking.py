@@ -51,7 +51,7 @@ def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
     ----------
     detections : Detections
     protocol : Protocol
-        Reads ``matching``: ``equal_scores``, ``max_detections``, ``cap_scope`` and ``minimum_score``.
+        Reads ``matching``: ``equal_scores``, ``max_detections``, ``cap_scope`` and ``score_threshold``.
 
     Returns
     -------
@@ -89,9 +89,9 @@ def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
 
 
 def _let_through(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:
-    """Drop rows, given by descending score, below the minimum score or beyond the cap of a whole image."""
-    if protocol.matching.minimum_score > -np.inf:
-        rows = rows[np.take(detections.scores, rows) >= protocol.matching.minimum_score]
+    """Drop rows, given by descending score, below the score threshold or beyond the cap of a whole image."""
+    if protocol.matching.score_threshold > -np.inf:
+        rows = rows[np.take(detections.scores, rows) >= protocol.matching.score_threshold]
     cap = protocol.caps[-1]
     if protocol.matching.cap_scope == "class" or cap is None:
         return rows

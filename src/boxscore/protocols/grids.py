@@ -4,10 +4,10 @@ Conventions
 -----------
 - ``{start, stop, count}`` is ``numpy.linspace``, as in pycocotools: decimal literals differ from it in
   one IoU threshold and ten recall points.
-- ``{start, stop, step, rule = "arange"}`` is ``numpy.arange``, as in the Python ports of the VOC kit.
+- ``{start, stop, step, rule = "arange"}`` is ``numpy.arange``, as in the Python ports of the VOC devkit.
 - ``{start, stop, count, rule = "float32"}`` is ``torch.linspace`` in single precision, as in torchmetrics.
 - ``{start, stop, count, rule = "hundredths"}`` is ``i / (count - 1)`` scaled, as in TIDE.
-- ``{start, stop, step, rule = "colon"}`` is MATLAB's ``start:step:stop``, as in the kit itself.
+- ``{start, stop, step, rule = "colon"}`` is MATLAB's ``start:step:stop``, as in the devkit itself.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Reading protocols: the TOML files beside this module, and the user's own.
 
+Here files are found, parsed and merged; what a key may hold is checked by the field itself.
+
 A file may say ``extends = "coco"`` (or the path of another file) and give only what differs. Tables merge
 key by key; grids, area ranges, lists and the summary replace. Unknown keys are errors.
 """
@@ -14,31 +16,15 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore.errors import ProtocolError
-from boxscore.protocols.protocol import (
-    ApRules,
-    BoxRules,
-    IgnoreRules,
-    KeypointRules,
-    MaskRules,
-    MatchingRules,
-    Protocol,
-    SummaryRow,
-)
+from boxscore.protocols.protocol import Protocol
 
 __all__ = ["IOU_TYPES", "load_protocol", "protocol_names", "protocol_of_type", "protocol_toml", "read_toml"]
 
 IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "keypoints": "coco-keypoints"}
 """pycocotools' names of what is compared, and COCO's protocol for each."""
 
-_TABLES = {
-    "boxes": BoxRules,
-    "masks": MaskRules,
-    "keypoints": KeypointRules,
-    "matching": MatchingRules,
-    "ignore": IgnoreRules,
-    "ap": ApRules,
-}
-
+NOT_TAKEN_OVER = ("name", "title", "aliases", "of_type")
+"""What differs from a protocol does not go by its name."""
 
 _FOLDER = Path(__file__).parent
 
@@ -84,20 +70,22 @@ def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protoc
     if isinstance(protocol, Protocol):
         return protocol
     if isinstance(protocol, Mapping):
-        return _build(_resolve(dict(protocol), seen=()))
+        return Protocol.read(_resolve(dict(protocol), seen=()))
     if str(protocol).endswith(".toml"):
         path = Path(protocol)
         own = read_toml(path)
         own.setdefault("name", path.stem)
         try:
-            return _build(_resolve(own, seen=(str(path.resolve()),), folder=path.parent))
+            return Protocol.read(_resolve(own, seen=(str(path.resolve()),), folder=path.parent))
         except ValueError as error:
             raise ProtocolError(f"{path}: {error}") from None
-    return _build(_resolve(_parse_text(protocol_toml(str(protocol)), f"protocol {protocol}"), seen=()))
+    return Protocol.read(_resolve(_parse_text(protocol_toml(str(protocol)), f"protocol {protocol}"), seen=()))
 
 
 def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
     """Return a protocol that compares what ``iou_type`` says.
+
+    ``of_type`` speaks for a protocol as it was written: clear it in a copy that was changed.
 
     Parameters
     ----------
@@ -107,8 +95,8 @@ def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
     Returns
     -------
     Protocol
-        The given one if it does already; COCO's own of that type for ``coco``; else the given one with
-        masks in place of boxes.
+        The given one if it does already; the one that it names in ``of_type``; else the given one with masks
+        in place of boxes.
 
     Raises
     ------
@@ -118,8 +106,8 @@ def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
     wanted = load_protocol(IOU_TYPES[checks.one_of(iou_type, list(IOU_TYPES), name="iou_type")])
     if protocol.similarity == wanted.similarity:
         return protocol
-    if protocol == load_protocol("coco"):
-        return wanted
+    if iou_type in protocol.of_type:
+        return load_protocol(protocol.of_type[iou_type])
     if protocol.similarity != "box" or wanted.similarity == "keypoints":
         rule = f"compare {wanted.similarity}, as the IoU type {iou_type!r} does"
         raise ProtocolError(
@@ -179,8 +167,8 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
             "extends", "not go in a circle", got=" -> ".join(Path(name).name for name in [*seen, key])
         )
     base = _resolve(raw, seen=(*seen, key), folder=where)
-    for own in ("name", "title"):  # what differs from a protocol does not go by its name
-        base.pop(own, None)
+    for key in NOT_TAKEN_OVER:
+        base.pop(key, None)
     return _merged(base, values)
 
 
@@ -193,41 +181,3 @@ def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = value
     return merged
-
-
-def _build(values: dict[str, Any]) -> Protocol:
-    """Turn the values of a TOML file into a Protocol, refusing unknown keys."""
-    _check_keys(values, Protocol, prefix="")
-    arguments: dict[str, Any] = {key: values[key] for key in ("name", "title", "similarity") if key in values}
-    for key, kind in _TABLES.items():
-        if key in values:
-            arguments[key] = _table(values[key], kind, prefix=f"{key}.")
-    if "summary" in values:
-        if not isinstance(values["summary"], list):
-            raise ProtocolError("summary", "be a list of tables, [[summary]]", got=repr(values["summary"]))
-        arguments["summary"] = tuple(_table(row, SummaryRow, prefix="summary.") for row in values["summary"])
-    arguments.setdefault("name", "custom")
-    return Protocol(**arguments)
-
-
-def _table(values: Any, kind: type, *, prefix: str) -> Any:
-    if not isinstance(values, dict):
-        raise ProtocolError(prefix.rstrip("."), "be a table", got=repr(values))
-    _check_keys(values, kind, prefix=prefix)
-    for field in dataclasses.fields(kind):
-        if field.type == "bool" and field.name in values and not isinstance(values[field.name], bool):
-            raise ProtocolError(f"{prefix}{field.name}", "be true or false", got=repr(values[field.name]))
-        if field.type == "str" and field.name in values and not isinstance(values[field.name], str):
-            raise ProtocolError(f"{prefix}{field.name}", "be a string", got=repr(values[field.name]))
-    for field in dataclasses.fields(kind):
-        needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if needed and field.name not in values:
-            raise ProtocolError(f"{prefix}{field.name}", "be given", got="none")
-    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
-
-
-def _check_keys(values: Mapping[str, Any], kind: type, *, prefix: str) -> None:
-    known = [field.name for field in dataclasses.fields(kind)]
-    for key in values:
-        if key not in known:
-            raise ProtocolError(checks.unknown_key(f"{prefix}{key}", key, known))

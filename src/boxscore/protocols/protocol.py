@@ -11,25 +11,46 @@ Conventions
   may say ``extends = "coco"`` and give only what differs. Tables merge key by key, anything else replaces.
 - IoU thresholds and recall points are grids, ``{start, stop, count}``, built by ``numpy.linspace``:
   decimal literals differ from pycocotools' values in one threshold and ten recall points.
+- All that is said of a field is said at the field (see :mod:`boxscore.protocols.fields`): its default, its
+  check, its sentence, its word in the signature and its step in a waterfall, both in the order of the fields.
 - :meth:`Protocol.signature` prints the choices in one line. What it leaves out has COCO's value.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.errors import ProtocolError
-from boxscore.protocols.grids import grid, grid_text
-from boxscore.protocols.similarity_rules import KeypointRules, MaskRules
+from boxscore.protocols import wording
+from boxscore.protocols.fields import (
+    Check,
+    Rules,
+    Step,
+    Word,
+    choice,
+    flag,
+    grid_of,
+    list_of,
+    number,
+    read,
+    rule,
+    table,
+    text,
+    with_attributes,
+)
+from boxscore.protocols.grids import MOST_VALUES, grid_text
+from boxscore.protocols.signature import signature_of
 
 __all__ = [
+    "SUMMARY_KINDS",
     "ApRules",
     "BoxRules",
     "IgnoreRules",
@@ -37,7 +58,9 @@ __all__ = [
     "MaskRules",
     "MatchingRules",
     "Protocol",
+    "RoundingRules",
     "SummaryRow",
+    "summary_title",
 ]
 
 Candidate = Literal["best_available", "best_overall"]
@@ -45,264 +68,452 @@ EqualIou = Literal["last", "first"]
 EqualScores = Literal["image_order", "file_order"]
 CapScope = Literal["class", "image"]
 CrowdRule = Literal["iof", "ignore", "count", "delete"]
-DifficultRule = Literal["ignore", "count", "delete"]
+IgnoreRule = Literal["ignore", "count", "delete"]
 Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
-Metric = Literal["AP", "AR"]
 Similarity = Literal["box", "mask", "boundary", "keypoints"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
 UnlabelledRule = Literal["count", "ignore"]
 
+SUMMARY_KINDS = {"AP": "Average Precision  (AP)", "AR": "Average Recall     (AR)"}
+"""Kinds of summary metrics, as pycocotools prints them; ``scoring/kinds.py`` computes each."""
+
 MOST_THRESHOLDS = 64
-"""IoU thresholds are kept as the bits of one unsigned integer (see matching.py)."""
+"""IoU thresholds are kept as the bits of one unsigned integer."""
 
 
+def _decimals(value: Any, name: str) -> int | None:
+    return None if value in (None, "none") else checks.whole_number(value, 0, name=name)
+
+
+def _strings(value: Any, name: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ProtocolError(name, "be a table of name = string", got=repr(value))
+    return {key: text(item, f"{name}.{key}") for key, item in value.items()}
+
+
+def _area_ranges(value: Any, name: str) -> dict[str, tuple[float, float]]:
+    if not isinstance(value, Mapping):
+        raise ProtocolError(name, "be a table of name = [low, high]", got=repr(value))
+    if not value:
+        raise ProtocolError(name, "name at least one range", got="none")
+    return {key: _area_range(pair, f"{name}.{key}") for key, pair in value.items()}
+
+
+def _area_range(pair: Any, name: str) -> tuple[float, float]:
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+        raise ProtocolError(name, "be [low, high]", got=repr(pair))
+    low, high = (checks.number_between(end, 0, np.inf, name=name) for end in pair)
+    if low > high:
+        raise ProtocolError(name, "have low <= high", got=[low, high])
+    return low, high
+
+
+def _key(value: Any, name: str) -> str:
+    if re.search(r"[{}]", text(value, name).replace("{cap}", "")):
+        raise ProtocolError(name, "have no braces but in {cap}", got=repr(value))
+    return str(value)
+
+
+def _threshold_or_mean(value: Any, name: str) -> float | None:
+    return None if value is None else checks.number_between(value, 0, 1, name=name, open_low=True)
+
+
+def _whole(low: int) -> Check:
+    return Check(f"whole number >= {low}", lambda value, name: checks.whole_number(value, low, name=name))
+
+
+_DECIMALS = Check('whole number, "none"', _decimals)
+_ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
+
+
+@with_attributes
 @dataclasses.dataclass(frozen=True)
-class BoxRules:
-    """How boxes are measured: ``pixel_offset`` 1 counts the last pixel as inside (PASCAL VOC)."""
+class RoundingRules(Rules):
+    """What detections lose before anything else, as in tools that write them to text and read them again."""
 
-    pixel_offset: float = 0
+    PREFIX = "rounding."
 
-    def __post_init__(self) -> None:
-        checks.number_between(self.pixel_offset, 0, 1, name="boxes.pixel_offset")
-
-
-@dataclasses.dataclass(frozen=True)
-class MatchingRules:
-    """How detections and ground truths are matched.
-
-    Attributes
-    ----------
-    iou_thresholds : tuple of float, [T]
-        Ascending, in (0, 1].
-    largest_threshold : float
-        Higher thresholds are lowered to this (pycocotools: 1 - 1e-10).
-    threshold_closed : bool
-        Whether an overlap equal to the threshold matches (``>=``).
-    candidate : {"best_available", "best_overall"}
-        Whether a detection whose best ground truth is taken may turn to the next.
-    equal_iou : {"last", "first"}
-        Which of equally overlapped ground truths, in file order, is taken.
-    equal_scores : {"image_order", "file_order"}
-        In which order a class's equally scored detections are counted.
-    max_detections : tuple of int, [M]
-        Caps on the detections of an image and class, ascending; empty for none.
-    cap_scope : {"class", "image"}
-        Whether the largest cap holds for an image and class, or for an image over all its classes.
-    minimum_score : float
-        Detections below are left out before anything else.
-    per_class : bool
-        False pools all classes into one.
-    """
-
-    iou_thresholds: tuple[float, ...] = (0.5,)
-    largest_threshold: float = 1.0
-    threshold_closed: bool = True
-    candidate: Candidate = "best_available"
-    equal_iou: EqualIou = "last"
-    equal_scores: EqualScores = "image_order"
-    max_detections: tuple[int, ...] = ()
-    cap_scope: CapScope = "class"
-    minimum_score: float = float("-inf")
-    per_class: bool = True
-
-    def __post_init__(self) -> None:
-        thresholds = grid(self.iou_thresholds, name="matching.iou_thresholds")
-        object.__setattr__(self, "iou_thresholds", thresholds)
-        for value in thresholds:
-            checks.number_between(value, 0, 1, name="matching.iou_thresholds", open_low=True)
-        if len(thresholds) > MOST_THRESHOLDS:
-            raise ProtocolError(
-                "matching.iou_thresholds", f"have at most {MOST_THRESHOLDS} values", got=len(thresholds)
-            )
-        checks.number_between(self.largest_threshold, 0, 1, name="matching.largest_threshold", open_low=True)
-        checks.one_of(self.candidate, get_args(Candidate), name="matching.candidate")
-        checks.one_of(self.equal_iou, get_args(EqualIou), name="matching.equal_iou")
-        checks.one_of(self.equal_scores, get_args(EqualScores), name="matching.equal_scores")
-        checks.one_of(self.cap_scope, get_args(CapScope), name="matching.cap_scope")
-        checks.number_between(self.minimum_score, -np.inf, np.inf, name="matching.minimum_score")
-        if not isinstance(self.max_detections, (list, tuple)):
-            raise ProtocolError(
-                "matching.max_detections", "be a list of whole numbers", got=repr(self.max_detections)
-            )
-        caps = sorted(
-            {checks.whole_number(cap, 1, name="matching.max_detections") for cap in self.max_detections}
-        )
-        object.__setattr__(self, "max_detections", tuple(caps))
-
-    @property
-    def bars(self) -> NDArray[np.float64]:
-        """What an overlap must reach (``>=``) at each threshold, [T]."""
-        bars = np.minimum(self.iou_thresholds, self.largest_threshold)
-        return bars if self.threshold_closed else np.nextafter(bars, np.inf)
-
-
-@dataclasses.dataclass(frozen=True)
-class IgnoreRules:
-    """What counts neither for nor against.
-
-    Attributes
-    ----------
-    crowd : {"iof", "ignore", "count", "delete"}
-        Crowd regions: ignored and measured by intersection over the detection (COCO), ignored and
-        measured by IoU, counted like any object, or taken out of the data before matching. Ignored,
-        they absorb any number of detections.
-    difficult : {"count", "ignore", "delete"}
-        Difficult objects: counted like any object, ignored, absorbing any number of detections, or taken
-        out of the data before matching.
-    area_ranges : mapping of str to (float, float), [A]
-        Square pixels, closed at both ends. Ground truths outside are ignored, and so are detections
-        outside that match nothing.
-    detection_area : {"box", "mask", "box_or_mask"}
-        What area ranges measure in a detection: width times height, its mask's pixels, or the former
-        where the results carry boxes and the latter where they do not (pycocotools).
-    unlabelled : {"count", "ignore"}
-        Ground truths without a labelled keypoint: counted, or ignored.
-    """
-
-    crowd: CrowdRule = "iof"
-    difficult: DifficultRule = "count"
-    detection_area: DetectionArea = "box"
-    unlabelled: UnlabelledRule = "count"
-    area_ranges: Mapping[str, tuple[float, float]] = dataclasses.field(
-        default_factory=lambda: {"all": (0.0, float("inf"))}
+    scores: int | None = rule(
+        None,
+        check=_DECIMALS,
+        doc="Decimals that scores are rounded to.",
+        word=Word(
+            "decimals", text=wording.decimals, note="of scores and boxes; left out where neither is rounded"
+        ),
+        step=Step("numbers", "tables", wording.rounding),
+    )
+    boxes: int | None = rule(
+        None,
+        check=_DECIMALS,
+        doc="Decimals that the corners of boxes are rounded to.",
+        step="rounding.scores",
     )
 
-    def __post_init__(self) -> None:
-        checks.one_of(self.crowd, get_args(CrowdRule), name="ignore.crowd")
-        checks.one_of(self.difficult, get_args(DifficultRule), name="ignore.difficult")
-        checks.one_of(self.detection_area, get_args(DetectionArea), name="ignore.detection_area")
-        checks.one_of(self.unlabelled, get_args(UnlabelledRule), name="ignore.unlabelled")
-        if not isinstance(self.area_ranges, Mapping):
-            raise ProtocolError(
-                "ignore.area_ranges", "be a table of name = [low, high]", got=repr(self.area_ranges)
-            )
-        if not self.area_ranges:
-            raise ProtocolError("ignore.area_ranges", "name at least one range", got="none")
-        ranges = {}
-        for name, pair in self.area_ranges.items():
-            label = f"ignore.area_ranges.{name}"
-            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise ProtocolError(label, "be [low, high]", got=repr(pair))
-            low, high = (checks.number_between(end, 0, np.inf, name=label) for end in pair)
-            if low > high:
-                raise ProtocolError(label, "have low <= high", got=[low, high])
-            ranges[name] = (low, high)
-        object.__setattr__(self, "area_ranges", ranges)
 
-
+@with_attributes
 @dataclasses.dataclass(frozen=True)
-class ApRules:
-    """How a precision-recall curve becomes one number.
+class BoxRules(Rules):
+    """How boxes are measured."""
 
-    Attributes
-    ----------
-    interpolation : {"points", "area", "trapezoid", "trapezoid_to_one"}
-        Mean of the interpolated precision at recall points; the area under its envelope; or the area
-        under straight lines through the envelope, read at the recall points: falling to 0 after the
-        last recall reached, or along a line from there to (1, 0).
-    recall_points : tuple of float, [R]
-        For "points"; also where :meth:`Evaluation.curves` reads the curve.
-    precision_epsilon : float
-        Added to tp + fp in the denominator of precision (pycocotools: ``np.spacing(1)``).
-    sequential_mean : bool
-        Sum ``p / R`` point by point, as the VOC kit does, instead of taking ``numpy.mean``.
-    tie_order : {"as_ranked", "true_positives_first", "true_positives_last"}
-        Whether, after matching, the true positives among a class's equally scored detections move.
-    absent_classes : {"skip", "zero", "all_zero"}
-        A class without counted ground truth: undefined; AP 0 in the mean when it has detections; or AP 0
-        in any case.
-    """
+    PREFIX = "boxes."
 
-    interpolation: Interpolation = "points"
-    recall_points: tuple[float, ...] = tuple(np.linspace(0, 1, 101).tolist())
-    precision_epsilon: float = 0.0
-    sequential_mean: bool = False
-    tie_order: TieOrder = "as_ranked"
-    absent_classes: AbsentClasses = "skip"
-
-    def __post_init__(self) -> None:
-        checks.one_of(self.interpolation, get_args(Interpolation), name="ap.interpolation")
-        object.__setattr__(self, "recall_points", grid(self.recall_points, name="ap.recall_points"))
-        checks.number_between(self.precision_epsilon, 0, 1, name="ap.precision_epsilon")
-        checks.one_of(self.tie_order, get_args(TieOrder), name="ap.tie_order")
-        checks.one_of(self.absent_classes, get_args(AbsentClasses), name="ap.absent_classes")
+    pixel_offset: float = rule(
+        0.0,
+        check=number(0, 1),
+        doc="Added to widths and heights; 1 counts the last pixel as inside (PASCAL VOC).",
+        word=Word("offset"),
+        step=Step("pixels", "overlaps", {0.0: "exact", 1.0: "+1"}),
+    )
 
 
+@with_attributes
 @dataclasses.dataclass(frozen=True)
-class SummaryRow:
+class MaskRules(Rules):
+    """How masks are measured."""
+
+    PREFIX = "masks."
+
+    boundary_dilation: float = rule(
+        0.02,
+        check=number(0, 1, open_low=True),
+        doc="A boundary's width over the image's diagonal.",
+    )
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
+class KeypointRules(Rules):
+    """How keypoints are measured."""
+
+    PREFIX = "keypoints."
+
+    sigmas: tuple[float, ...] = rule(
+        (),
+        check=list_of(number(0, 1000, open_low=True), "a list"),
+        doc="How far annotators scatter around each keypoint, relative to the object's size, [J].",
+    )
+    names: tuple[str, ...] = rule(
+        (), check=list_of(text, "a list"), doc="Names of the keypoints, [J]; may be left out."
+    )
+    skeleton: tuple[tuple[int, int], ...] = rule(
+        (),
+        check=list_of(_ANY_PAIR, "a list"),
+        doc="Pairs of keypoints joined by a limb, counted from 1 as in COCO files; for drawing only.",
+    )
+
+    def _check_together(self) -> None:
+        if self.names:
+            checks.same_length(len(self.sigmas), of="keypoints.sigmas", names=self.names)
+        known = range(1, len(self.sigmas) + 1)
+        for limb in self.skeleton:
+            is_pair = isinstance(limb, (list, tuple)) and len(limb) == 2
+            if not is_pair or not all(isinstance(end, int) and end in known for end in limb):
+                pairs = f"be pairs of keypoints, 1 to {len(self.sigmas)}"
+                raise ProtocolError("keypoints.skeleton", pairs, got=repr(limb))
+        object.__setattr__(self, "skeleton", tuple(tuple(limb) for limb in self.skeleton))
+
+    @property
+    def spread(self) -> NDArray[np.float64]:
+        """The sigmas as they are computed with, [J]."""
+        return np.array(self.sigmas, dtype=np.float64)
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
+class IgnoreRules(Rules):
+    """What counts neither for nor against."""
+
+    PREFIX = "ignore."
+
+    crowd: CrowdRule = rule(
+        "iof",
+        check=choice(CrowdRule),
+        doc="Crowd regions: ignored and measured by intersection over the detection (COCO), ignored and "
+        "measured by IoU, counted as any object, or taken out of the data before matching. Ignored, "
+        "they absorb any number of detections.",
+        word=Word("crowd"),
+        step=Step("crowd regions", "tables"),
+    )
+    difficult: IgnoreRule = rule(
+        "count",
+        check=choice(IgnoreRule),
+        doc="Difficult objects: ignored, absorbing any number of detections; counted as any object; or "
+        "taken out of the data before matching.",
+        word=Word("difficult", silent="count"),
+        step=Step("difficult objects", "tables"),
+    )
+    flagged: IgnoreRule = rule(
+        "ignore",
+        check=choice(IgnoreRule),
+        doc="Ground truths whose `ignore` flag is set: ignored, each taken by at most one detection; "
+        "counted as any object; or taken out of the data before matching.",
+        word=Word("flagged", silent="ignore"),
+        step=Step("objects flagged ignore", "tables"),
+    )
+    detection_area: DetectionArea = rule(
+        "box",
+        check=choice(DetectionArea),
+        doc="What area ranges measure in a detection: width times height, its mask's pixels, or the former "
+        "where the results carry boxes and the latter where they do not (pycocotools).",
+        word=Word("dtarea", silent="box"),
+    )
+    unlabelled: UnlabelledRule = rule(
+        "count",
+        check=choice(UnlabelledRule),
+        doc="Ground truths without a labelled keypoint: counted, or ignored.",
+        word=Word("nokpt", silent="count"),
+        step=Step("objects without keypoints", "tables"),
+    )
+    area_ranges: Mapping[str, tuple[float, float]] = rule(
+        {"all": (0.0, math.inf)},
+        check=Check("name = [low, high]", _area_ranges),
+        doc="Square pixels, closed at both ends. Ground truths outside are ignored, and so are detections "
+        "outside that match nothing.",
+        word=Word("area", text=wording.areas, note="`coco`, `all`, or each range"),
+    )
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
+class MatchingRules(Rules):
+    """How detections and ground truths are matched."""
+
+    PREFIX = "matching."
+
+    iou_thresholds: tuple[float, ...] = rule(
+        (0.5,),
+        check=grid_of(most=MOST_THRESHOLDS, open_low=True),
+        doc="What an overlap must reach to be a match, ascending, [T].",
+        word=Word("iou", text=wording.thresholds, note="one, several, or `first:last/count`"),
+        step=Step("IoU thresholds", "thresholds", wording.threshold_range),
+    )
+    largest_threshold: float = rule(
+        1.0,
+        check=number(0, 1, open_low=True),
+        doc="Higher thresholds are lowered to this (pycocotools: 1 - 1e-10).",
+        word=Word("top", text=wording.largest_threshold, note="left out where it makes no difference"),
+        step="matching.iou_thresholds",
+    )
+    candidate: Candidate = rule(
+        "best_available",
+        check=choice(Candidate),
+        doc="Whether a detection whose best ground truth is taken may turn to the next.",
+        word=Word("candidate", silent="best_available"),
+        step=Step("candidate", "matching"),
+    )
+    equal_iou: EqualIou = rule(
+        "last",
+        check=choice(EqualIou),
+        doc="Which of equally overlapped ground truths, in file order, is taken.",
+        word=Word("ties", silent="last"),
+        step=Step("equal overlaps", "matching"),
+    )
+    equal_scores: EqualScores = rule(
+        "image_order",
+        check=choice(EqualScores),
+        doc="In which order a class's equally scored detections are counted.",
+        word=Word("order", silent="image_order"),
+        step=Step("equal scores", "matching", wording.equal_scores),
+    )
+    threshold_closed: bool = rule(
+        True,
+        check=flag,
+        doc="Whether an overlap equal to the threshold matches (`>=`).",
+        word=Word(
+            "match",
+            silent=True,
+            text={False: ">", True: ">="},
+            note="`>` where an overlap equal to the threshold does not match",
+        ),
+        step=Step("threshold", "thresholds", {False: ">", True: ">="}),
+    )
+    cap_scope: CapScope = rule(
+        "class",
+        check=choice(CapScope),
+        doc="Whether the largest cap holds for an image and class, or for an image over all its classes.",
+        word=Word(
+            "cap",
+            silent="class",
+            text={"image": "per image"},
+            note="what the cap is counted over, where it is not an image and class",
+        ),
+        step="matching.max_detections",
+    )
+    score_threshold: float = rule(
+        -math.inf,
+        check=number(-math.inf, math.inf),
+        doc="Detections below are left out before they are ranked.",
+        word=Word("conf", silent=-math.inf, note="left out where every score counts"),
+        step=Step("score threshold", "ranking", {-math.inf: "none"}),
+    )
+    max_detections: tuple[int, ...] = rule(
+        (),
+        check=list_of(_whole(1), "a list of whole numbers", ordered=True),
+        doc="Caps on the detections of an image and class, ascending, [M]; empty for none.",
+        word=Word("maxdet", text=wording.caps, note="the caps, or `none`"),
+        step=Step("detection cap", "ranking", wording.largest_cap),
+    )
+    per_class: bool = rule(
+        True,
+        check=flag,
+        doc="False pools all classes into one.",
+        word=Word(
+            "classes",
+            silent=True,
+            text={False: "pooled"},
+            note="`pooled` where classes are not told apart",
+        ),
+        step=Step("classes", "ranking", {False: "pooled", True: "apart"}),
+    )
+
+    @property
+    def effective_thresholds(self) -> NDArray[np.float64]:
+        """What an overlap must reach (``>=``) at each IoU threshold, [T]."""
+        thresholds = np.minimum(self.iou_thresholds, self.largest_threshold)
+        return thresholds if self.threshold_closed else np.nextafter(thresholds, np.inf)
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
+class ApRules(Rules):
+    """How a precision-recall curve becomes one number."""
+
+    PREFIX = "ap."
+
+    interpolation: Interpolation = rule(
+        "points",
+        check=choice(Interpolation),
+        doc="Mean of the interpolated precision at recall points; the area under its envelope; or the area "
+        "under straight lines through the envelope, read at the recall points: falling to 0 after the "
+        "last recall reached, or along a line from there to (1, 0).",
+        word=Word(
+            "ap",
+            text=wording.curve,
+            note="`area`; the count of points; `11kit` for the VOC devkit's points; or the points",
+        ),
+        step=Step("curve", "scoring", wording.interpolation),
+    )
+    recall_points: tuple[float, ...] = rule(
+        tuple(np.linspace(0, 1, 101).tolist()),
+        check=grid_of(most=MOST_VALUES),
+        doc='For "points", [R]; also where `Evaluation.curves` reads the curve.',
+        step="ap.interpolation",
+    )
+    tie_order: TieOrder = rule(
+        "as_ranked",
+        check=choice(TieOrder),
+        doc="Whether, after matching, the true positives among a class's equally scored detections move.",
+        word=Word("equal", silent="as_ranked"),
+        step="matching.equal_scores",
+    )
+    absent_classes: AbsentClasses = rule(
+        "skip",
+        check=choice(AbsentClasses),
+        doc="A class without counted ground truth: undefined; AP 0 in the mean when it has detections; or "
+        "AP 0 in any case.",
+        word=Word("absent", silent="skip"),
+        step=Step(
+            "classes without ground truth",
+            "scoring",
+            {"skip": "skipped", "zero": "AP 0 if detected", "all_zero": "AP 0"},
+        ),
+    )
+    precision_epsilon: float = rule(
+        0.0,
+        check=number(0, 1),
+        doc="Added to tp + fp in the denominator of precision (pycocotools: `np.spacing(1)`).",
+        word=Word("eps", silent=float(np.spacing(1)), note="left out for COCO's"),
+        step="ap.interpolation",
+    )
+    sequential_mean: bool = rule(
+        False,
+        check=flag,
+        doc="Sum `p / R` point by point, as the VOC devkit does, instead of taking `numpy.mean`.",
+        word=Word("mean", text=wording.mean, note="`sequential` where points are summed one by one"),
+        step="ap.interpolation",
+    )
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
+class SummaryRow(Rules):
     """One headline number.
 
-    Attributes
-    ----------
-    key : str
-        Its name in ``metrics``; ``{cap}`` stands for the detection cap.
-    metric : {"AP", "AR"}
-    iou : float or None
-        One threshold, or None for the mean over all.
-    area : str
-        The name of an area range.
-    cap : int
-        Position among the detection caps; -1 is the largest.
-
-    Notes
-    -----
     A row whose threshold, area range or cap the protocol does not have is left out of the summary.
     """
 
-    key: str
-    metric: Metric = "AP"
-    iou: float | None = None
-    area: str = "all"
-    cap: int = -1
+    key: str = rule(
+        check=Check("string", _key), doc="Its name in `metrics`; `{cap}` stands for the detection cap."
+    )
+    metric: str = rule("AP", check=choice(SUMMARY_KINDS), doc="What is computed.")
+    iou: float | None = rule(
+        None,
+        check=Check("number in (0, 1]", _threshold_or_mean),
+        doc="One threshold; left out, the mean over all.",
+    )
+    area: str = rule("all", check=text, doc="The name of an area range.")
+    cap: int = rule(-1, check=_whole(-1), doc="Position among the detection caps; -1 is the largest.")
 
-    def __post_init__(self) -> None:
-        name = f"summary {self.key}"
-        checks.one_of(self.metric, get_args(Metric), name=f"{name}: metric")
-        if re.search(r"[{}]", self.key.replace("{cap}", "")):
-            raise ProtocolError("summary.key", "have no braces but in {cap}", got=repr(self.key))
-        if self.iou is not None:
-            checks.number_between(self.iou, 0, 1, name=f"{name}: iou", open_low=True)
-        checks.whole_number(self.cap, -1, name=f"{name}: cap")
+    def _label(self, name: str) -> str:
+        return f"summary.{name}" if name == "key" else f"summary {self.key}: {name}"
 
 
+def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
+    """Spell out what a summary metric is, the way pycocotools prints it."""
+    return f"{SUMMARY_KINDS[metric]} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"
+
+
+@with_attributes
 @dataclasses.dataclass(frozen=True)
-class Protocol:
-    """Everything that decides a score. See the module's page for the conventions.
+class Protocol(Rules):
+    """Everything that decides a score. See the module's page for the conventions."""
 
-    Attributes
-    ----------
-    name, title : str
-    similarity : {"box", "mask", "boundary", "keypoints"}
-        What decides how well a detection and a ground truth agree.
-    boxes : BoxRules
-    masks : MaskRules
-    keypoints : KeypointRules
-    matching : MatchingRules
-    ignore : IgnoreRules
-    ap : ApRules
-    summary : tuple of SummaryRow
-    """
+    name: str = rule(
+        check=text, doc="Stands in the signature; not taken over by a protocol that extends this one."
+    )
+    title: str = rule("", check=text, doc="One line for people; not taken over.")
+    aliases: tuple[str, ...] = rule(
+        (),
+        check=list_of(text, "a list"),
+        doc="Other names by which `boxscore explain` knows the tool that scores so; not taken over.",
+    )
+    of_type: Mapping[str, str] = rule(
+        {},
+        check=Check("IoU type = protocol", _strings),
+        doc="The protocols that take this one's place when `--iou-type` asks for something else; not taken "
+        "over.",
+    )
+    similarity: Similarity = rule(
+        "box",
+        check=choice(Similarity),
+        doc="What decides how well a detection and a ground truth agree.",
+        word=Word(
+            "sim",
+            text=wording.similarity,
+            note="left out for boxes; `mask`, `boundary/` and its dilation, `oks/` and its keypoints",
+        ),
+    )
+    rounding: RoundingRules = rule(RoundingRules(), check=table(RoundingRules), doc="")
+    boxes: BoxRules = rule(BoxRules(), check=table(BoxRules), doc="")
+    masks: MaskRules = rule(MaskRules(), check=table(MaskRules), doc="")
+    keypoints: KeypointRules = rule(KeypointRules(), check=table(KeypointRules), doc="")
+    ignore: IgnoreRules = rule(IgnoreRules(), check=table(IgnoreRules), doc="")
+    matching: MatchingRules = rule(MatchingRules(), check=table(MatchingRules), doc="")
+    ap: ApRules = rule(ApRules(), check=table(ApRules), doc="")
+    summary: tuple[SummaryRow, ...] = rule(
+        (SummaryRow("mAP"),), check=list_of(table(SummaryRow), "a list of tables, [[summary]]"), doc=""
+    )
 
-    name: str
-    title: str = ""
-    similarity: Similarity = "box"
-    boxes: BoxRules = BoxRules()
-    masks: MaskRules = MaskRules()  # noqa: RUF009 - frozen
-    keypoints: KeypointRules = KeypointRules()  # noqa: RUF009 - frozen
-    matching: MatchingRules = MatchingRules()
-    ignore: IgnoreRules = IgnoreRules()
-    ap: ApRules = ApRules()
-    summary: tuple[SummaryRow, ...] = (SummaryRow("mAP"),)
-
-    def __post_init__(self) -> None:
-        for key in ("name", "title"):
-            if not isinstance(getattr(self, key), str):
-                raise ProtocolError(key, "be a string", got=repr(getattr(self, key)))
-        checks.one_of(self.similarity, get_args(Similarity), name="similarity")
+    def _check_together(self) -> None:
         if self.similarity == "keypoints" and not self.keypoints.sigmas:
             raise ProtocolError("keypoints.sigmas", "be given", got="none")
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Protocol:
+        """Build a protocol from the values of a TOML file."""
+        return read(cls, {"name": "custom", **values}, name="")
 
     @property
     def caps(self) -> tuple[int | None, ...]:
@@ -321,12 +532,27 @@ class Protocol:
                 rows.setdefault(key, dataclasses.replace(row, key=key))
         return tuple(rows.values())
 
+    @property
+    def class_keys(self) -> dict[str, str]:
+        """What each summary metric is called in the rows per class, by its key: ``mAP`` is ``AP`` there.
+
+        A key keeps its name where it does not start with "m" and a capital letter, and where the shorter name
+        is another metric's own.
+        """
+        keys = [row.key for row in self.rows]
+        short = {key: key[1:] if re.match("m[A-Z]", key) else key for key in keys}
+        return {key: key if short[key] in keys else short[key] for key in keys}
+
     def iou_text(self, row: SummaryRow) -> str:
         """Write the threshold, or the range of thresholds, of a summary row."""
         if row.iou is not None:
             return f"{row.iou:.2f}"
         thresholds = self.matching.iou_thresholds
         return grid_text(thresholds) if len(thresholds) <= 2 else f"{thresholds[0]:.2f}:{thresholds[-1]:.2f}"
+
+    def row_title(self, row: SummaryRow) -> str:
+        """Spell out what a summary row is, the way pycocotools prints it."""
+        return summary_title(row.metric, self.iou_text(row), row.area, self.caps[row.cap] or "all")
 
     def signature(self) -> str:
         """Every choice in one line, to stand beside every score.
@@ -337,6 +563,4 @@ class Protocol:
         >>> load_protocol("coco").signature()
         'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.1.0'
         """
-        from boxscore.protocols.signature import signature_of
-
         return signature_of(self)

@@ -7,7 +7,6 @@ from typing import Any
 
 from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
 from boxscore.evaluation import Evaluation
-from boxscore.scoring.kinds import row_title
 
 __all__ = [
     "as_csv",
@@ -67,7 +66,7 @@ def _summary_lines(evaluation: Evaluation) -> list[str]:
     for row in protocol.rows:
         value = evaluation.metrics[row.key]
         text = "undefined" if value != value else f"{value:.4f}"
-        lines.append(f"{row_title(protocol, row)}  {row.key:<{width}} = {text}")
+        lines.append(f"{protocol.row_title(row)}  {row.key:<{width}} = {text}")
     return lines
 
 

@@ -1,9 +1,10 @@
-"""Kinds of summary metrics: what ``metric = "AP"`` in a protocol's summary means. A new kind is one entry.
+"""Kinds of summary metrics: how ``metric = "AP"`` in a protocol's summary is computed.
 
 Conventions
 -----------
 A summary metric is a mean over *cells*, [T, K] or [T, R, K]: thresholds (one, or all), recall points and
-classes. Cells that are NaN are left out; of no cell at all the mean is NaN.
+classes. Cells that are NaN are left out; of no cell at all the mean is NaN. A new kind is one entry here, and
+its words in ``protocols.protocol.SUMMARY_KINDS``, by which a protocol is checked.
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ __all__ = [
     "Kind",
     "mean_of_defined",
     "mean_per_class",
-    "printed_title",
-    "row_title",
     "summary_total",
     "summary_values",
 ]
@@ -54,8 +53,6 @@ class Kind(NamedTuple):
     """One kind of summary metric."""
 
     name: str
-    title: str
-    """As pycocotools spells it."""
     cells: Callable[[Curves], FloatArray]
     total: Callable[[FloatArray], float] = mean_of_defined
     """From cells to the value over all classes."""
@@ -74,10 +71,7 @@ def _recall(curves: Curves) -> FloatArray:
     return curves.recall
 
 
-KINDS = {
-    kind.name: kind
-    for kind in (Kind("AP", "Average Precision", _precision), Kind("AR", "Average Recall", _recall))
-}
+KINDS = {kind.name: kind for kind in (Kind("AP", _precision), Kind("AR", _recall))}
 
 
 def _cells(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> tuple[Kind, FloatArray]:
@@ -99,15 +93,3 @@ def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> 
     """Value of a summary row for each class, [K]."""
     kind, cells = _cells(row, protocol, curves_of)
     return kind.per_class(cells)
-
-
-def row_title(protocol: Protocol, row: SummaryRow) -> str:
-    """Spell out what a summary row is, the way pycocotools prints it."""
-    cap = protocol.caps[row.cap]
-    return printed_title(row.metric, protocol.iou_text(row), row.area, "all" if cap is None else cap)
-
-
-def printed_title(kind: str, iou: str, area: str, cap: int | str) -> str:
-    """Write the left side of a line that pycocotools prints."""
-    what = f"{KINDS[kind].title:<18} ({kind})"
-    return f"{what} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"

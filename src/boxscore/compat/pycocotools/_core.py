@@ -166,8 +166,7 @@ def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
         area=_column(truth_rows, "area", params),
         crowd=crowd,
         difficult=flags,
-        ignore=flags,
-        keypoint_count=np.where(ignored & ~crowd, 0, 1),  # 0: ignored, and taken by one match
+        ignore=ignored & ~crowd,  # taken by one match; a crowd by any number
     )
     table = Detections(
         **vocabularies,
@@ -201,7 +200,6 @@ def _protocol(params: Any) -> Protocol:
         ),
         ignore=IgnoreRules(
             area_ranges={str(place): (low, high) for place, (low, high) in enumerate(ends)},
-            unlabelled="ignore",
         ),
         ap=ApRules(precision_epsilon=float(np.spacing(1))),
     )

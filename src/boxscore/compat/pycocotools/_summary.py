@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.scoring.kinds import printed_title
+from boxscore.protocols.protocol import summary_title
 
 
 class _Row(NamedTuple):
@@ -74,5 +74,5 @@ def _row_value(row: _Row, cap: Any, evaluation: dict[str, Any], params: Any) -> 
     values = values[..., areas, caps]
     defined = values[values > -1]
     mean = np.mean(defined) if len(defined) else -1
-    print(f" {printed_title('AP' if row.ap else 'AR', iou, row.area, f'{cap:d}')} = {mean:0.3f}")
+    print(f" {summary_title('AP' if row.ap else 'AR', iou, row.area, f'{cap:d}')} = {mean:0.3f}")
     return mean

@@ -10,12 +10,12 @@ import pytest
 from tests.scoring.test_curves import K, tables
 
 import boxscore
+from boxscore.protocols.protocol import SUMMARY_KINDS
 from boxscore.scoring.kinds import (
     KINDS,
     Kind,
     mean_of_defined,
     mean_per_class,
-    printed_title,
     summary_total,
     summary_values,
 )
@@ -34,9 +34,7 @@ def test_no_cell_is_undefined() -> None:
 
 
 def test_a_new_kind_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = Kind(
-        "worst", "Worst Recall", lambda curves: curves.recall, total=lambda cells: float(np.nanmin(cells))
-    )
+    kind = Kind("worst", lambda curves: curves.recall, total=lambda cells: float(np.nanmin(cells)))
     monkeypatch.setitem(KINDS, "worst", kind)
     evaluation = boxscore.evaluate(*tables(3))
     row: Any = SimpleNamespace(key="worst", metric="worst", iou=0.5, area="all", cap=-1)
@@ -44,8 +42,10 @@ def test_a_new_kind_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     assert summary_total(row, evaluation.protocol, evaluation.curves_of) == np.nanmin(recall)
     np.testing.assert_array_equal(summary_values(row, evaluation.protocol, evaluation.curves_of), recall)
     assert len(recall) == K
-    title = printed_title("worst", "0.50", "all", 100)
-    assert title == "Worst Recall       (worst) @[ IoU=0.50      | area=   all | maxDets=100 ]"
+
+
+def test_every_kind_that_a_protocol_may_name_is_computed() -> None:
+    assert list(KINDS) == list(SUMMARY_KINDS)
 
 
 def test_an_unknown_kind_is_refused() -> None:

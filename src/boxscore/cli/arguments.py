@@ -1,0 +1,360 @@
+"""Every argument of the command line, each said once.
+
+Conventions
+-----------
+- An :class:`Option` is data. :func:`add_options` makes argparse's arguments of it. An option with a ``key``
+  may stand in a run configuration as well: ``boxscore run`` reads it by the same type, choices and default.
+- A command that means an option a little differently says what differs: ``DETECTIONS.but(required=False)``.
+- An option of a diagnostic has the name of the function's parameter.
+- Choices that come from another package are a function: it is imported when its command is.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+__all__ = [
+    "AREA",
+    "AT_SCORE",
+    "CLASSES",
+    "COMPARISON_REPORT",
+    "DETECTIONS",
+    "DETECTION_AREA",
+    "FORMAT",
+    "GROUND_TRUTH",
+    "GROUPS",
+    "HIT_THRESHOLD",
+    "IMAGES",
+    "IMAGE_FOLDER",
+    "IMAGE_SET",
+    "INPUTS",
+    "IOU_THRESHOLD",
+    "IOU_TYPE",
+    "METRICS",
+    "OUTPUT",
+    "OUTPUT_FORMS",
+    "PER_CLASS",
+    "PLOT_FORMS",
+    "PROTOCOL",
+    "READERS",
+    "REPORT",
+    "REPORT_CONTENT",
+    "RESAMPLING",
+    "RESULTS_OUTPUT",
+    "STRICT",
+    "TABLE_FORMS",
+    "WORKERS",
+    "Option",
+    "add_options",
+    "score_threshold",
+]
+
+OUTPUT_FORMS = ("text", "json", "csv", "markdown", "latex")
+PLOT_FORMS = ("png", "svg", "pdf")
+TABLE_FORMS = ("parquet", "json", "csv")
+
+
+class Option(NamedTuple):
+    """One argument of a command.
+
+    Attributes
+    ----------
+    name : str
+        On the command line, without dashes.
+    help : str
+    kind : callable, default str
+        Makes a value of a word. ``bool`` is a flag: it turns the default round.
+    default : object
+    choices : sequence of str, or a function that returns it
+    metavar : str
+    short : str
+        A second name on the command line, with its dashes.
+    variable : str
+        The attribute that holds the value; the name when not given.
+    many : bool
+        Takes several values.
+    required, positional : bool
+    key : str
+        ``table.key`` in a run configuration; without one it cannot stand there.
+    ending : str
+        In a run configuration a value that ends so is a path relative to the file. A ``Path`` always is.
+    group : str
+        A heading in the help.
+    exclusive : str
+        Options of one such word exclude each other.
+    combine : callable, optional
+        Makes one value of the list of ``many``.
+    """
+
+    name: str
+    help: str = ""
+    kind: Callable[[str], Any] = str
+    default: Any = None
+    choices: Sequence[str] | Callable[[], Sequence[str]] = ()
+    metavar: str = ""
+    short: str = ""
+    variable: str = ""
+    many: bool = False
+    required: bool = False
+    positional: bool = False
+    key: str = ""
+    ending: str = ""
+    group: str = ""
+    exclusive: str = ""
+    combine: Callable[[list[Any]], Any] | None = None
+
+    @property
+    def dest(self) -> str:
+        """The attribute of the parsed arguments."""
+        return self.variable or self.name.replace("-", "_")
+
+    def but(self, **changes: Any) -> Option:
+        """Return the option with some of it changed."""
+        return self._replace(**changes)
+
+    def known(self) -> tuple[str, ...]:
+        """Return the values it may have; none when any will do."""
+        return tuple(self.choices() if callable(self.choices) else self.choices)
+
+
+def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
+    """Make argparse's arguments of options."""
+    groups: dict[tuple[str, str], Any] = {}
+    for option in options:
+        group = (option.group, option.exclusive)
+        if option.exclusive and group not in groups:
+            groups[group] = parser.add_mutually_exclusive_group()
+        elif option.group and group not in groups:
+            groups[group] = parser.add_argument_group(option.group)
+        _add(groups.get(group, parser), option)
+
+
+def _add(parser: Any, option: Option) -> None:
+    how: dict[str, Any] = {"help": option.help}
+    if option.kind is bool:
+        how |= {"action": "store_false" if option.default else "store_true"}
+    else:
+        how |= {"type": option.kind, "default": option.default, "choices": option.known() or None}
+        how |= {"metavar": option.metavar or None}
+        if option.many:
+            how["nargs"] = "+"
+        elif option.positional and not option.required:
+            how["nargs"] = "?"
+    if option.positional:
+        parser.add_argument(option.dest, **how)
+    else:
+        names = [f"--{option.name}", *([option.short] if option.short else [])]
+        parser.add_argument(*names, dest=option.dest, required=option.required, **how)
+
+
+# ---------------------------------------------------------------- what to evaluate, and how
+
+
+def _formats() -> Sequence[str]:
+    from boxscore.formats import Format
+
+    return get_args(Format)
+
+
+def _iou_types() -> Sequence[str]:
+    from boxscore.protocols import IOU_TYPES
+
+    return tuple(IOU_TYPES)
+
+
+def _detection_areas() -> Sequence[str]:
+    from boxscore.protocols.protocol import DetectionArea
+
+    return get_args(DetectionArea)
+
+
+GROUND_TRUTH = Option(
+    "ground-truth",
+    "COCO JSON file or VOC folder",
+    short="--gt",
+    kind=Path,
+    metavar="PATH",
+    required=True,
+    key="ground_truth.path",
+)
+DETECTIONS = Option(
+    "detections",
+    "COCO results file or folder of comp4_det_<set>_<class>.txt",
+    short="--dt",
+    kind=Path,
+    metavar="PATH",
+    required=True,
+    key="detections.path",
+)
+FORMAT = Option(
+    "format",
+    "of the ground truth (default: auto)",
+    default="auto",
+    choices=_formats,
+    key="ground_truth.format",
+)
+PROTOCOL = Option(
+    "protocol",
+    "how to score (default: coco)",
+    default="coco",
+    metavar="NAME|FILE.toml",
+    key="evaluation.protocol",
+    ending=".toml",
+)
+IOU_TYPE = Option(
+    "iou-type",
+    "what to compare: boxes, masks, their boundaries or keypoints (default: as the protocol says)",
+    choices=_iou_types,
+    key="evaluation.iou_type",
+)
+DETECTION_AREA = Option(
+    "detection-area",
+    "what tells small, medium and large detections (default: as the protocol says)",
+    choices=_detection_areas,
+    key="evaluation.detection_area",
+)
+IMAGE_SET = Option(
+    "image-set",
+    "VOC: the image set, e.g. test",
+    metavar="NAME|FILE",
+    key="ground_truth.image_set",
+    ending=".txt",
+)
+CLASSES = Option(
+    "classes",
+    "only these: names or ids, or a file of them",
+    many=True,
+    metavar="CLASS|FILE",
+    key="evaluation.classes",
+)
+IMAGES = Option(
+    "images", "only these: ids, or a file of them", many=True, metavar="ID|FILE", key="evaluation.images"
+)
+WORKERS = Option(
+    "workers",
+    "processes that read large files, and threads that match blocks of images; the result is the same "
+    "(default: read with every processor, match with one)",
+    kind=int,
+    metavar="N",
+    key="evaluation.workers",
+)
+READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
+
+INPUTS = (
+    *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, IOU_TYPE, DETECTION_AREA),
+    *(IMAGE_SET, CLASSES, IMAGES, WORKERS),
+)
+"""What every command that evaluates takes."""
+
+# ---------------------------------------------------------------- what to write
+
+OUTPUT = Option("output", "form of the result", default="text", choices=OUTPUT_FORMS, key="output.form")
+PER_CLASS = Option("per-class", "add one row per class", kind=bool, default=False, key="output.per_class")
+METRICS = Option("metrics", "only these headline numbers, e.g. AP AP50", many=True, metavar="NAME")
+STRICT = Option("strict", "treat warnings as errors", kind=bool, default=False)
+
+REPORT = Option("report", "write a report folder", kind=Path, metavar="DIR", key="output.report")
+IMAGE_FOLDER = Option(
+    "image-folder",
+    "show these images under the boxes",
+    kind=Path,
+    metavar="DIR",
+    key="output.image_folder",
+    group="the report",
+)
+COMPARISON_REPORT = (
+    IMAGE_FOLDER,
+    Option("title", "stands above the page", default="", key="output.title", group="the report"),
+    Option(
+        "gallery",
+        "worst images (default: 48)",
+        kind=int,
+        default=48,
+        metavar="N",
+        key="output.gallery",
+        group="the report",
+    ),
+    Option(
+        "tables",
+        "also write every table, in this form",
+        choices=TABLE_FORMS,
+        key="output.tables",
+        group="the report",
+    ),
+    Option(
+        "plots", "also write plots, in this form", choices=PLOT_FORMS, key="output.plots", group="the report"
+    ),
+)
+"""What a report of a comparison is to hold."""
+
+REPORT_CONTENT = (
+    *COMPARISON_REPORT,
+    Option(
+        "resamples",
+        "bootstrap resamples for intervals, 0 for none (default: as many as take seconds)",
+        kind=int,
+        metavar="N",
+        key="output.resamples",
+        group="the report",
+    ),
+)
+"""What a report is to hold."""
+
+# ---------------------------------------------------------------- diagnostics
+
+IOU_THRESHOLD = Option(
+    "iou-threshold", "a threshold of the protocol (default: its first)", kind=float, metavar="T"
+)
+HIT_THRESHOLD = IOU_THRESHOLD.but(help="overlap of a hit (default: 0.5)", default=0.5)
+AREA = Option("area", "an area range of the protocol (default: all)", default="all", metavar="NAME")
+AT_SCORE = Option("at-score", kind=float, metavar="S")
+
+
+def score_threshold(default: float) -> Option:
+    """Return ``--score-threshold`` with a default of its own."""
+    return Option(
+        "score-threshold",
+        f"detections below take no part (default: {default})",
+        kind=float,
+        default=default,
+        metavar="S",
+    )
+
+
+RESAMPLING = (
+    Option("resamples", "draws (default: 1000)", kind=int, default=1000, metavar="N"),
+    Option("confidence", "of the intervals (default: 0.95)", kind=float, default=0.95, metavar="P"),
+    Option("method", default="bias_corrected", choices=("bias_corrected", "percentile")),
+    Option("seed", "of the draws (default: 0)", kind=int, default=0, metavar="N"),
+    METRICS,
+    PER_CLASS,
+)
+"""What the bootstrap takes."""
+
+# ---------------------------------------------------------------- suppression
+
+GROUPS = (
+    Option("max-per-group", "keep the best N of an image and class", kind=int, metavar="N"),
+    Option("max-per-image", "keep the best N of an image", kind=int, metavar="N"),
+    Option("class-agnostic", "suppress all classes together", kind=bool, default=False, exclusive="together"),
+    Option(
+        "groups",
+        "suppress some classes together: a line is a group, ids or names with commas between",
+        kind=Path,
+        metavar="FILE",
+        exclusive="together",
+    ),
+    Option("pixel-offset", "1 for inclusive pixels (default: 0)", kind=float, default=0, metavar="0|1"),
+)
+"""Which boxes meet, and how many stay."""
+RESULTS_OUTPUT = OUTPUT.but(
+    help="what to write: a file, or a folder for VOC",
+    kind=Path,
+    default=None,
+    choices=(),
+    metavar="PATH",
+    required=True,
+)

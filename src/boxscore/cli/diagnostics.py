@@ -1,0 +1,297 @@
+"""The commands that print one diagnostic: a row each.
+
+A row names a function of ``boxscore.diagnostics`` and the options that give its parameters.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from boxscore.cli.arguments import (
+    AREA,
+    AT_SCORE,
+    HIT_THRESHOLD,
+    INPUTS,
+    IOU_THRESHOLD,
+    METRICS,
+    OUTPUT,
+    PER_CLASS,
+    RESAMPLING,
+    Option,
+    score_threshold,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["DIAGNOSTICS", "OPTION_OF_PARAMETER", "Diagnostic"]
+
+OPTION_OF_PARAMETER = {
+    "iou": "iou_threshold",
+    "minimum_score": "score_threshold",
+}
+"""Parameters that the command line calls by another name."""
+
+
+class Diagnostic(NamedTuple):
+    """One command.
+
+    Attributes
+    ----------
+    summary : str
+        In the list of commands.
+    description : str
+        Above its help.
+    function : str
+        Of ``boxscore.diagnostics``; takes an evaluation and what it has parameters for.
+    title : str
+        Above its table; may name options in braces.
+    options : tuple of Option
+        Beside the input and the form of output.
+    instead : mapping of str to str
+        An option that asks for another function, and that function.
+    digits : int
+        Decimals in text, Markdown and LaTeX.
+    examples : tuple of str
+        Options of one call each.
+    """
+
+    summary: str
+    description: str
+    function: str
+    title: str
+    options: tuple[Option, ...] = ()
+    instead: Mapping[str, str] = {}
+    digits: int = 4
+    examples: tuple[str, ...] = ("",)
+
+    @property
+    def arguments(self) -> tuple[Option, ...]:
+        """Every option of the command."""
+        return (*INPUTS, OUTPUT, *self.options)
+
+    def help(self, name: str) -> str:
+        """Return the text above the options."""
+        call = f"  boxscore {name} --gt instances.json --dt results.json"
+        return "\n".join(
+            [
+                self.description,
+                "",
+                "Examples",
+                "--------",
+                *(f"{call} {more}".rstrip() for more in self.examples),
+            ]
+        )
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Read, evaluate, print; return the exit status."""
+        import inspect
+
+        from boxscore import diagnostics
+        from boxscore.cli.inputs import evaluate_inputs, read_inputs
+        from boxscore.cli.output import print_frame
+
+        evaluation = evaluate_inputs(read_inputs(arguments))
+        asked = [name for dest, name in self.instead.items() if _is_given(getattr(arguments, dest))]
+        function = getattr(diagnostics, asked[0] if asked else self.function)
+        values: dict[str, Any] = {"progress": True}
+        for option in self.options:
+            value = getattr(arguments, option.dest)
+            values[option.dest] = option.combine(value) if option.combine and value is not None else value
+        options = {
+            parameter: values[dest]
+            for parameter in inspect.signature(function).parameters
+            if (dest := OPTION_OF_PARAMETER.get(parameter, parameter)) in values
+        }
+        frame = _frame(function(evaluation, **options), per_class=values.get("per_class", True))
+        title = self.title.format_map(vars(arguments))
+        print_frame(frame, evaluation, arguments.output, title=title, digits=self.digits)
+        return 0
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False
+
+
+def _frame(result: Any, *, per_class: bool) -> pd.DataFrame:
+    """Return the table of a result, its totals below or alone; a named index is its first column."""
+    frame: pd.DataFrame = result
+    if hasattr(result, "printed_frame"):
+        total = None if per_class else result.total_frame()
+        frame = result.printed_frame() if total is None else total
+    return frame if frame.index.name is None else frame.reset_index()
+
+
+def _edges_or_count(values: list[float]) -> int | list[float]:
+    """Read a single whole number as a count of slices."""
+    return int(values[0]) if len(values) == 1 and values[0].is_integer() else values
+
+
+DIAGNOSTICS = {
+    "bootstrap": Diagnostic(
+        "how sure is each number? intervals over resampled images",
+        "Say how sure every number is: intervals over resampled images.",
+        "bootstrap_intervals",
+        "Bootstrap over images",
+        RESAMPLING,
+        examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
+    ),
+    "errors": Diagnostic(
+        "what each kind of mistake costs (TIDE)",
+        "Say what each kind of mistake costs in AP, after TIDE.",
+        "error_types",
+        "Error types (TIDE)",
+        (
+            HIT_THRESHOLD,
+            Option(
+                "background-iou",
+                "overlap up to which a detection is of nothing (default: 0.1)",
+                kind=float,
+                default=0.1,
+                metavar="T",
+            ),
+            Option(
+                "max-detections",
+                "the surest of an image take part (default: 100)",
+                kind=int,
+                default=100,
+                metavar="N",
+            ),
+            Option(
+                "absent-classes",
+                "classes that are only detected: left out of the mean, or AP 0 as tidecv has it",
+                default="skip",
+                choices=("skip", "zero"),
+            ),
+            PER_CLASS.but(help="add one row per class and kind"),
+            Option("list", "list every error instead", kind=bool, default=False),
+        ),
+        instead={"list": "error_list"},
+        examples=("", "--per-class --output csv", "--list --output csv"),
+    ),
+    "confusion": Diagnostic(
+        "what each class was taken for",
+        "Show what each class was taken for, with background as a class of its own.",
+        "confusion_matrix",
+        "Confusion (rows: truth)",
+        (
+            HIT_THRESHOLD.but(help="least overlap (default: 0.5)"),
+            score_threshold(0.25),
+            Option(
+                "assign",
+                "who chooses first: the surest detection, or the pair that overlaps most (default: score)",
+                default="score",
+                choices=("score", "iou"),
+            ),
+            Option(
+                "normalise", "shares of what", default="none", choices=("none", "truth", "predicted", "all")
+            ),
+            Option(
+                "top",
+                "list the N largest confusions with their images instead",
+                kind=int,
+                metavar="N",
+                variable="limit",
+            ),
+        ),
+        instead={"limit": "top_confusions"},
+        digits=3,
+        examples=("--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
+    ),
+    "operating-points": Diagnostic(
+        "which confidence threshold to use",
+        "Find the confidence threshold to use: the best F-score, or a wanted precision or recall.",
+        "operating_points",
+        "Operating points",
+        (
+            IOU_THRESHOLD,
+            AREA,
+            AT_SCORE.but(help="what this threshold gives", exclusive="way"),
+            Option(
+                "at-precision", "lowest threshold of this precision", kind=float, metavar="P", exclusive="way"
+            ),
+            Option("at-recall", "highest threshold of this recall", kind=float, metavar="R", exclusive="way"),
+            Option("curve", "every threshold that occurs", kind=bool, default=False, exclusive="way"),
+            Option("beta", "weight of recall in the F-score (default: 1)", kind=float, default=1.0),
+        ),
+        instead={"curve": "confidence_curve"},
+        examples=("", "--at-score 0.5", "--at-precision 0.9 --output csv"),
+    ),
+    "calibration": Diagnostic(
+        "does a confidence of .8 mean four in five?",
+        "Say whether a confidence of .8 means that four in five are right.",
+        "calibration_error",
+        "Calibration",
+        (
+            IOU_THRESHOLD,
+            AREA,
+            Option("bins", "of confidence (default: 10)", kind=int, default=10, metavar="N"),
+            Option(
+                "binning",
+                "bins of equal width, or of equally many detections (default: width)",
+                default="width",
+                choices=("width", "count"),
+            ),
+            score_threshold(0.0),
+            Option("reliability", "print every bin instead", kind=bool, default=False),
+        ),
+        instead={"reliability": "reliability"},
+        examples=("", "--bins 15 --score-threshold 0.05", "--reliability --output csv"),
+    ),
+    "lrp": Diagnostic(
+        "localisation-recall-precision errors",
+        "Print localisation-recall-precision errors: one number for how many and how well placed.",
+        "localisation_recall_precision",
+        "Localisation-recall-precision",
+        (IOU_THRESHOLD, AREA, AT_SCORE.but(help="at this threshold, not at each class's best")),
+        examples=("", "--at-score 0.5"),
+    ),
+    "slices": Diagnostic(
+        "scores by size, shape, crowdedness or any column",
+        "Score parts of the data: by size, shape, crowdedness, or a column of images or annotations.",
+        "slice_scores",
+        "Slices by {by}",
+        (
+            Option(
+                "by",
+                "size, relative_size, aspect_ratio, crowdedness, or a column of images or annotations",
+                required=True,
+                metavar="WHAT",
+            ),
+            Option(
+                "bins",
+                "ascending edges; a single whole number makes as many slices of equal counts",
+                kind=float,
+                many=True,
+                metavar="EDGE",
+                combine=_edges_or_count,
+            ),
+        ),
+        examples=("--by size", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
+    ),
+    "ties": Diagnostic(
+        "how far the order of equal scores could move AP",
+        "Bound every AP over the orders of equally scored detections.",
+        "tie_bounds",
+        "Ties",
+        (METRICS, PER_CLASS),
+        digits=6,
+        examples=("", "--metrics AP --per-class"),
+    ),
+    "suspects": Diagnostic(
+        "labels that a confident detector contradicts",
+        "List confident detections that contradict the ground truth: labels to look at.",
+        "label_suspects",
+        "Label suspects",
+        (
+            score_threshold(0.5),
+            HIT_THRESHOLD,
+            Option("limit", "rows (default: 100)", kind=int, default=100, metavar="N"),
+        ),
+        digits=3,
+        examples=("", "--score-threshold 0.7 --limit 50 --output csv"),
+    ),
+}
+"""By name of the command."""

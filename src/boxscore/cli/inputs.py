@@ -1,0 +1,179 @@
+"""Reading what the arguments name: ground truth, detections, protocol, and what to keep of them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from boxscore._utils import checks
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation, evaluate
+from boxscore.formats import detect_format, load_both
+from boxscore.protocols import load_protocol, protocol_of_type
+from boxscore.protocols.protocol import Protocol
+
+if TYPE_CHECKING:
+    from boxscore.suppression.detections import GroupOptions
+
+__all__ = [
+    "Inputs",
+    "chosen_protocol",
+    "evaluate_inputs",
+    "existing_folder",
+    "group_options",
+    "read_inputs",
+    "readers",
+]
+
+
+class Inputs(NamedTuple):
+    """What the input arguments name, read and checked."""
+
+    ground_truth: GroundTruth
+    detections: Detections
+    protocol: Protocol
+    images: list[Id] | None
+    classes: list[Id] | None
+    workers: int
+
+
+def read_inputs(arguments: argparse.Namespace) -> Inputs:
+    """Read the files that the input arguments name.
+
+    Raises
+    ------
+    InputError
+        When a file or value breaks a rule.
+    """
+    protocol = chosen_protocol(arguments)
+    processes = readers(arguments)
+    for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
+        found, reason = detect_format(path)
+        if arguments.format == "auto" and sys.stderr.isatty():
+            print(f"{name}: {path} is {reason}; reading it as {found}", file=sys.stderr)
+    ground_truth, detections = load_both(
+        arguments.ground_truth,
+        arguments.detections,
+        format=arguments.format,
+        image_set=arguments.image_set,
+        similarity=protocol.similarity,
+        workers=processes,
+    )
+    categories = ground_truth.categories
+    return Inputs(
+        ground_truth,
+        detections,
+        protocol,
+        _chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
+        _chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
+        arguments.workers or 1,
+    )
+
+
+def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
+    """Return the protocol that the arguments name, with what they change in it."""
+    protocol = load_protocol(arguments.protocol)
+    if arguments.iou_type is not None:
+        protocol = protocol_of_type(protocol, arguments.iou_type)
+    if arguments.detection_area is not None:
+        ignore = dataclasses.replace(protocol.ignore, detection_area=arguments.detection_area)
+        protocol = dataclasses.replace(protocol, ignore=ignore)
+    return protocol
+
+
+def evaluate_inputs(inputs: Inputs) -> Evaluation:
+    """Evaluate what :func:`read_inputs` read."""
+    return evaluate(
+        inputs.ground_truth,
+        inputs.detections,
+        protocol=inputs.protocol,
+        images=inputs.images,
+        classes=inputs.classes,
+        workers=inputs.workers,
+    )
+
+
+def readers(arguments: argparse.Namespace) -> int:
+    """Return how many processes read a large file: ``--workers``, or as many as this one may use."""
+    if arguments.workers is not None:
+        return checks.whole_number(arguments.workers, 1, name="--workers")
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def existing_folder(path: Path | None, *, name: str) -> Path | None:
+    """Check before the work that a folder is there."""
+    if path is not None and not path.is_dir():
+        raise InputError(name, "be a folder", got=repr(str(path)))
+    return path
+
+
+def group_options(arguments: argparse.Namespace, categories: Categories) -> GroupOptions:
+    """Return which boxes meet and how many stay, as the arguments in ``GROUPS`` say.
+
+    Raises
+    ------
+    InputError
+        When the file of groups cannot be read or breaks a rule.
+    """
+    return {
+        "class_agnostic": arguments.class_agnostic,
+        "class_groups": None if arguments.groups is None else _groups(arguments.groups, categories),
+        "max_per_group": arguments.max_per_group,
+        "max_per_image": arguments.max_per_image,
+        "pixel_offset": arguments.pixel_offset,
+    }
+
+
+def _groups(path: Path, categories: Categories) -> list[list[Id]]:
+    """Read groups of classes, a line each."""
+    names, integers = set(categories.names.tolist()), categories.ids.dtype != object
+    lists = [[word.strip() for word in line.split(",") if word.strip()] for line in _lines(path, "groups")]
+    groups = [_ids(words, names=names, integers=integers) for words in lists if words]
+    if not groups:
+        raise InputError("a file of groups", "name at least one class", got="none", place=str(path))
+    return groups
+
+
+def _chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: bool) -> list[Id] | None:
+    """Ids or names from the command line; a value that is a file stands for its lines."""
+    if values is None:
+        return None
+    texts: list[str] = []
+    for value in values:
+        path = Path(value)
+        if value not in names and path.is_file():
+            chosen = _lines(path, "ids")
+            if not chosen:
+                raise InputError("a file of ids", "name at least one", got="an empty file", place=str(path))
+            texts += chosen
+        else:
+            texts.append(value)
+    return _ids(texts, names=names, integers=integers)
+
+
+def _lines(path: Path, what: str) -> list[str]:
+    """Read the lines of a file that are not blank."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"a file of {what}", "be UTF-8 text", got="other bytes", place=str(path)) from None
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _ids(texts: Sequence[str], *, names: Sequence[str] | set[str], integers: bool) -> list[Id]:
+    """Turn words into integers where the ids are such and the word is no name."""
+    return [
+        int(text) if integers and text not in names and text.removeprefix("-").isdecimal() else text
+        for text in texts
+    ]

@@ -1,0 +1,200 @@
+"""What the commands print and write: tables in every form, pictures, report folders."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from boxscore._utils.text import (
+    Columns,
+    csv_table,
+    json_text,
+    latex_comment,
+    latex_table,
+    markdown_table,
+    text_table,
+)
+from boxscore.cli.inputs import existing_folder
+from boxscore.errors import BoxscoreWarning
+from boxscore.evaluation import Evaluation
+from boxscore.reports.evaluation_text import counts_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "Section",
+    "picture",
+    "print_frame",
+    "remembered_warnings",
+    "save_comparison",
+    "save_report",
+    "table_columns",
+    "table_rows",
+    "written",
+]
+
+
+class Section(NamedTuple):
+    """A table with what stands above it."""
+
+    title: str
+    columns: Columns
+    note: str = ""
+    digits: int = 4
+
+
+def written(
+    form: str,
+    sections: Sequence[Section],
+    *,
+    value: Mapping[str, Any],
+    table: Columns | None = None,
+    footer: str = "",
+    longest: int = 40,
+) -> str:
+    """Write tables in one of the forms of ``--output``.
+
+    Parameters
+    ----------
+    form : {"text", "json", "csv", "markdown", "latex"}
+    sections : sequence of Section
+        For readers: text, Markdown, LaTeX.
+    value : mapping
+        For JSON.
+    table : mapping of str to sequence, optional
+        For CSV, which is one table and nothing else; that of the first section when not given.
+    footer : str
+        Below the tables: the signature.
+    longest : int, default 40
+        Characters of a cell in text.
+    """
+    if form == "json":
+        return json_text(value)
+    if form == "csv":
+        return csv_table(sections[0].columns if table is None else table).removesuffix("\n")
+    write = {"text": _as_text, "markdown": _as_markdown, "latex": _as_latex}[form]
+    blocks = [write(section, longest) for section in sections]
+    if footer:
+        blocks.append({"text": footer, "markdown": f"`{footer}`", "latex": latex_comment(footer)}[form])
+    return "\n\n".join(blocks)
+
+
+def _as_text(section: Section, longest: int) -> str:
+    head = "\n".join(filter(None, [section.title, section.note]))
+    rows = len(next(iter(section.columns.values()), ()))
+    table = text_table(section.columns, digits=section.digits, longest=longest) if rows else "(none)"
+    return f"{head}\n\n{table}"
+
+
+def _as_markdown(section: Section, _: int) -> str:
+    table = markdown_table(section.columns, digits=section.digits)
+    return "\n\n".join(filter(None, [f"## {section.title}", section.note, table]))
+
+
+def _as_latex(section: Section, _: int) -> str:
+    head = [latex_comment(text) for text in (section.title, section.note) if text]
+    return "\n".join([*head, latex_table(section.columns, digits=section.digits)])
+
+
+def print_frame(
+    frame: pd.DataFrame, evaluation: Evaluation, form: str, *, title: str, digits: int = 4
+) -> None:
+    """Print one table of an evaluation: with title, counts and signature, or alone as CSV."""
+    value = {
+        "table": title,
+        "protocol": evaluation.protocol.name,
+        "signature": evaluation.signature,
+        "rows": table_rows(frame),
+    }
+    section = Section(title, table_columns(frame), counts_line(evaluation), digits)
+    print(written(form, [section], value=value, footer=evaluation.signature))
+
+
+def table_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
+    """Columns of a frame as plain values, missing ones None and lists joined by blanks."""
+    return {
+        str(name): [_plain(value, join=True) for value in values.astype(object)]
+        for name, values in frame.items()
+    }
+
+
+def table_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a frame as mappings for JSON, missing values None and lists as lists."""
+    columns = {
+        str(name): [_plain(value) for value in column.astype(object)] for name, column in frame.items()
+    }
+    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+
+
+def _plain(value: Any, *, join: bool = False) -> Any:
+    import pandas as pd
+
+    if isinstance(value, list):
+        return " ".join(map(str, value)) if join else value
+    return None if value is pd.NA else value
+
+
+def picture(figure: Figure, form: str) -> bytes:
+    """Return a figure as a file's bytes, and forget it."""
+    from boxscore.reports.plots._style import pyplot
+
+    output = io.BytesIO()
+    figure.savefig(output, format=form, dpi=150)
+    pyplot().close(figure)
+    return output.getvalue()
+
+
+# ---------------------------------------------------------------- reports
+
+
+def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages: Sequence[str]) -> None:
+    """Write the report folder that ``--report`` names."""
+    from boxscore.reports.folder import write_report
+
+    write_report(evaluation, arguments.report, **_content(arguments, messages))
+
+
+def save_comparison(
+    evaluations: Mapping[str, Evaluation], arguments: argparse.Namespace, messages: Sequence[str]
+) -> None:
+    """Write the comparison's report folder."""
+    from boxscore.reports.folder import write_comparison
+
+    write_comparison(evaluations, arguments.report, **_content(arguments, messages))
+
+
+def _content(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str, Any]:
+    from boxscore.reports.view import ReportOptions
+
+    options = ReportOptions(
+        title=arguments.title,
+        warnings=tuple(messages),
+        image_folder=existing_folder(arguments.image_folder, name="--image-folder"),
+        gallery=arguments.gallery,
+        resamples=arguments.resamples,
+        seed=getattr(arguments, "seed", 0),
+    )
+    return {"options": options, "tables": arguments.tables, "plots": arguments.plots}
+
+
+@contextlib.contextmanager
+def remembered_warnings() -> Iterator[list[str]]:
+    """Collect boxscore's warnings for the report, and show them as before."""
+    shown, messages = warnings.showwarning, list[str]()
+
+    def remember(warning: Warning | str, category: type[Warning], *rest: Any) -> None:
+        if issubclass(category, BoxscoreWarning):
+            messages.append(str(warning))
+        shown(warning, category, *rest)
+
+    warnings.showwarning = remember  # type: ignore[assignment]
+    try:
+        yield messages
+    finally:
+        warnings.showwarning = shown

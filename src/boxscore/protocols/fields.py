@@ -1,0 +1,296 @@
+"""What a field of a protocol owns: its check, its sentence, its word in a signature, its step in waterfalls.
+
+Conventions
+-----------
+- A table of a protocol is a frozen dataclass whose fields are made by :func:`rule` and whose base is
+  :class:`Rules`. Everything that is said of a field is said there; the signature, the waterfall of
+  :func:`boxscore.diagnostics.explain`, the reference page and the reading of TOML go through the fields.
+- A check takes a value as it was given, in Python or in TOML, and what the user calls it. It returns the
+  value as it is computed with.
+- Words and steps come in the order of the fields; steps stage by stage.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
+
+from boxscore._utils import checks
+from boxscore.errors import InputError, ProtocolError
+from boxscore.protocols.grids import grid, number_text
+
+__all__ = [
+    "ALWAYS",
+    "Check",
+    "Field",
+    "Rule",
+    "Rules",
+    "Stage",
+    "Step",
+    "Word",
+    "all_fields",
+    "choice",
+    "flag",
+    "grid_of",
+    "list_of",
+    "number",
+    "read",
+    "rule",
+    "table",
+    "text",
+    "with_attributes",
+]
+
+ALWAYS = object()
+"""Stands where a word's silent value would: the word is always in the line."""
+
+Stage = Literal["tables", "ranking", "overlaps", "thresholds", "matching", "scoring"]
+"""The stages of an evaluation, in the order in which a waterfall goes through them."""
+
+Text = Mapping[Any, str] | Callable[[Any], str] | None
+"""How a value reads: by name, by a function of the whole protocol, or as it is written."""
+
+
+class Check(NamedTuple):
+    """A rule for a value, and how the reference page writes what may stand there."""
+
+    values: str
+    apply: Callable[[Any, str], Any]
+
+    def __call__(self, value: Any, name: str) -> Any:
+        """Return the value as it is computed with, or raise naming it."""
+        return self.apply(value, name)
+
+
+class Word(NamedTuple):
+    """A field's part of the signature.
+
+    Attributes
+    ----------
+    key : str
+        What stands before the colon.
+    silent : object
+        The value at which the line leaves the word out: COCO's. A text that is a function of the protocol
+        leaves it out by being empty.
+    text : mapping, callable or None
+        How the value reads.
+    note : str
+        What the reference page says of the text; made from ``silent`` when empty.
+    """
+
+    key: str
+    silent: Any = ALWAYS
+    text: Text = None
+    note: str = ""
+
+
+class Step(NamedTuple):
+    """A field's step in a waterfall from one protocol to another.
+
+    Attributes
+    ----------
+    title : str
+    stage : Stage
+        Where in an evaluation the choice acts.
+    text : mapping, callable or None
+        How the value reads.
+    """
+
+    title: str
+    stage: Stage
+    text: Text = None
+
+
+class Rule(NamedTuple):
+    """All that is said of a field where it is defined; ``step`` may name the field whose step it joins."""
+
+    check: Check
+    doc: str
+    word: Word | None = None
+    step: Step | str | None = None
+
+
+def rule(
+    default: Any = dataclasses.MISSING,
+    *,
+    check: Check,
+    doc: str,
+    word: Word | None = None,
+    step: Step | str | None = None,
+) -> Any:
+    """Make a field of a protocol from all that is said of it."""
+    metadata = {"rule": Rule(check, doc, word, step)}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=default.copy, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+class Rules:
+    """A table of a protocol: every field is checked as it says, and the errors name it as TOML does."""
+
+    PREFIX: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        try:
+            for field in dataclasses.fields(self):  # type: ignore[arg-type]
+                check: Check = field.metadata["rule"].check
+                value = check(getattr(self, field.name), self._label(field.name))
+                object.__setattr__(self, field.name, value)
+            self._check_together()
+        except ProtocolError:
+            raise
+        except InputError as error:
+            parts = {key: getattr(error, key) for key in ("got", "place", "cause")}
+            raise ProtocolError(error.name, error.rule, **parts) from None
+
+    def _label(self, name: str) -> str:
+        return f"{self.PREFIX}{name}"
+
+    def _check_together(self) -> None:
+        """Check what no field can check alone."""
+
+
+R = TypeVar("R")
+
+
+def read(kind: type[R], values: Any, *, name: str) -> R:
+    """Build a table from the values of TOML, refusing keys that nothing reads.
+
+    Values are checked by the fields themselves, so that Python and TOML have one set of rules and messages.
+    """
+    if isinstance(values, kind):
+        return values
+    if not isinstance(values, Mapping):
+        raise ProtocolError(name, "be a table", got=repr(values))
+    prefix = f"{name}." if name else ""
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for key in values:
+        if key not in fields:
+            raise ProtocolError(checks.unknown_key(f"{prefix}{key}", key, fields))
+    for key, field in fields.items():
+        required = field.default is field.default_factory is dataclasses.MISSING
+        if required and key not in values:
+            raise ProtocolError(f"{prefix}{key}", "be given", got="none")
+    return kind(**values)
+
+
+# ---------------------------------------------------------------- checks
+
+
+def choice(kind: Any) -> Check:
+    """Accept the names of a ``Literal``, or those of a table."""
+    known = get_args(kind) or tuple(kind)
+    return Check(
+        ", ".join(f'"{name}"' for name in known), lambda value, name: checks.one_of(value, known, name=name)
+    )
+
+
+def number(low: float, high: float, *, open_low: bool = False) -> Check:
+    """Accept a number in [low, high], or (low, high]."""
+    return Check(
+        "number" if low == -high else f"number in {'(' if open_low else '['}{low:g}, {high:g}]",
+        lambda value, name: checks.number_between(value, low, high, name=name, open_low=open_low),
+    )
+
+
+def list_of(item: Check, what: str, *, ordered: bool = False) -> Check:
+    """Accept a list and keep it as a tuple; ``ordered`` sorts it and keeps each value once."""
+
+    def apply(value: Any, name: str) -> tuple[Any, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise ProtocolError(name, f"be {what}", got=repr(value))
+        items = [item(each, name) for each in value]
+        return tuple(sorted(set(items)) if ordered else items)
+
+    return Check(f"list: {item.values}", apply)
+
+
+def grid_of(*, most: int, open_low: bool = False) -> Check:
+    """Accept a grid in any of its forms."""
+
+    def apply(value: Any, name: str) -> tuple[float, ...]:
+        values = grid(value, name=name)
+        if open_low:
+            checks.number_between(values[0], 0, 1, name=name, open_low=True)
+        if len(values) > most:
+            raise ProtocolError(name, f"have at most {most} values", got=len(values))
+        return values
+
+    return Check(f"grid in {'(' if open_low else '['}0, 1]", apply)
+
+
+def table(kind: type[Rules]) -> Check:
+    """Accept the values of a table, or the table."""
+    return Check("table", lambda value, name: read(kind, value, name=name))
+
+
+def _flag(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise ProtocolError(name, "be true or false", got=repr(value))
+    return value
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise ProtocolError(name, "be a string", got=repr(value))
+    return value
+
+
+flag = Check("true, false", _flag)
+text = Check("string", _text)
+
+
+# ---------------------------------------------------------------- what is derived from the fields
+
+
+class Field(NamedTuple):
+    """A field of a protocol, named as TOML does: ``table`` is empty at the top level."""
+
+    table: str
+    name: str
+    rule: Rule
+
+    @property
+    def path(self) -> str:
+        """``table.name``."""
+        return f"{self.table}.{self.name}" if self.table else self.name
+
+    def of(self, protocol: Any) -> Any:
+        """Return the field's value in a protocol."""
+        return getattr(getattr(protocol, self.table) if self.table else protocol, self.name)
+
+    def written(self, protocol: Any, text: Text) -> str:
+        """Write the field's value in words."""
+        if callable(text):
+            return text(protocol)
+        value = self.of(protocol)
+        if text is not None and value in text:
+            return text[value]
+        return number_text(value) if isinstance(value, float) else str(value)
+
+
+def all_fields(protocol: Any) -> Iterator[Field]:
+    """Go through the fields of a protocol, the ones of its tables in the tables' place."""
+    for top in dataclasses.fields(protocol):
+        value = getattr(protocol, top.name)
+        if not dataclasses.is_dataclass(value):
+            yield Field("", top.name, top.metadata["rule"])
+            continue
+        for field in dataclasses.fields(value):
+            yield Field(top.name, field.name, field.metadata["rule"])
+
+
+K = TypeVar("K", bound=type)
+
+
+def with_attributes(kind: K) -> K:
+    """Add to a docstring what its fields say of themselves."""
+    lines = [line for field in dataclasses.fields(kind) for line in _attribute(field)]
+    kind.__doc__ = "\n".join([f"{kind.__doc__}".rstrip(), "", "Attributes", "----------", *lines, ""])
+    return kind
+
+
+def _attribute(field: dataclasses.Field[Any]) -> list[str]:
+    rule: Rule = field.metadata["rule"]
+    return [f"{field.name} : {rule.check.values}", f"    {rule.doc}"]

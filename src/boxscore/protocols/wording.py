@@ -1,0 +1,152 @@
+"""How choices read, in a signature and in a waterfall, where the value's own text would not do.
+
+Conventions
+-----------
+Every function takes the protocol, so that a text may cover fields that belong together. An empty text leaves
+a word out of the signature.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from boxscore.protocols.grids import colon, grid, grid_text, number_text
+
+if TYPE_CHECKING:
+    from boxscore.protocols.protocol import Protocol
+
+__all__ = [
+    "areas",
+    "caps",
+    "curve",
+    "decimals",
+    "equal_scores",
+    "interpolation",
+    "largest_cap",
+    "largest_threshold",
+    "mean",
+    "rounding",
+    "similarity",
+    "threshold_range",
+    "thresholds",
+]
+
+COCO_AREAS = {"all": (0.0, 1e10), "small": (0.0, 1024.0), "medium": (1024.0, 9216.0), "large": (9216.0, 1e10)}
+COCO_LARGEST_THRESHOLD = 0.9999999999
+
+
+# ---------------------------------------------------------------- words of the signature
+
+
+def similarity(protocol: Protocol) -> str:
+    """Write what is compared and what decides how; nothing for boxes."""
+    if protocol.similarity == "boundary":
+        return f"boundary/{number_text(protocol.masks.boundary_dilation)}"
+    if protocol.similarity == "keypoints":
+        spread = protocol.keypoints.spread
+        return f"oks/{len(spread)}/{spread.sum():.4g}"
+    return "" if protocol.similarity == "box" else protocol.similarity
+
+
+def decimals(protocol: Protocol) -> str:
+    """Write the decimals of scores and boxes, ``all`` for what is not rounded; nothing where neither is."""
+    kept = (protocol.rounding.scores, protocol.rounding.boxes)
+    return "" if kept == (None, None) else ",".join("all" if one is None else str(one) for one in kept)
+
+
+def thresholds(protocol: Protocol) -> str:
+    """Write the grid of IoU thresholds."""
+    return grid_text(protocol.matching.iou_thresholds)
+
+
+def largest_threshold(protocol: Protocol) -> str:
+    """Write the bound; nothing where thresholds are lowered as COCO's would be."""
+    matching = protocol.matching
+    lowered = np.minimum(matching.iou_thresholds, matching.largest_threshold)
+    same = (lowered == np.minimum(matching.iou_thresholds, COCO_LARGEST_THRESHOLD)).all()
+    return "" if same else number_text(matching.largest_threshold)
+
+
+def caps(protocol: Protocol) -> str:
+    """Write the detection caps."""
+    return ",".join(map(str, protocol.matching.max_detections)) or "none"
+
+
+def areas(protocol: Protocol) -> str:
+    """Name COCO's ranges and the range of everything; else write each range."""
+    ranges = protocol.ignore.area_ranges
+    if ranges == COCO_AREAS:
+        return "coco"
+    if ranges == {"all": (0.0, float("inf"))}:
+        return "all"
+    return ",".join(f"{name}={number_text(low)}-{number_text(high)}" for name, (low, high) in ranges.items())
+
+
+def curve(protocol: Protocol) -> str:
+    """Write how many recall points, which ones unless evenly spaced, and what is drawn through them."""
+    rules = protocol.ap
+    if rules.interpolation == "area":
+        return "area"
+    points = rules.recall_points
+    method = "" if rules.interpolation == "points" else f"-{rules.interpolation}"
+    if points == tuple(np.linspace(0, 1, len(points)).tolist()):
+        return f"{len(points)}{method}"
+    whole = {"start": 0, "stop": 1, "count": len(points)}
+    known = {
+        tuple(colon(0, 0.1, 1)): "kit",
+        grid({**whole, "rule": "float32"}, name="points"): "float32",
+        grid({**whole, "rule": "hundredths"}, name="points"): "hundredths",
+    }
+    return f"{len(points)}{known[points]}{method}" if points in known else f"{grid_text(points)}{method}"
+
+
+def mean(protocol: Protocol) -> str:
+    """Say so where points are summed one by one."""
+    return "sequential" if protocol.ap.sequential_mean and protocol.ap.interpolation == "points" else ""
+
+
+# ---------------------------------------------------------------- steps of a waterfall
+
+
+def rounding(protocol: Protocol) -> str:
+    """Write which numbers are rounded, and to how many decimals."""
+    kept = {"scores": protocol.rounding.scores, "boxes": protocol.rounding.boxes}
+    rounded = [
+        f"{count} decimal{'s' * (count != 1)} of {name}" for name, count in kept.items() if count is not None
+    ]
+    return ", ".join(rounded) or "as given"
+
+
+def threshold_range(protocol: Protocol) -> str:
+    """Write the IoU thresholds shortly, without their last bits."""
+    values = protocol.matching.iou_thresholds
+    return grid_text(values) if len(values) < 3 else f"{values[0]:.2f}:{values[-1]:.2f}/{len(values)}"
+
+
+def largest_cap(protocol: Protocol) -> str:
+    """Write the largest cap, and what it is counted over."""
+    cap = protocol.caps[-1]
+    scope = {"class": "an image and class", "image": "an image"}[protocol.matching.cap_scope]
+    return "none" if cap is None else f"{cap} {scope}"
+
+
+def equal_scores(protocol: Protocol) -> str:
+    """Write the order of ties, or what moves in it after matching."""
+    moved = protocol.ap.tie_order
+    return (protocol.matching.equal_scores if moved == "as_ranked" else moved).replace("_", " ")
+
+
+def interpolation(protocol: Protocol) -> str:
+    """Write how the curve is read."""
+    rules = protocol.ap
+    if rules.interpolation == "area":
+        return "area under the envelope"
+    points = f"{len(rules.recall_points)} recall points"
+    lines = {
+        "points": points,
+        "trapezoid": f"straight lines, read at {points}",
+        "trapezoid_to_one": f"straight lines, the last to (1, 0), read at {points}",
+    }
+    return lines[rules.interpolation]

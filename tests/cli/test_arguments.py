@@ -1,0 +1,241 @@
+"""Every argument is said once: argparse, run configurations and the reference are made from it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from boxscore import diagnostics
+from boxscore.cli import COMMANDS, command_parser, evaluate, load_command, main
+from boxscore.cli.arguments import OUTPUT_FORMS, PLOT_FORMS, TABLE_FORMS, Option
+from boxscore.cli.diagnostics import DIAGNOSTICS, OPTION_OF_PARAMETER, Diagnostic
+from boxscore.cli.run import known_keys, read_config
+from boxscore.errors import ProtocolError
+from boxscore.reports.folder import PlotFormat, TableFormat
+
+DATASETS = Path(__file__).parents[2] / "datasets"
+GT, DT = str(DATASETS / "shapes_coco" / "instances.json"), str(DATASETS / "shapes_coco" / "detections.json")
+PATHS = f"[ground_truth]\npath = {GT!r}\n[detections]\npath = {DT!r}\n"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "run.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# ---------------------------------------------------------------- run configurations
+
+
+def test_a_file_of_paths_alone_is_the_command_without_options(tmp_path: Path) -> None:
+    parser = command_parser("evaluate", load_command("evaluate"))
+    parsed = vars(parser.parse_args(["--gt", GT, "--dt", DT]))
+    del parsed["strict"]
+    assert vars(read_config(write(tmp_path, PATHS))) == parsed
+
+
+def test_every_option_of_evaluate_is_a_key() -> None:
+    assert [option.name for option in evaluate.OPTIONS if not option.key] == []
+    tables = known_keys()
+    assert list(tables) == ["ground_truth", "detections", "evaluation", "output"]
+
+
+def keyed() -> list[Option]:
+    return [option for options in known_keys().values() for option in options.values()]
+
+
+@pytest.mark.parametrize("option", [option for option in keyed() if option.known()], ids=lambda o: o.key)
+def test_choices_are_the_same_in_both(option: Option, tmp_path: Path) -> None:
+    parser = command_parser("evaluate", load_command("evaluate"))
+    table, key = option.key.split(".")
+    for choice in option.known():
+        parsed = parser.parse_args(["--gt", GT, "--dt", DT, f"--{option.name}", choice])
+        text = f"[{table}]\n{key} = {choice!r}\n"
+        merged = PATHS.replace(f"[{table}]\n", text) if f"[{table}]" in PATHS else PATHS + text
+        config = read_config(write(tmp_path, merged))
+        assert getattr(config, option.dest) == getattr(parsed, option.dest) == choice
+
+
+def test_columns_in_a_run_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``format = "columns"`` was refused, because its choices stood in a second place."""
+    columns = tmp_path / "gt.npz"
+    assert main(["convert", "--gt", GT, "--output", str(columns)]) == 0
+    config = write(
+        tmp_path,
+        f'[ground_truth]\npath = "gt.npz"\nformat = "columns"\n[detections]\npath = {DT!r}\n[output]\nform = "json"\n',
+    )
+    capsys.readouterr()
+    assert main(["run", str(config)]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["images"] == 24
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[output]\ngallery = 1.5\n", "output.gallery must be a whole number. Got 1.5."),
+        ("[output]\ngallery = true\n", "output.gallery must be a whole number. Got True."),
+        ("[output]\nverify = 1\n", "output.verify must be true or false. Got 1."),
+        ("[output]\nplots = 'gif'\n", "output.plots must be one of 'png', 'svg', 'pdf'. Got 'gif'"),
+        ("[output]\nreport = 3\n", "output.report must be a string. Got 3."),
+        ("[evaluation]\nimages = 3\n", "evaluation.images must be a list. Got 3."),
+        ("[evaluation]\niou_type = 'box'\n", "did you mean 'bbox'?"),
+    ],
+)
+def test_values_of_the_wrong_kind(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        read_config(write(tmp_path, PATHS + text))
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path / 'run.toml'}: ")
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    text = PATHS.replace("[detections]", "image_set = 'sets/a.txt'\n[detections]")
+    text += "[evaluation]\nprotocol = '../mine.toml'\n[output]\nreport = 'out'\nimage_folder = ''\n"
+    config = read_config(write(tmp_path, text))
+    assert config.report == tmp_path / "out"
+    assert config.image_set == str(tmp_path / "sets" / "a.txt")
+    assert config.protocol == str(tmp_path.parent / "mine.toml")
+    assert config.image_folder is None
+    named = read_config(write(tmp_path, PATHS.replace("[detections]", "image_set = 'test'\n[detections]")))
+    assert named.image_set == "test"
+
+
+def test_the_forms_of_a_report_are_those_it_writes() -> None:
+    assert get_args(PlotFormat) == PLOT_FORMS
+    assert get_args(TableFormat) == TABLE_FORMS
+
+
+# ---------------------------------------------------------------- one word for one thing
+
+
+def test_an_option_has_one_kind_in_all_commands() -> None:
+    """But for the sweep, whose numbers are grids, and these: a form or a file, edges or a count, a rule or a share."""
+    kinds: dict[str, set[Any]] = defaultdict(set)
+    for command in set(COMMANDS) - {"sweep"}:
+        for option in load_command(command).options:
+            kinds[option.name].add(option.kind)
+    assert {name for name, found in kinds.items() if len(found) > 1} == {"output", "bins", "confidence", "to"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_words_of_the_field(command: str) -> None:
+    names = {option.name for option in load_command(command).options}
+    assert not names & {"iou", "minimum-score", "min-score", "score", "threshold", "most-per-image"}
+
+
+@pytest.mark.parametrize("name", ["--iou", "--minimum-score", "--min-score"])
+def test_words_that_are_gone(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["confusion", "--gt", GT, "--dt", DT, name, "0.5"]) == 2
+    assert capsys.readouterr().err.startswith("usage: boxscore confusion")
+
+
+# ---------------------------------------------------------------- the table of diagnostics
+
+
+@pytest.mark.parametrize("name", DIAGNOSTICS)
+def test_every_option_of_a_diagnostic_is_a_parameter(name: str) -> None:
+    """An option that no function takes, and that does not choose what is printed, would be forgotten."""
+    row = DIAGNOSTICS[name]
+    functions = [getattr(diagnostics, function) for function in (row.function, *row.instead.values())]
+    parameters = {
+        OPTION_OF_PARAMETER.get(parameter, parameter)
+        for function in functions
+        for parameter in inspect.signature(function).parameters
+    }
+    options = {option.dest for option in row.options}
+    assert options - parameters - set(row.instead) - {"per_class"} == set()
+    assert set(row.instead) <= options
+
+
+@pytest.mark.parametrize("name", DIAGNOSTICS)
+def test_defaults_are_those_of_the_function(name: str) -> None:
+    row = DIAGNOSTICS[name]
+    signature = inspect.signature(getattr(diagnostics, row.function)).parameters
+    defaults = {
+        OPTION_OF_PARAMETER.get(parameter, parameter): value.default for parameter, value in signature.items()
+    }
+    for option in row.options:
+        if option.dest in defaults and not option.required:
+            assert option.default == defaults[option.dest], option.name
+
+
+def test_a_new_diagnostic_is_a_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A result object will do, a data frame too, and so will a parameter of any name."""
+    import pandas as pd
+
+    class Counts:
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+        def printed_frame(self) -> pd.DataFrame:
+            return pd.DataFrame({"images": [self.value]}, index=pd.Index(["all"], name="part"))
+
+    def count(evaluation: Any, *, times: int = 1, iou_threshold: float = 0.5) -> Counts:
+        return Counts(int(evaluation.counts["images"] * times * iou_threshold))
+
+    option = Option("times", "how often", kind=int, default=1)
+    threshold = Option("iou-threshold", "overlap", kind=float, default=0.5)
+    row = Diagnostic("count", "Count images.", "count", "Counts x {times}", (option, threshold))
+    monkeypatch.setattr(diagnostics, "count", count, raising=False)
+    monkeypatch.setitem(DIAGNOSTICS, "count", row)
+    monkeypatch.setitem(COMMANDS, "count", row.summary)
+    arguments = ["count", "--gt", GT, "--dt", DT, "--times", "3", "--iou-threshold", "1", "--output"]
+    assert main([*arguments, "csv"]) == 0
+    assert capsys.readouterr().out == "part,images\nall,72\n"
+    assert main([*arguments, "text"]) == 0
+    assert capsys.readouterr().out.startswith("Counts x 3\n24 images")
+
+
+def test_zero_is_a_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--top 0`` does not ask for the matrix."""
+    assert main(["confusion", "--gt", GT, "--dt", DT, "--top", "0", "--output", "csv"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith(",image_ids")
+
+
+# ---------------------------------------------------------------- LaTeX
+
+
+CALLS: dict[str, list[str]] = {
+    "evaluate": ["--per-class"],
+    "validate": [],
+    "check": ["--min", "AP=0.1"],
+    "explain": ["--from", "tide"],
+    "sweep": ["--iou-threshold", ".5"],
+    "compare": [DT, "--resamples", "3"],
+    "slices": ["--by", "size"],
+    "bootstrap": ["--resamples", "3"],
+}
+WITH_OUTPUT = [
+    name
+    for name in COMMANDS
+    if any(option.known() == OUTPUT_FORMS for option in load_command(name).options if option.dest == "output")
+]
+
+
+def test_these_commands_have_forms() -> None:
+    assert set(WITH_OUTPUT) == {"evaluate", "validate", "sweep", "compare", "check", "explain", *DIAGNOSTICS}
+
+
+@pytest.mark.parametrize("name", WITH_OUTPUT)
+def test_latex(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [name, "--gt", GT, "--dt", DT, *CALLS.get(name, [])]
+    main([*arguments, "--output", "latex"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line and not line.startswith("%")]
+    assert lines[0].startswith("\\begin{tabular}{")
+    assert lines[-1] == "\\end{tabular}"
+    assert lines.count("\\toprule") == lines.count("\\midrule") == lines.count("\\bottomrule") > 0
+    columns = 0
+    for line in lines:
+        if line.startswith("\\begin{tabular}"):
+            columns = len(line.removeprefix("\\begin{tabular}{").removesuffix("}"))
+        elif not line.startswith(("\\toprule", "\\midrule", "\\bottomrule", "\\end{tabular}")):
+            assert line.endswith(" \\\\")
+            assert line.replace("\\&", "").count(" & ") == columns - 1

@@ -1,0 +1,371 @@
+"""The whole meaning of a protocol in plain Python: every rule is an ``if`` in a loop, and nothing is clever.
+
+Slow, and written to be read. It shares no code with boxscore but the protocol's values; NumPy only sums, because
+the order of a sum is part of the answer. Boxes only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+NAN = math.nan
+
+
+class Box(NamedTuple):
+    """Corners and sides; neither gives back the other to the last bit."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    width: float
+    height: float
+
+
+def corners(x1: float, y1: float, x2: float, y2: float) -> Box:
+    return Box(x1, y1, x2, y2, x2 - x1, y2 - y1)
+
+
+def sides(x: float, y: float, width: float, height: float) -> Box:
+    return Box(x, y, x + width, y + height, width, height)
+
+
+class Object(NamedTuple):
+    """An annotated object. ``image`` and ``label`` count from 0; ``area`` None: width times height."""
+
+    box: Box
+    image: int = 0
+    label: int = 0
+    area: float | None = None
+    crowd: bool = False
+    difficult: bool = False
+    ignore: bool = False
+
+
+class Detection(NamedTuple):
+    box: Box
+    score: float
+    image: int = 0
+    label: int = 0
+
+
+class Ranked(NamedTuple):
+    """A detection that is let through: its row in the file, and its rank in its image and class."""
+
+    row: int
+    rank: int
+
+
+TRUE, FALSE, IGNORED = "true", "false", "ignored"
+
+
+# ---------------------------------------------------------------- what a protocol says of one object
+
+
+def ignore_flag(protocol: Any) -> str:
+    return str(protocol.ignore.flagged)
+
+
+def is_deleted(item: Object, protocol: Any) -> bool:
+    return (
+        (item.crowd and protocol.ignore.crowd == "delete")
+        or (item.difficult and protocol.ignore.difficult == "delete")
+        or (item.ignore and ignore_flag(protocol) == "delete")
+    )
+
+
+def absorbs(item: Object, protocol: Any) -> bool:
+    """Whether any number of detections may match an object, all of them ignored."""
+    return (item.crowd and protocol.ignore.crowd in ("iof", "ignore")) or (
+        item.difficult and protocol.ignore.difficult == "ignore"
+    )
+
+
+def is_counted(item: Object, area_range: tuple[float, float], protocol: Any) -> bool:
+    if absorbs(item, protocol) or (item.ignore and ignore_flag(protocol) == "ignore"):
+        return False
+    area = item.box.width * item.box.height if item.area is None else item.area
+    return area_range[0] <= area <= area_range[1]
+
+
+def is_inside(item: Detection, area_range: tuple[float, float], protocol: Any) -> bool:
+    offset = protocol.boxes.pixel_offset
+    area = (item.box.width + offset) * (item.box.height + offset)
+    return bool(area_range[0] <= area <= area_range[1])
+
+
+def overlap(found: Box, truth: Box, protocol: Any, *, over_detection: bool) -> float:
+    """Intersection over union, or over the detection alone; 0 where they do not meet."""
+    offset = protocol.boxes.pixel_offset
+    if offset:
+        right, bottom = min(found.x2, truth.x2), min(found.y2, truth.y2)
+    else:
+        right = min(found.x1 + found.width, truth.x1 + truth.width)
+        bottom = min(found.y1 + found.height, truth.y1 + truth.height)
+    width = right - max(found.x1, truth.x1) + offset
+    height = bottom - max(found.y1, truth.y1) + offset
+    if width <= 0 or height <= 0:
+        return 0.0
+    found_area = (found.width + offset) * (found.height + offset)
+    truth_area = (truth.width + offset) * (truth.height + offset)
+    intersection = width * height
+    return intersection / (found_area if over_detection else found_area + truth_area - intersection)
+
+
+def rounded(detections: list[Detection], protocol: Any) -> list[Detection]:
+    """Detections as a file of text would keep them."""
+    rules = getattr(protocol, "rounding", None)
+    if rules is not None and rules.scores is not None:
+        detections = [item._replace(score=float(np.round(item.score, rules.scores))) for item in detections]
+    if rules is not None and rules.boxes is not None:
+        detections = [
+            item._replace(box=corners(*(float(np.round(value, rules.boxes)) for value in item.box[:4])))
+            for item in detections
+        ]
+    return detections
+
+
+# ---------------------------------------------------------------- order and caps
+
+
+def let_through(detections: list[Detection], images: int, labels: int, protocol: Any) -> list[list[Ranked]]:
+    """Detections of each class, in the order in which its curve is drawn."""
+    floor = SCORE_THRESHOLD(protocol.matching)
+    cap = protocol.matching.max_detections[-1] if protocol.matching.max_detections else math.inf
+    kept: set[int] = set()
+    ranks: dict[int, int] = {}
+    for image in range(images):
+        here = [row for row, item in enumerate(detections) if item.image == image and item.score >= floor]
+        here.sort(key=lambda row: -detections[row].score)  # stable: file order among equals
+        if protocol.matching.cap_scope == "image":
+            here = [row for position, row in enumerate(here) if position < cap]
+        for label in range(labels):
+            mine = [row for row in here if detections[row].label == label]
+            for rank, row in enumerate(mine):
+                if rank < cap:
+                    kept.add(row)
+                    ranks[row] = rank
+    classes = []
+    for label in range(labels):
+        rows = [row for row in range(len(detections)) if row in kept and detections[row].label == label]
+        if protocol.matching.equal_scores == "image_order":
+            rows.sort(key=lambda row: detections[row].image)
+        rows.sort(key=lambda row: -detections[row].score)
+        classes.append([Ranked(row, ranks[row]) for row in rows])
+    return classes
+
+
+def SCORE_THRESHOLD(matching: Any) -> float:  # noqa: N802 - one line to change when the field gets its name
+    return float(matching.score_threshold)
+
+
+# ---------------------------------------------------------------- matching
+
+
+def judge(
+    objects: list[Object],
+    detections: list[Detection],
+    ranked: list[Ranked],
+    threshold: float,
+    area_range: tuple[float, float],
+    protocol: Any,
+) -> list[str]:
+    """What becomes of one class's detections at one threshold in one area range."""
+    bar = min(threshold, protocol.matching.largest_threshold)
+    taken: set[int] = set()
+    outcome: dict[int, str] = {}
+    for row, _ in sorted(ranked, key=lambda item: (detections[item.row].image, item.rank)):
+        item = detections[row]
+        candidates = []  # of this image and class: number, overlap
+        for number, truth in enumerate(objects):
+            if truth.image != item.image or truth.label != item.label or is_deleted(truth, protocol):
+                continue
+            over_detection = truth.crowd and protocol.ignore.crowd == "iof"
+            value = overlap(item.box, truth.box, protocol, over_detection=over_detection)
+            if value > 0:
+                candidates.append((number, value))
+        if protocol.matching.equal_iou == "last":
+            candidates.reverse()
+        candidates.sort(key=lambda pair: -pair[1])  # stable
+        if protocol.matching.candidate == "best_overall":
+            candidates = candidates[:1]
+        open_to_it = [
+            number
+            for number, value in candidates
+            if (value >= bar if protocol.matching.threshold_closed else value > bar) and number not in taken
+        ]
+        counted = [number for number in open_to_it if is_counted(objects[number], area_range, protocol)]
+        if counted:
+            taken.add(counted[0])
+            outcome[row] = TRUE
+        elif open_to_it:
+            if not absorbs(objects[open_to_it[0]], protocol):
+                taken.add(open_to_it[0])
+            outcome[row] = IGNORED
+        else:
+            outcome[row] = FALSE if is_inside(item, area_range, protocol) else IGNORED
+    return [outcome[row] for row, _ in ranked]
+
+
+# ---------------------------------------------------------------- one curve
+
+
+class Curve(NamedTuple):
+    recall: float
+    precision: list[float]  # at the recall points
+    scores: list[float]  # at the recall points
+    average_precision: float
+
+
+def draw(outcomes: list[str], scores: list[float], positives: int, protocol: Any) -> Curve:
+    """Walk down a class's detections, best score first."""
+    rules = protocol.ap
+    points = rules.recall_points
+    nothing = [NAN] * len(points)
+    if not positives:
+        is_zero = rules.absent_classes == "all_zero" or (rules.absent_classes == "zero" and len(scores) > 0)
+        return Curve(NAN, [0.0] * len(points) if is_zero else nothing, nothing, 0.0 if is_zero else NAN)
+
+    steps = list(zip(scores, outcomes, strict=True))
+    if rules.tie_order != "as_ranked":
+        last = rules.tie_order == "true_positives_last"
+        steps.sort(key=lambda step: (-step[0], (step[1] == TRUE) == last))
+    true = false = 0
+    recall, precision = [], []
+    for _, outcome in steps:
+        true += outcome == TRUE
+        false += outcome == FALSE
+        recall.append(true / positives)
+        counted = true + false + rules.precision_epsilon
+        precision.append(true / counted if counted else 0.0)
+
+    at_points, score_at_points = [], []
+    for point in points:
+        best, score = 0.0, 0.0
+        for here, value, (its_score, _) in reversed(list(zip(recall, precision, steps, strict=True))):
+            if here >= point:
+                best, score = max(best, value), its_score
+        at_points.append(best)
+        score_at_points.append(score)
+
+    counts = [outcome != IGNORED for _, outcome in steps]
+    recall_counted = [value for value, kept in zip(recall, counts, strict=True) if kept]
+    precision_counted = [value for value, kept in zip(precision, counts, strict=True) if kept]
+    if rules.interpolation == "area":
+        average = area_under_steps(recall_counted, precision_counted)
+    elif rules.interpolation != "points":
+        to_one = rules.interpolation == "trapezoid_to_one"
+        average = area_under_lines(recall_counted, precision_counted, points, to_one=to_one)
+    elif rules.sequential_mean:
+        average = 0.0
+        for value in at_points:
+            average = average + value / len(points)
+    else:
+        average = float(np.mean(at_points))
+    return Curve(recall[-1] if recall else 0.0, at_points, score_at_points, average)
+
+
+def falling(values: list[float]) -> list[float]:
+    """The largest value from each place on."""
+    return [max(values[i:]) for i in range(len(values))]
+
+
+def area_under_steps(recall: list[float], precision: list[float]) -> float:
+    """VOCap.m."""
+    mrec, mpre = [0.0, *recall, 1.0], falling([0.0, *precision, 0.0])
+    steps = [(mrec[i] - mrec[i - 1]) * mpre[i] for i in range(1, len(mrec)) if mrec[i] != mrec[i - 1]]
+    return float(np.sum(steps))
+
+
+def area_under_lines(
+    recall: list[float], precision: list[float], points: tuple[float, ...], *, to_one: bool
+) -> float:
+    """``compute_ap`` of ultralytics, before (``to_one``) and after April 2026."""
+    if not recall:
+        return 0.0
+    if to_one:
+        mrec, mpre = [0.0, *recall, 1.0], falling([1.0, *precision, 0.0])
+    else:
+        mrec, mpre = [0.0, *recall, recall[-1], 1.0], falling([1.0, *precision, 0.0, 0.0])
+    read = [line_through(point, mrec, mpre) for point in points]
+    return float(
+        np.sum([(read[i] + read[i - 1]) / 2 * (points[i] - points[i - 1]) for i in range(1, len(read))])
+    )
+
+
+def line_through(x: float, xs: list[float], ys: list[float]) -> float:
+    """``numpy.interp``: of several points at one x, the last."""
+    left = max(i for i, value in enumerate(xs) if value <= x)
+    if left == len(xs) - 1 or xs[left] == x:
+        return ys[left]
+    slope = (ys[left + 1] - ys[left]) / (xs[left + 1] - xs[left])
+    return slope * (x - xs[left]) + ys[left]
+
+
+# ---------------------------------------------------------------- the whole
+
+
+class Result(NamedTuple):
+    """Arrays precision and scores [T, R, K, A, M], recall [T, K, A, M]; the headline numbers."""
+
+    arrays: dict[str, np.ndarray[Any, Any]]
+    metrics: dict[str, float]
+
+
+def evaluate(
+    objects: list[Object], detections: list[Detection], images: int, labels: int, protocol: Any
+) -> Result:
+    detections = rounded(detections, protocol)
+    if not protocol.matching.per_class:
+        if protocol.matching.equal_scores == "image_order":  # class by class, as pycocotools does
+            objects = sorted(objects, key=lambda item: item.label)
+            detections = sorted(detections, key=lambda item: item.label)
+        objects = [item._replace(label=0) for item in objects]
+        detections = [item._replace(label=0) for item in detections]
+        labels = 1
+    thresholds, points = protocol.matching.iou_thresholds, protocol.ap.recall_points
+    ranges = protocol.ignore.area_ranges
+    caps = protocol.matching.max_detections or (math.inf,)
+    T, R, K, A, M = len(thresholds), len(points), labels, len(ranges), len(caps)
+    precision, scores = np.full((T, R, K, A, M), NAN), np.full((T, R, K, A, M), NAN)
+    recall, average = np.full((T, K, A, M), NAN), np.full((T, K, A, M), NAN)
+    classes = let_through(detections, images, labels, protocol)
+    for k in range(K):
+        for a, area_range in enumerate(ranges.values()):
+            positives = sum(
+                item.label == k and not is_deleted(item, protocol) and is_counted(item, area_range, protocol)
+                for item in objects
+            )
+            for t, threshold in enumerate(thresholds):
+                outcomes = judge(objects, detections, classes[k], threshold, area_range, protocol)
+                for m, cap in enumerate(caps):
+                    rows = [
+                        (outcome, detections[row].score)
+                        for (row, rank), outcome in zip(classes[k], outcomes, strict=True)
+                        if rank < cap
+                    ]
+                    curve = draw([o for o, _ in rows], [s for _, s in rows], positives, protocol)
+                    precision[t, :, k, a, m] = curve.precision
+                    scores[t, :, k, a, m] = curve.scores
+                    recall[t, k, a, m] = curve.recall
+                    average[t, k, a, m] = curve.average_precision
+
+    metrics = {}
+    pointwise = protocol.ap.interpolation == "points" and not protocol.ap.sequential_mean
+    for row in protocol.rows:
+        a = list(ranges).index(row.area)
+        chosen = range(T) if row.iou is None else [thresholds.index(row.iou)]
+        cells = []
+        for t in chosen:
+            if row.metric == "AR":
+                cells += recall[t, :, a, row.cap].tolist()
+            elif pointwise:
+                cells += precision[t, :, :, a, row.cap].ravel().tolist()
+            else:
+                cells += average[t, :, a, row.cap].tolist()
+        defined = [value for value in cells if not math.isnan(value)]
+        metrics[row.key] = float(np.mean(defined)) if defined else NAN
+    return Result({"precision": precision, "recall": recall, "scores": scores}, metrics)

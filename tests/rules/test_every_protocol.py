@@ -1,0 +1,145 @@
+"""Any rules on any small data: boxscore and the slow, obvious oracle agree to the last bit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import boxscore
+from boxscore.protocols import protocol_names
+from oracles import plain
+from support.examples import examples
+from support.scenes import BOX_PROTOCOLS, Scene, check_oracles, check_plain, evaluate, rules
+
+OF_BOXES = [name for name in protocol_names() if boxscore.load_protocol(name).similarity == "box"]
+
+
+@st.composite
+def scenes(draw: st.DrawFn, *, flags: tuple[str, ...] = ("crowd", "difficult"), whole: bool = False) -> Scene:
+    """A handful of boxes on a coarse grid: equal overlaps, equal scores, overlaps on a threshold."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
+    images = draw(st.integers(1, 4), label="images")
+    classes = draw(st.integers(1, 3), label="classes")
+    step = draw(st.sampled_from([1.0, 1.0, 6.0] if whole else [1.0, 1.0, 0.7, 16.0]), label="grid step")
+    levels = draw(st.sampled_from([1, 3, 1000]), label="score levels")
+    share = draw(st.sampled_from([0.0, 0.2, 0.8]), label="share of flags")
+    near = draw(st.sampled_from([0.0, 0.5, 0.9]), label="share of detections that copy an object")
+
+    def box() -> plain.Box:
+        low = [0, 0, 1, 1] if whole else [0, 0, 0, 0]  # a mask has a pixel
+        x, y, width, height = (step * value for value in rng.integers(low, [6, 6, 7, 7]).tolist())
+        return plain.corners(x, y, x + width, y + height)
+
+    objects = [
+        plain.Object(
+            box(),
+            int(rng.integers(images)),
+            int(rng.integers(classes)),
+            float(rng.choice([1, 1024, 1024.5, 9216, 2e10])) if rng.random() < 0.2 else None,
+            **{flag: bool(rng.random() < share) for flag in flags},
+        )
+        for _ in range(draw(st.integers(0, 12), label="objects"))
+    ]
+    for number in range(1, len(objects)):
+        if rng.random() < 0.3:  # a twin beside the one before, of the same size
+            left = objects[number - 1]
+            x2 = left.box.x2 + left.box.width
+            objects[number] = objects[number]._replace(
+                box=plain.corners(left.box.x2, left.box.y1, x2, left.box.y2),
+                image=left.image,
+                label=left.label,
+            )
+    detections = []
+    for _ in range(draw(st.integers(0, 30), label="detections")):
+        image, label, where = int(rng.integers(images)), int(rng.integers(classes)), box()
+        if objects and rng.random() < near:
+            copied = objects[int(rng.integers(len(objects)))]
+            image, label, where = copied.image, copied.label, copied.box
+            wider = float(rng.choice([0.0, 0.0, step, where.width]))  # as wide again: over it and its twin
+            where = plain.corners(where.x1, where.y1, where.x2 + wider, where.y2)
+        detections.append(plain.Detection(where, float(rng.integers(levels)) / levels, image, label))
+    return Scene(objects, detections, images, classes)
+
+
+GRIDS = [
+    {"start": 0, "stop": 1, "count": 101},
+    {"start": 0, "stop": 1, "count": 11},
+    {"start": 0, "stop": 1.1, "step": 0.1, "rule": "arange"},
+    {"start": 0, "stop": 1, "step": 0.1, "rule": "colon"},
+    {"start": 0, "stop": 1, "count": 101, "rule": "float32"},
+    [0.25, 0.5],
+]
+RANGES = [
+    {"all": [0, math.inf]},
+    {"all": [0, 1e10], "small": [0, 1024], "large": [1024, 1e10]},
+    {"tiny": [1, 9], "all": [0, 36]},
+]
+
+
+@st.composite
+def protocols(draw: st.DrawFn, *, similarity: str = "box", **fixed: Any) -> boxscore.Protocol:
+    """Any choice of every field."""
+
+    def one(*values: Any) -> Any:
+        return draw(st.sampled_from(values))
+
+    return rules(
+        "coco",
+        similarity=similarity,
+        boxes={"pixel_offset": one(0, 1) if similarity == "box" else 0},
+        matching={
+            "iou_thresholds": one([0.5], [0.25, 0.5, 1.0], [0.1, 1 / 3, 0.5, 2 / 3, 0.9]),
+            "largest_threshold": one(1.0, 0.9999999999, 0.6),
+            "threshold_closed": one(True, False),
+            "candidate": one("best_available", "best_overall"),
+            "equal_iou": one("last", "first"),
+            "equal_scores": one("image_order", "file_order"),
+            "max_detections": one([], [1], [2], [1, 3, 100]),
+            "cap_scope": one("class", "image"),
+            "score_threshold": one(-math.inf, 0.0, 1 / 3, 0.5),
+            "per_class": one(True, True, False),
+        },
+        ignore={
+            "crowd": one("iof", "ignore", "count", "delete"),
+            "difficult": one("count", "ignore", "delete"),
+            "area_ranges": one(*RANGES),
+            **fixed,
+        },
+        ap={
+            "interpolation": one("points", "area", "trapezoid", "trapezoid_to_one"),
+            "recall_points": one(*GRIDS),
+            "precision_epsilon": one(0.0, 2.220446049250313e-16),
+            "sequential_mean": one(True, False),
+            "tie_order": one("as_ranked", "true_positives_first", "true_positives_last"),
+            "absent_classes": one("skip", "zero", "all_zero"),
+        },
+    )
+
+
+@given(scene=scenes(), protocol=protocols())
+@settings(max_examples=examples(600))
+def test_any_rules_on_any_scene(scene: Scene, protocol: boxscore.Protocol) -> None:
+    check_plain(scene, evaluate(scene, protocol))
+
+
+@given(scene=scenes(whole=True), protocol=protocols(similarity="mask", detection_area="box_or_mask"))
+@settings(max_examples=examples(60))
+def test_rectangles_as_masks_score_as_boxes(scene: Scene, protocol: boxscore.Protocol) -> None:
+    check_plain(scene, evaluate(scene, protocol, masks=True))
+
+
+@pytest.mark.parametrize("name", OF_BOXES)
+@given(scene=scenes())
+@settings(max_examples=examples(12))
+def test_every_shipped_protocol_on_any_scene(name: str, scene: Scene) -> None:
+    check_oracles(scene, evaluate(scene, name))
+
+
+def test_every_box_protocol_is_named_by_the_rules() -> None:
+    """A new one joins a group in support/scenes.py, or gets a line of its own in each case."""
+    assert sorted(OF_BOXES) == sorted(BOX_PROTOCOLS)

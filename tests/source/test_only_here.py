@@ -1,0 +1,106 @@
+"""Rules that have one place: who reads the bits, who composes the stages, who reads the flags."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterator
+
+import pytest
+
+from boxscore.matching.matches import Matches
+from support.sources import FILES, ROOT, last_name, tree_of
+
+
+def attributes_read(file: str, names: set[str]) -> Iterator[ast.Attribute]:
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, ast.Attribute) and node.attr in names:
+            yield node
+
+
+def is_in(file: str, places: dict[str, str]) -> bool:
+    return any(file == place or file.startswith(f"{place}/") for place in places)
+
+
+# ---------------------------------------------------------------- the bits of a Matches
+
+BITS = {field.name for field in dataclasses.fields(Matches) if field.name.endswith("_bits")}
+
+
+def test_matches_has_bits() -> None:
+    assert {"in_range_bits", "counted_bits", "matched_bits"} == BITS
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file != "matching/matches.py"])
+def test_only_matches_reads_its_bits(file: str) -> None:
+    names = BITS | {"_true_bits"}
+    assert [f"line {node.lineno}: {node.attr}" for node in attributes_read(file, names)] == []
+
+
+# ---------------------------------------------------------------- rank, pairs, match
+
+STAGES = {"rank_detections", "candidate_pairs", "match_greedily"}
+
+
+def test_the_stages_are_where_they_are_said_to_be() -> None:
+    matching = [file for file in FILES if file.startswith("matching/")]
+    defined = {
+        node.name
+        for file in matching
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert defined >= STAGES
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file != "matching/matcher.py"])
+def test_only_the_matcher_composes_the_stages(file: str) -> None:
+    used = {
+        alias.name
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name in STAGES
+    }
+    used |= {node.attr for node in attributes_read(file, STAGES)}
+    assert used == set()
+
+
+# ---------------------------------------------------------------- crowd, difficult, ignore
+
+FLAGS = {"crowd", "difficult", "ignore"}
+
+RULES = {"protocol", "load_protocol", "rules", "ignore", "chosen", "base", "IgnoreRules"}
+"""Whose ``crowd`` is a rule and no flag: ``protocol.ignore.crowd``."""
+
+FLAG_READERS = {
+    "matching/ignoring.py": "the place where they get their meaning",
+    "data": "they are columns of the tables",
+    "formats": "files are read into the columns, and written from them",
+    "validation": "says what is odd about them",
+    "compat": "hands them to pycocotools, and takes them from its dictionaries",
+    "protocols": "the rules are called by the flags",
+}
+FLAG_DISPLAYS = {"evaluation.py": {"counts"}}
+"""Functions that show how many there are, and score nothing."""
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if not is_in(file, FLAG_READERS)])
+def test_only_ignoring_reads_the_flags(file: str) -> None:
+    shown = {
+        id(node)
+        for function in ast.walk(tree_of(file))
+        if isinstance(function, ast.FunctionDef) and function.name in FLAG_DISPLAYS.get(file, ())
+        for node in ast.walk(function)
+    }
+    read = [
+        f"line {node.lineno}: {last_name(node.value)}.{node.attr}"
+        for node in attributes_read(file, FLAGS)
+        if last_name(node.value) not in RULES and id(node) not in shown
+    ]
+    assert read == []
+
+
+@pytest.mark.parametrize("place", [*FLAG_READERS, *FLAG_DISPLAYS])
+def test_an_exception_is_of_a_place_that_is_there(place: str) -> None:
+    assert (ROOT / place).exists()

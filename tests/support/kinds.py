@@ -1,0 +1,38 @@
+"""Kinds of tests, by folder and file; tests/conftest.py makes markers of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+
+KINDS = {
+    "rules": ["rules", "oracle"],
+    "parity": ["oracle"],
+    "compat/test_coco_differential.py": ["oracle"],
+    "compat/test_cocoeval_differential.py": ["oracle"],
+    "suppression/test_nms_generated.py": ["oracle"],
+    "suppression/test_nms_peers.py": ["oracle", "peers"],
+    "golden": ["golden"],
+    "properties": ["property"],
+    "suppression/test_nms_properties.py": ["property"],
+    "fuzz": ["fuzz"],
+    "docs": ["docs"],
+    "typing": ["typing"],
+    "source": ["source"],
+    "packaging": ["packaging"],
+    "reports/test_browser.py": ["browser"],
+    "real": ["real"],
+}
+"""The kinds of what stands in a folder or file; whatever hypothesis makes cases for is a property as well."""
+
+
+def kinds_of(path: Path) -> list[str]:
+    """Return the kinds of what stands in a file."""
+    place = path.relative_to(TESTS).as_posix() if path.is_relative_to(TESTS) else ""
+    return [
+        kind
+        for start, kinds in KINDS.items()
+        if place == start or place.startswith(f"{start}/")
+        for kind in kinds
+    ]

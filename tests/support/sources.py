@@ -1,0 +1,28 @@
+"""The source as trees."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+import boxscore
+
+ROOT = Path(boxscore.__file__).parent
+FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
+
+
+@functools.cache
+def tree_of(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
+
+
+def last_name(node: ast.expr) -> str:
+    """``matches`` of ``self.matches`` or ``matches()``; empty for what has no name."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, (ast.Call, ast.Subscript)):
+        return last_name(node.func if isinstance(node, ast.Call) else node.value)
+    return ""

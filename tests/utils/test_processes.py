@@ -1,0 +1,199 @@
+"""Tasks in processes of their own: whatever becomes of a child, its result is had and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from boxscore._utils import processes
+from boxscore._utils.processes import Forked
+
+PARENT = os.getpid()
+
+
+def in_child(act: Callable[[], object]) -> Callable[[], str]:
+    """Make a task that acts in a child, and gives where it was done."""
+
+    def task() -> str:
+        if os.getpid() == PARENT:
+            return "here"
+        act()
+        return "child"
+
+    return task
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+def fail() -> None:
+    raise ValueError("only in the child")
+
+
+def die() -> None:
+    """End as the kernel's out-of-memory killer ends a process."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hang() -> None:
+    time.sleep(1000)
+
+
+def stop() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail when a child is left, running or as a zombie, or an open file."""
+    before = _open_files()
+    yield
+    monkeypatch.undo()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert _open_files() == before
+
+
+def _open_files() -> int:
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.is_dir() else 0
+
+
+@pytest.fixture
+def ignored_children() -> Iterator[None]:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+def run(*tasks: Callable[[], Any], seconds: float = 20.0) -> list[Any]:
+    """Return the results; the time limit is ``seconds``."""
+    forked = Forked(tasks, least_seconds=seconds)
+    try:
+        return forked.results()
+    finally:
+        forked.close()
+
+
+@pytest.mark.parametrize(
+    ("act", "where"), [(nothing, "child"), (fail, "here"), (die, "here"), (hang, "here"), (stop, "here")]
+)
+def test_what_becomes_of_a_child(act: Callable[[], object], where: str) -> None:
+    seconds = 0.3 if act in (hang, stop) else 20.0
+    started = time.perf_counter()
+    assert run(in_child(act), in_child(nothing), seconds=seconds) == [where, "child"]
+    assert time.perf_counter() - started < 10
+
+
+@pytest.mark.usefixtures("ignored_children")
+@pytest.mark.parametrize("act", [nothing, fail, die, hang])
+def test_children_that_nobody_waits_for(act: Callable[[], object]) -> None:
+    """A host that ignores SIGCHLD has its children taken away by the system."""
+    where = "child" if act is nothing else "here"
+    seconds = 0.3 if act is hang else 20.0
+    assert run(in_child(act), in_child(nothing), seconds=seconds) == [where, "child"]
+    forked = Forked([in_child(act)])
+    forked.close()
+
+
+def test_a_host_that_waits_for_every_child() -> None:
+    """Its handler takes our children's ends before we ask for them."""
+
+    def take_all(*_: object) -> None:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+
+    before = signal.signal(signal.SIGCHLD, take_all)
+    try:
+        assert run(in_child(nothing), in_child(fail), in_child(die)) == ["child", "here", "here"]
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_interrupted_waits() -> None:
+    """A signal that is handled while we wait changes nothing."""
+    rings: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rings.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    try:
+        assert run(in_child(lambda: time.sleep(0.3))) == ["child"]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert rings
+
+
+def test_ctrl_c_while_waiting_leaves_nothing() -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    forked = Forked([in_child(hang), in_child(hang)])
+    before = signal.signal(signal.SIGALRM, interrupt)
+    started = time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            forked.results()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        forked.close()
+    assert time.perf_counter() - started < 10
+
+
+def test_close_does_not_wait_for_what_nobody_wants() -> None:
+    started = time.perf_counter()
+    Forked([in_child(hang), in_child(nothing)]).close()
+    assert time.perf_counter() - started < 10
+
+
+@pytest.mark.parametrize("what", ["fork", "memfd_create", "pipe"])
+def test_systems_that_refuse(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, what, refuse, raising=False)
+    assert run(in_child(nothing)) == ["child" if what == "memfd_create" else "here"]
+
+
+@pytest.mark.parametrize("what", ["fork", "memfd_create"])
+def test_systems_that_do_not_have_it(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, what, raising=False)
+    assert run(in_child(nothing)) == ["here" if what == "fork" else "child"]
+
+
+def test_a_result_that_does_not_pickle() -> None:
+    assert run(lambda: lambda: 3)[0]() == 3
+
+
+def test_an_error_of_a_task_is_raised_here() -> None:
+    def task() -> None:
+        raise ValueError(f"in {os.getpid()}")
+
+    with pytest.raises(ValueError, match=f"in {PARENT}"):
+        run(task)
+
+
+def test_arrays_come_back_as_they_were() -> None:
+    values = {"float": np.arange(9.0).reshape(3, 3), "none": np.empty(0), "text": np.array(["a", None])}
+    (result,) = run(lambda: values)
+    for name, array in values.items():
+        assert result[name].dtype == array.dtype
+        assert result[name].tolist() == array.tolist()
+
+
+def test_the_time_limit_grows_with_the_work() -> None:
+    """A reader that took a minute for its own part has patience for the others."""
+    assert processes.time_limit(0.0, least=20.0) == 20.0
+    assert processes.time_limit(60.0, least=20.0) > 60.0
