@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.diagnostics import bootstrap, compare_detectors
+from boxscore.diagnostics import bootstrap_intervals, compare_detectors
 
 
 def two(scene, *, noise):
@@ -46,7 +46,8 @@ def test_deltas_are_of_the_scores(scene):
 def test_pairing_is_surer_than_two_intervals(scene):
     results = two(scene, noise=0.05)
     apart = [
-        bootstrap(r, metrics=["AP50"], resamples=200)["standard_error"].iloc[0] for r in results.values()
+        bootstrap_intervals(r, metrics=["AP50"], resamples=200).total.standard_error[0]
+        for r in results.values()
     ]
     paired = compare_detectors(results, metrics=["AP50"], resamples=200).total.standard_error[0, 0]
     assert paired < 0.7 * np.hypot(*apart)

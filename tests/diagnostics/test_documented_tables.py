@@ -10,6 +10,7 @@ import pytest
 
 import boxscore
 from boxscore import diagnostics
+from boxscore.diagnostics._result import DiagnosticResult
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "diagnostics.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|", re.MULTILINE)
@@ -30,10 +31,10 @@ def call(name, truth, found):
     evaluation = boxscore.evaluate(truth, found)
     if name == "compare_detectors":
         return diagnostics.compare_detectors({"a": evaluation, "b": evaluation}, resamples=5)
-    if name == "bootstrap":
-        return diagnostics.bootstrap(evaluation, resamples=5)
-    if name == "slices":
-        return diagnostics.slices(evaluation, by="size")
+    if name == "bootstrap_intervals":
+        return diagnostics.bootstrap_intervals(evaluation, resamples=5)
+    if name == "slice_scores":
+        return diagnostics.slice_scores(evaluation, by="size")
     if name == "explain":
         return diagnostics.explain(truth, found, "tide").table
     if name == "ablation":
@@ -54,8 +55,11 @@ def test_every_function_has_a_section():
 @pytest.mark.parametrize("name", [name for name in SECTIONS if name != "confusion_matrix"])
 def test_columns_and_dtypes(sample, name):
     columns, section = SECTIONS[name]
-    result = call(name, *sample)
-    frame = result.to_frame() if isinstance(result, diagnostics.DiagnosticResult) else result
+    frame = call(name, *sample)
+    if isinstance(frame, DiagnosticResult):
+        total = frame.total_frame()
+        frame = frame.to_frame()
+        assert total is None or dict(total.dtypes) == dict(frame.dtypes)
     assert list(frame.columns) == list(columns)
     found = {str(column): str(frame[column].dtype) for column in frame}
     if int(pd.__version__.split(".")[0]) < 3:  # text is kept as objects

@@ -78,9 +78,8 @@ def test_confusion(boxes_for_masks: boxscore.Evaluation, two_triangles: boxscore
 
 def test_errors(boxes_for_masks: boxscore.Evaluation, two_triangles: boxscore.Evaluation) -> None:
     for result, kind in ((boxes_for_masks, "localisation"), (two_triangles, "classification")):
-        table = diagnostics.error_types(result)
-        frame = table.to_frame() if hasattr(table, "to_frame") else table
-        assert frame.groupby("error")["count"].sum()[kind] == 1
+        errors = diagnostics.error_types(result)
+        assert errors.total.counts[errors.errors.index(kind)] == 1
 
 
 def test_suspects(boxes_for_masks: boxscore.Evaluation, two_triangles: boxscore.Evaluation) -> None:
@@ -91,9 +90,8 @@ def test_suspects(boxes_for_masks: boxscore.Evaluation, two_triangles: boxscore.
 
 
 def test_slices(boxes_for_masks: boxscore.Evaluation) -> None:
-    result = diagnostics.slices(boxes_for_masks, by="size")
-    frame = result.to_frame() if hasattr(result, "to_frame") else result
-    assert len(frame)
+    result = diagnostics.slice_scores(boxes_for_masks, by="size")
+    assert result.detections.sum() == 1
 
 
 def test_report(boxes_for_masks: boxscore.Evaluation, tmp_path: Path) -> None:

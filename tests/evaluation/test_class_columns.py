@@ -60,7 +60,7 @@ def test_sweep(result: boxscore.Evaluation) -> None:
 
 
 def test_ties(result: boxscore.Evaluation) -> None:
-    table = tie_bounds(result, per_class=True)
+    table = tie_bounds(result).printed_frame()
     for (label, key), rows in table.groupby(["class", "metric"]):
         column = dict(zip(KEYS, COLUMNS, strict=True))[key]
         values = result.per_class.set_index("class")[column]

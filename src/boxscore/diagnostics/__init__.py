@@ -15,70 +15,44 @@ from boxscore._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from boxscore.diagnostics._result import DiagnosticResult
-    from boxscore.diagnostics.bootstrap import bootstrap
-    from boxscore.diagnostics.calibration import calibration, reliability
-    from boxscore.diagnostics.compare import DetectorComparison, compare_detectors
-    from boxscore.diagnostics.confusion import (
-        ConfusionMatrix,
-        TopConfusions,
-        confusion_matrix,
-        top_confusions,
-    )
-    from boxscore.diagnostics.error_types import error_list, error_types
-    from boxscore.diagnostics.explain import Explanation, ablation, explain, find_number, tool_names
-    from boxscore.diagnostics.localisation_recall_precision import localisation_recall_precision
-    from boxscore.diagnostics.operating_points import confidence_curve, operating_points
-    from boxscore.diagnostics.slices import slice_names, slices
-    from boxscore.diagnostics.suspects import LabelSuspects, label_suspects
-    from boxscore.diagnostics.sweeping import BestSettings, Sweep, best_settings, sweep
+    from boxscore.diagnostics.bootstrap import bootstrap_intervals
+    from boxscore.diagnostics.calibration import calibration_error, reliability
+    from boxscore.diagnostics.compare import compare_detectors
+    from boxscore.diagnostics.confidence import confidence_curve, operating_points
+    from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
+    from boxscore.diagnostics.explaining import Explanation, ablation, explain, find_number, tool_names
+    from boxscore.diagnostics.lrp import localisation_recall_precision
+    from boxscore.diagnostics.slices import slice_names, slice_scores
+    from boxscore.diagnostics.suspects import label_suspects
+    from boxscore.diagnostics.sweeping import best_settings, sweep
+    from boxscore.diagnostics.tide import error_list, error_types
     from boxscore.diagnostics.ties import tie_bounds
 
 _NAMES = {
     "boxscore.diagnostics._result": ("DiagnosticResult",),
-    "boxscore.diagnostics.bootstrap": ("bootstrap",),
-    "boxscore.diagnostics.calibration": ("calibration", "reliability"),
-    "boxscore.diagnostics.compare": ("DetectorComparison", "compare_detectors"),
-    "boxscore.diagnostics.confusion": (
-        "ConfusionMatrix",
-        "TopConfusions",
-        "confusion_matrix",
-        "top_confusions",
-    ),
-    "boxscore.diagnostics.error_types": ("error_list", "error_types"),
-    "boxscore.diagnostics.explain": ("Explanation", "ablation", "explain", "find_number", "tool_names"),
-    "boxscore.diagnostics.localisation_recall_precision": ("localisation_recall_precision",),
-    "boxscore.diagnostics.operating_points": ("confidence_curve", "operating_points"),
-    "boxscore.diagnostics.slices": ("slice_names", "slices"),
-    "boxscore.diagnostics.suspects": ("LabelSuspects", "label_suspects"),
-    "boxscore.diagnostics.sweeping": ("BestSettings", "Sweep", "best_settings", "sweep"),
+    "boxscore.diagnostics.bootstrap": ("bootstrap_intervals",),
+    "boxscore.diagnostics.calibration": ("calibration_error", "reliability"),
+    "boxscore.diagnostics.compare": ("compare_detectors",),
+    "boxscore.diagnostics.confidence": ("confidence_curve", "operating_points"),
+    "boxscore.diagnostics.confusion": ("confusion_matrix", "top_confusions"),
+    "boxscore.diagnostics.explaining": ("Explanation", "ablation", "explain", "find_number", "tool_names"),
+    "boxscore.diagnostics.lrp": ("localisation_recall_precision",),
+    "boxscore.diagnostics.slices": ("slice_names", "slice_scores"),
+    "boxscore.diagnostics.suspects": ("label_suspects",),
+    "boxscore.diagnostics.sweeping": ("best_settings", "sweep"),
+    "boxscore.diagnostics.tide": ("error_list", "error_types"),
     "boxscore.diagnostics.ties": ("tie_bounds",),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 
-if not TYPE_CHECKING:
-    # These are named like their modules; loading each here puts the function in the module's place.
-    from boxscore.diagnostics.bootstrap import bootstrap
-    from boxscore.diagnostics.calibration import calibration
-    from boxscore.diagnostics.error_types import error_types
-    from boxscore.diagnostics.explain import explain
-    from boxscore.diagnostics.localisation_recall_precision import localisation_recall_precision
-    from boxscore.diagnostics.operating_points import operating_points
-    from boxscore.diagnostics.slices import slices
-
 __all__ = [
-    "BestSettings",
-    "ConfusionMatrix",
-    "DetectorComparison",
     "DiagnosticResult",
     "Explanation",
-    "LabelSuspects",
-    "Sweep",
-    "TopConfusions",
     "ablation",
     "best_settings",
-    "bootstrap",
-    "calibration",
+    "bootstrap_intervals",
+    "calibration_error",
     "compare_detectors",
     "confidence_curve",
     "confusion_matrix",
@@ -91,7 +65,7 @@ __all__ = [
     "operating_points",
     "reliability",
     "slice_names",
-    "slices",
+    "slice_scores",
     "sweep",
     "tie_bounds",
     "tool_names",

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["EVERY_CLASS", "DiagnosticResult"]
+__all__ = ["EVERY_CLASS", "Counts", "DiagnosticResult", "Floats", "mean_over_classes"]
 
 EVERY_CLASS = "(all)"
 """Stands in a ``class`` column for all classes together."""
+
+Floats = Any
+"""A float64 array, or one such number: the values of classes, and those of all classes together."""
+
+Counts = Any
+"""The same of int64."""
 
 SHOWN_ROWS, SHOWN_COLUMNS = 10, 14
 
@@ -48,3 +57,11 @@ class DiagnosticResult:
             max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS, border=0, escape=True
         )
         return html
+
+
+def mean_over_classes(values: NDArray[np.float64]) -> np.float64:
+    """Mean of the classes [K] that define a value; NaN when none does."""
+    defined = ~np.isnan(values)
+    count = defined.sum()
+    mean: np.float64 = np.where(defined, values, 0.0).sum() / count if count else np.float64(np.nan)
+    return mean

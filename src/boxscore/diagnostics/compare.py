@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult
+from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult, Floats
 from boxscore.diagnostics.bootstrap import (
     Method,
     chosen_rows,
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["DetectorComparison", "Differences", "compare_detectors"]
-
-Floats = Any
-"""A float64 array."""
 
 
 class Differences(NamedTuple):
@@ -148,7 +145,8 @@ def compare_detectors(
     evaluations : mapping of str to Evaluation
         Two or more, by name, of one ground truth under one protocol.
     resamples, confidence, method, seed, metrics, progress
-        As in :mod:`boxscore.diagnostics.bootstrap`. Area ranges are metrics: ``APs`` and so on.
+        As in :func:`~boxscore.diagnostics.bootstrap.bootstrap_intervals`. Area ranges are metrics:
+        ``APs`` and so on.
 
     Returns
     -------

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.diagnostics._cross_class import greedy_one_to_one
-from boxscore.diagnostics._kept import kept
+from boxscore.diagnostics._once import once_per_evaluation
 from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.evaluation import Evaluation
 
@@ -134,6 +134,7 @@ class TopConfusions(DiagnosticResult):
         )
 
 
+@once_per_evaluation
 def confusion_matrix(
     evaluation: Evaluation,
     *,
@@ -173,6 +174,7 @@ def confusion_matrix(
     return ConfusionMatrix(labels, counts, normalise)
 
 
+@once_per_evaluation
 def top_confusions(
     evaluation: Evaluation,
     *,
@@ -237,7 +239,7 @@ def _checked_cells(
     return _cells(evaluation, float(iou_threshold), float(score_threshold), assign)
 
 
-@kept
+@once_per_evaluation
 def _cells(evaluation: Evaluation, iou_threshold: float, score_threshold: float, assign: Assign) -> _Cells:
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = evaluation.matcher.ignoring.ignored

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.diagnostics._once import once_per_evaluation
 from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -102,6 +103,7 @@ class LabelSuspects(DiagnosticResult):
         )
 
 
+@once_per_evaluation
 def label_suspects(
     evaluation: Evaluation,
     *,

@@ -13,17 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
-from boxscore.errors import InputError
-from boxscore.evaluation import Evaluation
-from boxscore.reports._arrays import (
-    Rates,
-    best_rates,
-    error_costs,
-    metric_intervals,
-    rates_by_score,
+from boxscore.diagnostics import (
+    bootstrap_intervals,
+    calibration_error,
+    confidence_curve,
+    confusion_matrix,
+    error_types,
+    operating_points,
     reliability,
+    top_confusions,
 )
+from boxscore.diagnostics.confidence import Rates
+from boxscore.evaluation import Evaluation
 from boxscore.reports.curve_view import significant, thin
 from boxscore.reports.gallery import Gallery
 
@@ -52,7 +53,7 @@ FEWEST_IMAGES = 10
 
 def operating_score(evaluation: Evaluation) -> float:
     """Score of the best F1 over all classes; minus infinity where there is none."""
-    best = float(best_rates(evaluation).score[-1])
+    best = float(operating_points(evaluation).total.score)
     return best if best == best else -np.inf
 
 
@@ -67,21 +68,24 @@ def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
     """
     if not len(evaluation.detections) or not len(evaluation.ground_truth):
         return None
-    *classes, whole = rates_by_score(evaluation)
+    curves, best = confidence_curve(evaluation), operating_points(evaluation)
+    classes = {}
+    for k in range(len(curves.classes)):
+        curve = curves.of_class(k)
+        if len(curve.score) and np.isfinite(curve.recall).all():
+            classes[str(k)] = _confidence_curve(curve)
+    names = ("score", "precision", "recall", "f_score")
+    lines = np.stack([np.append(getattr(best.rates, n), getattr(best.total, n)) for n in names], axis=1)
     return {
-        "all": _confidence_curve(whole),
-        "classes": {
-            str(k): _confidence_curve(rates)
-            for k, rates in enumerate(classes)
-            if len(rates.score) and np.isfinite(rates.recall).all()
-        },
-        "best": [significant(line, 4) for line in np.column_stack(best_rates(evaluation))],
+        "all": _confidence_curve(curves.total),
+        "classes": classes,
+        "best": [significant(line, 4) for line in lines],
     }
 
 
 def _confidence_curve(curve: Rates) -> list[Any]:
     score = curve.score
-    rates = [np.nan_to_num(values) for values in (curve.precision, curve.recall, curve.f_score)]
+    rates = [np.nan_to_num(rate) for rate in (curve.precision, curve.recall, curve.f_score)]
     coarse = np.unique(np.linspace(0, len(score) - 1, 600).round().astype(int))  # then by shape
     coarse = np.union1d(coarse, [int(np.argmax(rates[2]))])
     kept = np.zeros(len(coarse), dtype=bool)
@@ -166,9 +170,10 @@ def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
     """
     if not len(evaluation.ground_truth):
         return None
-    costs = error_costs(evaluation)
-    rows = zip(costs.kinds, costs.count.tolist(), significant(costs.cost), strict=True)
-    return {"ap": significant([costs.ap])[0], "rows": [list(row) for row in rows]}
+    result = error_types(evaluation)
+    counts, costs = result.total.counts.tolist(), significant(result.total.cost)
+    rows = [list(row) for row in zip(result.errors, counts, costs, strict=True)]
+    return {"ap": significant(result.total.ap[:1])[0], "rows": rows}
 
 
 class Intervals(NamedTuple):
@@ -192,8 +197,7 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
     Returns
     -------
     Intervals
-        Empty, with the reason as ``text``, where there are too few images or the protocol has
-        no weighted form.
+        Empty, with the reason as ``text``, where there are too few images.
     """
     images = len(evaluation.ground_truth.images)
     if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
@@ -201,15 +205,11 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
         if not resamples:
             reason = "No intervals: none were asked for, or the data are too many for a quick report."
         return Intervals({}, {}, reason)
-    try:
-        made = metric_intervals(evaluation, resamples=resamples, seed=seed)
-    except InputError as error:
-        return Intervals({}, {}, f"No intervals: {error}")
-    keys = [row.key for row in evaluation.protocol.rows]
-    ends = zip(made.low.tolist(), made.high.tolist(), strict=True)
-    classes = {"low": made.class_low[:, 0].tolist(), "high": made.class_high[:, 0].tolist()} if keys else {}
+    result = bootstrap_intervals(evaluation, resamples=resamples, seed=seed)
     text = f"95 % intervals from {resamples:,} bootstrap resamples of the {images:,} images."
-    return Intervals(dict(zip(keys, ends, strict=True)), classes, text)
+    ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
+    first = {"low": result.intervals.low[0].tolist(), "high": result.intervals.high[0].tolist()}
+    return Intervals(dict(zip(result.metrics, ends, strict=True)), first, text)
 
 
 def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -223,13 +223,14 @@ def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
     scores = evaluation.detections.scores
     if not len(scores) or scores.min() < 0 or scores.max() > 1:
         return None
-    bins = reliability(evaluation)
-    if len(bins.count) < 2:
+    bins = reliability(evaluation).total
+    filled = bins.detections > 0
+    if filled.sum() < 2:
         return None
-    text = f"On average they differ by {bins.error:.3f} (expected calibration error)."
+    error = float(calibration_error(evaluation).total.expected_error)
     return {
-        "confidence": significant(bins.confidence),
-        "precision": significant(bins.precision),
-        "count": bins.count.tolist(),
-        "text": text,
+        "confidence": significant(bins.confidence[filled]),
+        "precision": significant(bins.accuracy[filled]),
+        "count": bins.detections[filled].tolist(),
+        "text": f"On average they differ by {error:.3f} (expected calibration error).",
     }

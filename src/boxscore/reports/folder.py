@@ -192,11 +192,11 @@ def evaluation_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         "per_class": lambda: evaluation.per_class,
         "curves": evaluation.curves,
         "matches": lambda: evaluation.matches,
-        "confidence_curve": lambda: diagnostics.confidence_curve(evaluation),
-        "operating_points": lambda: diagnostics.operating_points(evaluation),
+        "confidence_curve": lambda: diagnostics.confidence_curve(evaluation).printed_frame(),
+        "operating_points": lambda: diagnostics.operating_points(evaluation).printed_frame(),
         "top_confusions": lambda: diagnostics.top_confusions(evaluation, limit=1000).to_frame(),
-        "error_types": lambda: diagnostics.error_types(evaluation, per_class=True),
-        "reliability": lambda: diagnostics.reliability(evaluation),
+        "error_types": lambda: diagnostics.error_types(evaluation).printed_frame(),
+        "reliability": lambda: diagnostics.reliability(evaluation).printed_frame(),
     }
     return {name: made for name, maker in makers.items() if (made := _unless_impossible(maker)) is not None}
 

@@ -113,10 +113,10 @@ class ErrorsDisplay:
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation) -> Self:
         """Sort the errors of an evaluation; see :func:`errors`."""
-        from boxscore.reports._arrays import error_costs
+        from boxscore.diagnostics import error_types
 
-        costs = error_costs(evaluation)
-        return cls([kind.replace("_", " ") for kind in costs.kinds], costs.cost)
+        result = error_types(evaluation)
+        return cls([name.replace("_", " ") for name in result.errors], result.total.cost)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""

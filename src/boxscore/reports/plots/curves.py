@@ -149,11 +149,10 @@ class ConfidenceDisplay:
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation) -> Self:
         """Read the counted curves of an evaluation; see :func:`f1_curve`."""
-        from boxscore.reports._arrays import best_rates, rates_by_score
+        from boxscore.diagnostics import confidence_curve, operating_points
 
-        rates = rates_by_score(evaluation)[-1]
-        best = float(best_rates(evaluation).score[-1])
-        return cls(rates.score, rates.f_score, rates.precision, rates.recall, best)
+        curve, best = confidence_curve(evaluation).total, operating_points(evaluation).total
+        return cls(curve.score, curve.f_score, curve.precision, curve.recall, float(best.score))
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""

@@ -126,10 +126,13 @@ class ReliabilityDisplay:
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation, *, bins: int = 10) -> Self:
         """Bin the detections of an evaluation; see :func:`reliability`."""
-        from boxscore.reports._arrays import reliability as read
+        from boxscore import diagnostics
 
-        made = read(evaluation, bins=bins)
-        return cls(made.confidence, made.precision, made.count.astype(np.float64), made.error)
+        total = diagnostics.reliability(evaluation, bins=bins).total
+        filled = total.detections > 0
+        error = float(diagnostics.calibration_error(evaluation, bins=bins).total.expected_error)
+        count = total.detections[filled].astype(np.float64)
+        return cls(total.confidence[filled], total.accuracy[filled], count, error)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""
