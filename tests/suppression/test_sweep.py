@@ -117,7 +117,8 @@ def test_protocols_and_selections(
         classes=classes,
     )
     for floor, rows in table.groupby("score_threshold"):
-        left = found.suppressed(method=method, iou_threshold=0.4, score_threshold=floor)
+        options = {"method": method, "iou_threshold": 0.4, "score_threshold": floor}
+        left = boxscore.suppress(found, **options).apply(found)
         alone = boxscore.evaluate(truth, left, protocol=protocol, images=images, classes=classes)
         assert sorted(rows["class"]) == ["(all)", "circle", "square"]
         for _, row in rows.iterrows():
@@ -135,7 +136,7 @@ def test_classes_pooled(tables: tuple[boxscore.GroundTruth, boxscore.Detections]
     protocol = {"extends": "coco", "matching": {"per_class": False}}
     table = sweep(*tables, iou_thresholds=[0.4], score_thresholds=[0, 0.5], protocol=protocol)
     assert table["class"].tolist() == ["(all)", "all"] * 2
-    left = tables[1].suppressed(iou_threshold=0.4, score_threshold=0.5)
+    left = boxscore.suppress(tables[1], iou_threshold=0.4, score_threshold=0.5).apply(tables[1])
     assert table["AP"].iloc[2] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
 
 
@@ -340,6 +341,6 @@ def test_a_protocol_that_rounds_does_so_after_suppression_and_score_threshold(me
     table = sweep(truth, found, protocol=rounds, **options)
     table = table[table["class"] == "(all)"]
     for floor, value in zip(floors, table["AP"], strict=True):
-        left = found.suppressed(method=method, iou_threshold=0.7, score_threshold=floor)
+        left = boxscore.suppress(found, method=method, iou_threshold=0.7, score_threshold=floor).apply(found)
         assert boxscore.evaluate(truth, left, protocol=rounds).metrics["mAP"] == value
         assert boxscore.evaluate(truth, left, protocol=plain).metrics["mAP"] != value

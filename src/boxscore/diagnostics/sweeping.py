@@ -44,8 +44,9 @@ from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.matcher import Matcher
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.suppression.detections import GroupOptions, Suppression, Suppressor
 from boxscore.suppression.methods import METHODS, Setting, check_method
+from boxscore.suppression.result import Suppression
+from boxscore.suppression.suppressing import GroupOptions, Suppressor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +102,7 @@ def sweep(
     workers : int, default 1
         Threads. The result does not depend on it.
     **options
-        Further options of :func:`boxscore.suppression.nms_detections`, the same for every setting:
+        Further options of :func:`boxscore.suppress`, the same for every setting:
         ``class_agnostic``, ``class_groups``, ``max_per_group``, ``max_per_image``, ``pixel_offset``.
 
     Returns
@@ -133,8 +134,14 @@ def sweep(
     chosen = load_protocol(protocol)
     jobs = _jobs(methods, iou_thresholds, sigmas, score_thresholds, apart=chosen.rounding.scores is not None)
     # Nothing to score, but every option checked, once and before the work.
-    nothing = detections.take(np.arange(0)) if isinstance(detections, Detections) else detections
-    evaluate(ground_truth, nothing, protocol=chosen, images=images, classes=classes)
+    if not isinstance(detections, Detections):
+        raise InputError(
+            "detections",
+            "be a Detections table",
+            got=f"a {type(detections).__name__}",
+            cause="load files with boxscore.load_detections",
+        )
+    evaluate(ground_truth, detections.take(np.arange(0)), protocol=chosen, images=images, classes=classes)
     detections = align(detections, ground_truth)  # warns once of what is left out
 
     grid = _Grid(ground_truth, detections, chosen, images, classes, options, jobs)
