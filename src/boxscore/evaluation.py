@@ -25,7 +25,7 @@ from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.matching.inputs import warn_of_stand_ins
+from boxscore.matching.candidates import warn_of_stand_ins
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
@@ -233,7 +233,7 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def metrics(self) -> dict[str, float]:
-        """The headline numbers, by the keys of the protocol's summary; NaN where undefined."""
+        """The summary metrics, by the keys of the protocol's summary; NaN where undefined."""
         return {row.key: summary_total(row, self.protocol, self.curves_of) for row in self.protocol.rows}
 
     @functools.cached_property
@@ -267,7 +267,7 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
-        """Each headline number of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
+        """Each summary metric of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
         keys = self.protocol.class_keys
         return {
             keys[row.key]: summary_values(row, self.protocol, self.curves_of) for row in self.protocol.rows
@@ -288,7 +288,7 @@ class Evaluation(PicklesFields):
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row a headline number: ``metric, value, kind, iou, area, max_detections``."""
+        """One row per summary metric: ``metric, value, kind, iou, area, max_detections``."""
         import pandas as pd
 
         rows = self.protocol.rows
@@ -306,7 +306,7 @@ class Evaluation(PicklesFields):
 
     @property
     def per_class(self) -> pd.DataFrame:
-        """One row a class: ``class``, counts, and each headline number of the class alone."""
+        """One row per class: ``class``, counts, and each summary metric of the class alone."""
         import pandas as pd
 
         return pd.DataFrame({"class": self.labels, **self.class_counts, **self.class_values})
@@ -332,11 +332,11 @@ class Evaluation(PicklesFields):
 
         names = list(self.protocol.ignore.area_ranges)
         checks.one_of(area, names, name="area")
-        found = self.curves_of(names.index(area), cap)
-        defined = np.flatnonzero(found.positive)
-        precision, score = found.interpolated[:, :, defined], found.scores[:, :, defined]  # [T,R,K]
+        drawn = self.curves_of(names.index(area), cap)
+        defined = np.flatnonzero(drawn.positive)
+        precision, score = drawn.interpolated[:, :, defined], drawn.scores[:, :, defined]  # [T,R,K]
         points = np.array(self.protocol.ap.recall_points)
-        reached = points[None, :, None] <= found.recall[:, None, defined]
+        reached = points[None, :, None] <= drawn.recall[:, None, defined]
         T, R, K = precision.shape
         thresholds = np.array(self.protocol.matching.iou_thresholds)
         return pd.DataFrame(
@@ -384,7 +384,7 @@ class Evaluation(PicklesFields):
         grid = [[self.curves_of(area, cap) for cap in range(caps)] for area in range(areas)]
         return {
             name: np.stack(
-                [np.stack([getattr(found, field) for found in line], axis=-1) for line in grid], axis=-2
+                [np.stack([getattr(curves, field) for curves in line], axis=-1) for line in grid], axis=-2
             )
             for name, field in (("precision", "interpolated"), ("recall", "recall"), ("scores", "scores"))
         }

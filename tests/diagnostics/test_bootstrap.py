@@ -34,7 +34,7 @@ def test_weights_of_one_give_the_scores_to_the_last_bit(sample, protocol):
     result = bootstrap_intervals(evaluation, resamples=2)
     assert result.metrics == list(evaluation.metrics)
     np.testing.assert_array_equal(result.total.value, list(evaluation.metrics.values()))
-    np.testing.assert_array_equal(result.intervals.value, list(evaluation.class_values.values()))
+    np.testing.assert_array_equal(result.per_class.value.T, list(evaluation.class_values.values()))
 
 
 def test_table(sample):
@@ -42,7 +42,7 @@ def test_table(sample):
     result = bootstrap_intervals(evaluation, resamples=5, metrics=["AP", "AR1"])
     frame, total = result.to_frame(), result.total_frame()
     assert frame["class"].tolist() == np.repeat(evaluation.labels, 2).tolist()
-    np.testing.assert_array_equal(frame["value"], result.intervals.value.T.ravel())
+    np.testing.assert_array_equal(frame["value"], result.per_class.value.ravel())
     assert total["class"].tolist() == ["(all)", "(all)"]
     assert total["metric"].tolist() == ["AP", "AR1"]
     assert total["high"].tolist() == result.total.high.tolist()

@@ -60,7 +60,7 @@ def test_equal_counts(scene):
 def test_perfect_detector():
     truth = boxscore.GroundTruth.from_arrays(range(50), [1] * 50, [[0, 0, 9, 9]] * 50)
     found = boxscore.Detections.from_arrays(range(50), [1] * 50, [[0, 0, 9, 9]] * 50, [1.0] * 50)
-    errors = calibration_error(boxscore.evaluate(truth, found)).errors
+    errors = calibration_error(boxscore.evaluate(truth, found)).per_class
     assert errors.expected_error.tolist() == [0]
     assert errors.maximum_error.tolist() == [0]
     assert errors.localisation_expected_error.tolist() == [0]

@@ -68,10 +68,10 @@ def test_asked_for(scene):
     assert at.score == 0.5
     assert at.true_positives == overall.true_positives[overall.score >= 0.5].max()
     high = operating_points(evaluation, at_score=2.0)
-    assert (high.rates.true_positives == 0).all()
-    assert (high.rates.false_negatives == evaluation.class_counts["ground_truths"]).all()
-    assert np.isnan(high.rates.precision).all()
-    assert np.nanmax(high.rates.recall) == np.nanmax(high.rates.f_score) == 0
+    assert (high.per_class.true_positives == 0).all()
+    assert (high.per_class.false_negatives == evaluation.class_counts["ground_truths"]).all()
+    assert np.isnan(high.per_class.precision).all()
+    assert np.nanmax(high.per_class.recall) == np.nanmax(high.per_class.f_score) == 0
 
 
 def test_beta_moves_the_threshold(scene):

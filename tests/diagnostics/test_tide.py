@@ -89,9 +89,9 @@ def test_absent_classes_only_change_the_mean(scene):
     evaluation = boxscore.evaluate(*scene(1, images=30))  # the last class has no object
     skip = error_types(evaluation)
     zero = error_types(evaluation, absent_classes="zero")
-    np.testing.assert_array_equal(skip.costs.ap, zero.costs.ap)
+    np.testing.assert_array_equal(skip.per_class.ap, zero.per_class.ap)
     assert skip.total.ap[0] > zero.total.ap[0]
-    np.testing.assert_array_equal(skip.costs.counts.sum(axis=0), skip.total.counts)
+    np.testing.assert_array_equal(skip.per_class.counts.sum(axis=0), skip.total.counts)
     totals = skip.to_frame().groupby("error")["count"].sum()
     overall = skip.total_frame().set_index("error")["count"]
     assert (totals.loc[overall.index] == overall).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["EVERY_CLASS", "Counts", "DiagnosticResult", "Floats", "mean_over_classes"]
+__all__ = ["EVERY_CLASS", "ClassResult", "Counts", "DiagnosticResult", "Floats", "mean_over_classes"]
 
 EVERY_CLASS = "(all)"
 """Stands in a ``class`` column for all classes together."""
@@ -57,6 +59,50 @@ class DiagnosticResult:
             max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS, border=0, escape=True
         )
         return html
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ClassResult(DiagnosticResult):
+    """Values of each class, and the same values of all classes together.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    per_class : NamedTuple of ndarray, [K, ...]
+        Its fields are the columns of the table.
+    total : NamedTuple, [...]
+        The same fields, of all classes together: numbers, or arrays without the axis of the classes.
+    """
+
+    classes: list[str]
+    per_class: Any
+    total: Any
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the classes: one row each, or one for each class and entry of the second axis."""
+        return self.frame_of(self.classes, self.per_class)
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return the same columns for all classes together."""
+        return self.frame_of([EVERY_CLASS], self.total)
+
+    def second_axis(self) -> Mapping[str, Any]:
+        """Columns that name the entries of the second axis; none without one."""
+        return {}
+
+    def frame_of(self, classes: Sequence[str], values: Any) -> pd.DataFrame:
+        """Lay out values whose first axis, where they have one more than the total, is the classes."""
+        import pandas as pd
+
+        columns = {name: np.ravel(column) for name, column in values._asdict().items()}
+        size = len(next(iter(columns.values()))) // max(len(classes), 1)
+        return pd.DataFrame(
+            {
+                "class": np.repeat(np.array(classes, dtype=object), size),
+                **{name: list(entries) * len(classes) for name, entries in self.second_axis().items()},
+                **columns,
+            }
+        )
 
 
 def mean_over_classes(values: NDArray[np.float64]) -> np.float64:

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._result import EVERY_CLASS, Counts, DiagnosticResult, Floats
+from boxscore.diagnostics._result import ClassResult, Counts, Floats
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SummaryRow
 from boxscore.scoring.curves import Curves
@@ -45,7 +45,7 @@ from boxscore.scoring.kinds import summary_total, summary_values
 from boxscore.scoring.weighted import ImageWeights
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 __all__ = [
     "BootstrapIntervals",
@@ -63,7 +63,7 @@ Method = Literal["bias_corrected", "percentile"]
 
 
 class Intervals(NamedTuple):
-    """Intervals of M summary metrics; arrays [M, ...]."""
+    """Intervals of M summary metrics; arrays [..., M]."""
 
     value: Floats
     """The score itself."""
@@ -76,41 +76,24 @@ class Intervals(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class BootstrapIntervals(DiagnosticResult):
+class BootstrapIntervals(ClassResult):
     """Confidence intervals of summary metrics, per class and over all classes.
 
     Attributes
     ----------
     classes : list of str, [K]
-    metrics : list of str, [M]
-    intervals : Intervals, [M, K]
+    per_class : Intervals, [K, M]
     total : Intervals, [M]
-        All classes together.
+    metrics : list of str, [M]
     """
 
-    classes: list[str]
-    metrics: list[str]
-    intervals: Intervals
+    per_class: Intervals
     total: Intervals
+    metrics: list[str]
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per class and metric: ``class, metric`` and the columns of :class:`Intervals`."""
-        return self._frame(self.classes, self.intervals)
-
-    def total_frame(self) -> pd.DataFrame:
-        """Return one row per metric over all classes."""
-        return self._frame([EVERY_CLASS], self.total)
-
-    def _frame(self, classes: list[str], intervals: Intervals) -> pd.DataFrame:
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "class": np.repeat(np.array(classes, dtype=object), len(self.metrics)),
-                "metric": list(self.metrics) * len(classes),
-                **{name: values.T.ravel() for name, values in intervals._asdict().items()},
-            }
-        )
+    def second_axis(self) -> dict[str, list[str]]:
+        """Name the metrics."""
+        return {"metric": self.metrics}
 
 
 @once_per_evaluation
@@ -168,9 +151,9 @@ def bootstrap_intervals(
     columns = (value, *interval(draws, value, confidence, method), spread(draws), defined)
     return BootstrapIntervals(
         evaluation.labels,
-        [row.key for row in rows],
-        Intervals(*(column[:, :-1] for column in columns)),
+        Intervals(*(column[:, :-1].T for column in columns)),
         Intervals(*(column[:, -1] for column in columns)),
+        [row.key for row in rows],
     )
 
 

@@ -22,7 +22,7 @@ Uncertainty Quantification and Calibration", CVPR 2023 (LaECE, whose mean is ove
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore.diagnostics._once import once_per_evaluation
 from boxscore.diagnostics._outcomes import area_index, threshold_index
-from boxscore.diagnostics._result import EVERY_CLASS, Counts, DiagnosticResult, Floats, mean_over_classes
+from boxscore.diagnostics._result import EVERY_CLASS, ClassResult, Counts, Floats, mean_over_classes
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.counts import counted_detections
@@ -71,46 +71,26 @@ class ReliabilityBins(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Reliability(DiagnosticResult):
+class Reliability(ClassResult):
     """Confidence against accuracy, bin by bin.
 
     Attributes
     ----------
     classes : list of str, [K]
+    per_class : ReliabilityBins, [K, B]
+    total : ReliabilityBins, [B]
     low, high : ndarray of float64, [B]
         Ends of the bins.
-    bins : ReliabilityBins, [K, B]
-    total : ReliabilityBins, [B]
-        All classes together.
     """
 
-    classes: list[str]
+    per_class: ReliabilityBins
+    total: ReliabilityBins
     low: FloatArray
     high: FloatArray
-    bins: ReliabilityBins
-    total: ReliabilityBins
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per class and bin: ``class, bin, low, high`` and :class:`ReliabilityBins`."""
-        return self._frame(self.classes, self.bins)
-
-    def total_frame(self) -> pd.DataFrame:
-        """Return one row per bin of all classes together."""
-        return self._frame([EVERY_CLASS], self.total)
-
-    def _frame(self, classes: list[str], bins: ReliabilityBins) -> pd.DataFrame:
-        import pandas as pd
-
-        count = len(classes)
-        return pd.DataFrame(
-            {
-                "class": np.repeat(np.array(classes, dtype=object), len(self.low)),
-                "bin": np.tile(np.arange(len(self.low)), count),
-                "low": np.tile(self.low, count),
-                "high": np.tile(self.high, count),
-                **{name: values.ravel() for name, values in bins._asdict().items()},
-            }
-        )
+    def second_axis(self) -> dict[str, Any]:
+        """Name the bins."""
+        return {"bin": range(len(self.low)), "low": self.low, "high": self.high}
 
 
 class CalibrationErrors(NamedTuple):
@@ -130,37 +110,27 @@ class CalibrationErrors(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Calibration(DiagnosticResult):
+class Calibration(ClassResult):
     """Calibration errors per class, over all detections, and the mean over classes.
 
     Attributes
     ----------
     classes : list of str, [K]
-    errors : CalibrationErrors, [K]
+    per_class : CalibrationErrors, [K]
     total : CalibrationErrors, scalars
         All detections together.
     mean : CalibrationErrors, scalars
         Mean over classes, as LaECE's authors report it; ``detections`` counts all.
     """
 
-    classes: list[str]
-    errors: CalibrationErrors
+    per_class: CalibrationErrors
     total: CalibrationErrors
     mean: CalibrationErrors
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per class: ``class`` and the columns of :class:`CalibrationErrors`."""
-        import pandas as pd
-
-        return pd.DataFrame({"class": np.array(self.classes, dtype=object), **self.errors._asdict()})
-
     def total_frame(self) -> pd.DataFrame:
         """Return the row of all detections together and that of the mean over classes."""
-        import pandas as pd
-
-        pairs = zip(CalibrationErrors._fields, self.total, self.mean, strict=True)
-        columns = {name: np.array([total, mean]) for name, total, mean in pairs}
-        return pd.DataFrame({"class": np.array([EVERY_CLASS, MEAN], dtype=object), **columns})
+        both = CalibrationErrors(*map(np.array, zip(self.total, self.mean, strict=True)))
+        return self.frame_of([EVERY_CLASS, MEAN], both)
 
 
 @once_per_evaluation
@@ -226,10 +196,10 @@ def reliability(
     ]
     return Reliability(
         evaluation.labels,
-        edges[:-1],
-        edges[1:],
         _bins(*sums),
         _bins(*(values.sum(axis=0) for values in sums)),
+        edges[:-1],
+        edges[1:],
     )
 
 
@@ -278,7 +248,7 @@ def calibration_error(
         iou_threshold=iou_threshold,
         area=area,
     )
-    errors, total = _errors(result.bins), _errors(result.total)
+    errors, total = _errors(result.per_class), _errors(result.total)
     mean = CalibrationErrors(total.detections, *(mean_over_classes(values) for values in errors[1:]))
     return Calibration(result.classes, errors, total, mean)
 

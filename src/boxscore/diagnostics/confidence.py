@@ -21,6 +21,7 @@ C. J. van Rijsbergen, *Information Retrieval*, 1979 (the F-score).
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore.diagnostics._once import once_per_evaluation
 from boxscore.diagnostics._outcomes import area_index, threshold_index
-from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult, Floats
+from boxscore.diagnostics._result import EVERY_CLASS, ClassResult, DiagnosticResult, Floats
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.counts import ScoreCounts
@@ -91,40 +92,32 @@ class ConfidenceCurves(DiagnosticResult):
         """Return one row per class and distinct score: ``class`` and the columns of :class:`Rates`."""
         size = np.diff(self.bounds[:-1])
         names = np.repeat(np.array(self.classes, dtype=object), size)
-        return _frame(names, self.rates.take(slice(self.bounds[-2])), counts="int64")
+        return _curve_frame(names, self.rates.take(slice(self.bounds[-2])))
 
     def total_frame(self) -> pd.DataFrame:
         """Return one row per distinct score of all classes together."""
         names = np.full(len(self.total.score), EVERY_CLASS, dtype=object)
-        return _frame(names, self.total, counts="int64")
+        return _curve_frame(names, self.total)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class OperatingPoints(DiagnosticResult):
+class OperatingPoints(ClassResult):
     """One confidence threshold per class, and one for all classes together.
 
     Attributes
     ----------
     classes : list of str, [K]
-    rates : Rates, [K]
+    per_class : Rates, [K]
         NaN where no threshold qualifies.
     total : Rates, scalars
-        All classes together.
     """
 
-    classes: list[str]
-    rates: Rates
+    per_class: Rates
     total: Rates
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per class: ``class`` and the columns of :class:`Rates`, counts missing for NaN."""
-        return _frame(np.array(self.classes, dtype=object), self.rates, counts="Int64")
-
-    def total_frame(self) -> pd.DataFrame:
-        """Return the row of all classes together."""
-        return _frame(
-            np.array([EVERY_CLASS], dtype=object), Rates(*map(np.atleast_1d, self.total)), counts="Int64"
-        )
+    def frame_of(self, classes: Sequence[str], values: Rates) -> pd.DataFrame:
+        """Lay out values; counts that are NaN are missing."""
+        return super().frame_of(classes, values).astype(dict.fromkeys(COUNTS, "Int64"))
 
 
 @once_per_evaluation
@@ -271,8 +264,7 @@ def _position(
     return int(np.argmax(curve.f_score))
 
 
-def _frame(classes: NDArray[np.object_], rates: Rates, *, counts: str) -> pd.DataFrame:
+def _curve_frame(classes: NDArray[np.object_], rates: Rates) -> pd.DataFrame:
     import pandas as pd
 
-    frame = pd.DataFrame({"class": classes, **rates._asdict()})
-    return frame.astype(dict.fromkeys(COUNTS, counts))
+    return pd.DataFrame({"class": classes, **rates._asdict()}).astype(dict.fromkeys(COUNTS, "int64"))

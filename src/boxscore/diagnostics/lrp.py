@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 
 from boxscore.diagnostics._once import once_per_evaluation
 from boxscore.diagnostics._outcomes import area_index, threshold_index
-from boxscore.diagnostics._result import EVERY_CLASS, Counts, DiagnosticResult, Floats, mean_over_classes
+from boxscore.diagnostics._result import ClassResult, Counts, Floats, mean_over_classes
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.counts import ScoreCounts
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 __all__ = ["LocalisationRecallPrecision", "LrpParts", "localisation_recall_precision"]
 
@@ -57,34 +57,20 @@ class LrpParts(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class LocalisationRecallPrecision(DiagnosticResult):
+class LocalisationRecallPrecision(ClassResult):
     """LRP of each class, and the mean over classes.
 
     Attributes
     ----------
     classes : list of str, [K]
-    parts : LrpParts, [K]
+    per_class : LrpParts, [K]
         NaN for a class without ground truth.
     total : LrpParts, scalars
         Means over classes; its counts are sums, its score is NaN.
     """
 
-    classes: list[str]
-    parts: LrpParts
+    per_class: LrpParts
     total: LrpParts
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per class: ``class`` and the columns of :class:`LrpParts`."""
-        import pandas as pd
-
-        return pd.DataFrame({"class": np.array(self.classes, dtype=object), **self.parts._asdict()})
-
-    def total_frame(self) -> pd.DataFrame:
-        """Return the row of the mean over classes."""
-        import pandas as pd
-
-        columns = {name: np.atleast_1d(value) for name, value in self.total._asdict().items()}
-        return pd.DataFrame({"class": np.array([EVERY_CLASS], dtype=object), **columns})
 
 
 @once_per_evaluation

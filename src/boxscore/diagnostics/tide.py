@@ -34,6 +34,7 @@ D. Bolya et al., "TIDE: A General Toolbox for Identifying Object Detection Error
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -44,7 +45,7 @@ from boxscore._utils.ordering import descending_order, stable_order
 from boxscore.diagnostics._cross_class import greedy_one_to_one
 from boxscore.diagnostics._once import once_per_evaluation
 from boxscore.diagnostics._outcomes import ignored_truths
-from boxscore.diagnostics._result import EVERY_CLASS, Counts, DiagnosticResult, Floats
+from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
@@ -104,46 +105,31 @@ class ErrorCosts(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ErrorTypes(DiagnosticResult):
+class ErrorTypes(ClassResult):
     """The count and the cost of each kind of error.
 
     Attributes
     ----------
     classes : list of str, [K]
-    errors : tuple of str, [E]
-        :data:`ERROR_TYPES`, then :data:`SPECIAL_ERRORS`.
-    costs : ErrorCosts, [K, E]
+    per_class : ErrorCosts, [K, E]
         NaN for a class without ground truth.
     total : ErrorCosts, [E]
         All classes: counts added up, AP averaged.
+    errors : tuple of str, [E]
+        :data:`ERROR_TYPES`, then :data:`SPECIAL_ERRORS`.
     """
 
-    classes: list[str]
-    errors: tuple[str, ...]
-    costs: ErrorCosts
+    per_class: ErrorCosts
     total: ErrorCosts
+    errors: tuple[str, ...]
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per class and kind: ``class, error`` and the columns of :class:`ErrorCosts`."""
-        return self._frame(self.classes, self.costs)
+    def second_axis(self) -> dict[str, tuple[str, ...]]:
+        """Name the kinds of error."""
+        return {"error": self.errors}
 
-    def total_frame(self) -> pd.DataFrame:
-        """Return one row per kind over all classes."""
-        return self._frame([EVERY_CLASS], self.total)
-
-    def _frame(self, classes: list[str], costs: ErrorCosts) -> pd.DataFrame:
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "class": np.repeat(np.array(classes, dtype=object), len(self.errors)),
-                "error": list(self.errors) * len(classes),
-                "count": costs.counts.ravel(),
-                "ap": costs.ap.ravel(),
-                "ap_without": costs.ap_without.ravel(),
-                "cost": costs.cost.ravel(),
-            }
-        )
+    def frame_of(self, classes: Sequence[str], values: ErrorCosts) -> pd.DataFrame:
+        """Lay out values; a tuple has a method ``count``, so the field has another name than its column."""
+        return super().frame_of(classes, values).rename(columns={"counts": "count"})
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -242,9 +228,9 @@ def error_types(
     columns = (count, as_is, without, cost)
     return ErrorTypes(
         evaluation.ground_truth.categories.labels,
-        names,
         ErrorCosts(*(values[:-1] for values in columns)),
         ErrorCosts(*(values[-1] for values in columns)),
+        names,
     )
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._result import EVERY_CLASS, Counts, DiagnosticResult, Floats
+from boxscore.diagnostics._result import ClassResult, Counts, Floats
 from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import TieOrder
@@ -33,7 +33,7 @@ from boxscore.scoring.counts import tie_starts
 from boxscore.scoring.kinds import summary_total, summary_values
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 __all__ = ["Bounds", "TieBounds", "contested_detections", "decided_by_ties", "tie_bounds"]
 
@@ -41,7 +41,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Bounds(NamedTuple):
-    """Bounds of M APs; arrays [M, ...]."""
+    """Bounds of M APs; arrays [..., M]."""
 
     value: Floats
     lowest: Floats
@@ -55,41 +55,24 @@ class Bounds(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class TieBounds(DiagnosticResult):
+class TieBounds(ClassResult):
     """The lowest and the highest AP that an order of equally scored detections can give.
 
     Attributes
     ----------
     classes : list of str, [K]
-    metrics : list of str, [M]
-    bounds : Bounds, [M, K]
+    per_class : Bounds, [K, M]
     total : Bounds, [M]
-        All classes together.
+    metrics : list of str, [M]
     """
 
-    classes: list[str]
-    metrics: list[str]
-    bounds: Bounds
+    per_class: Bounds
     total: Bounds
+    metrics: list[str]
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per class and metric: ``class, metric`` and the columns of :class:`Bounds`."""
-        return self._frame(self.classes, self.bounds)
-
-    def total_frame(self) -> pd.DataFrame:
-        """Return one row per metric over all classes."""
-        return self._frame([EVERY_CLASS], self.total)
-
-    def _frame(self, classes: list[str], bounds: Bounds) -> pd.DataFrame:
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "class": np.repeat(np.array(classes, dtype=object), len(self.metrics)),
-                "metric": list(self.metrics) * len(classes),
-                **{name: values.T.ravel() for name, values in bounds._asdict().items()},
-            }
-        )
+    def second_axis(self) -> dict[str, list[str]]:
+        """Name the metrics."""
+        return {"metric": self.metrics}
 
 
 @once_per_evaluation
@@ -118,10 +101,10 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
         _reordered(evaluation, "true_positives_first"),
     )
     M, K = len(rows), len(evaluation.labels)
-    per_class, total = np.empty((3, M, K)), np.empty((3, M))
+    per_class, total = np.empty((3, K, M)), np.empty((3, M))
     for r, result in enumerate(results):
         for m, row in enumerate(rows):
-            per_class[r, m] = summary_values(row, result.protocol, result.curves_of)
+            per_class[r, :, m] = summary_values(row, result.protocol, result.curves_of)
             total[r, m] = summary_total(row, result.protocol, result.curves_of)
     category = evaluation.matched.category
     counts = [
@@ -130,9 +113,9 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     ]
     return TieBounds(
         evaluation.labels,
-        [row.key for row in rows],
-        Bounds(*per_class, *(np.repeat(count[None], M, axis=0) for count in counts)),
+        Bounds(*per_class, *(np.repeat(count[:, None], M, axis=1) for count in counts)),
         Bounds(*total, *(np.repeat(count.sum(), M) for count in counts)),
+        [row.key for row in rows],
     )
 
 

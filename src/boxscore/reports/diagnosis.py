@@ -75,7 +75,7 @@ def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
         if len(curve.score) and np.isfinite(curve.recall).all():
             classes[str(k)] = _confidence_curve(curve)
     names = ("score", "precision", "recall", "f_score")
-    lines = np.stack([np.append(getattr(best.rates, n), getattr(best.total, n)) for n in names], axis=1)
+    lines = np.stack([np.append(getattr(best.per_class, n), getattr(best.total, n)) for n in names], axis=1)
     return {
         "all": _confidence_curve(curves.total),
         "classes": classes,
@@ -208,7 +208,7 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
     result = bootstrap_intervals(evaluation, resamples=resamples, seed=seed)
     text = f"95 % intervals from {resamples:,} bootstrap resamples of the {images:,} images."
     ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
-    first = {"low": result.intervals.low[0].tolist(), "high": result.intervals.high[0].tolist()}
+    first = {"low": result.per_class.low[:, 0].tolist(), "high": result.per_class.high[:, 0].tolist()}
     return Intervals(dict(zip(result.metrics, ends, strict=True)), first, text)
 
 

@@ -95,11 +95,11 @@ def _area_under_lines(
     recall[last[after_false] - 1] = reached[:-1][after_false]
     height = np.repeat(envelope, repeat)
     tail_recall, tail_height = [1.0], [0.0]
-    found = len(envelope)
+    hits = len(envelope)
     if not line_to_one:
         tail_recall, tail_height = [reached[-1], 1.0], [0.0, 0.0]
-    if total > (counted[-1] if found else 0):  # false positives after the last true positive
-        tail_recall, tail_height = [reached[-1], *tail_recall], [found / total, *tail_height]
+    if total > (counted[-1] if hits else 0):  # false positives after the last true positive
+        tail_recall, tail_height = [reached[-1], *tail_recall], [hits / total, *tail_height]
     x = np.concatenate([[0.0], recall, tail_recall])
     y = np.concatenate([[1.0], height, tail_height])
     read = np.interp(points, x, y)
