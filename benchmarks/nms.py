@@ -212,8 +212,8 @@ def whole_data_set(quick: bool) -> Contenders:
     near_scores = np.random.default_rng(1).random(100_000)
     return {
         f"batched_nms, {count}": lambda: batched_nms(boxes, scores, groups, iou_threshold=0.5),
-        f"soft_nms, {count}": lambda: soft_nms(boxes, scores, groups),
-        f"matrix_nms, {count}": lambda: matrix_nms(boxes, scores, groups),
+        f"soft_nms, {count}": lambda: soft_nms(boxes, scores, groups=groups),
+        f"matrix_nms, {count}": lambda: matrix_nms(boxes, scores, groups=groups),
         f"weighted_boxes_fusion, {count}": lambda: weighted_boxes_fusion(*halves),
         "nms, 100,000 near-identical": lambda: nms(near, near_scores, iou_threshold=0.5),
         "nms, 100,000 near-identical, threshold 0.95": lambda: nms(near, near_scores, iou_threshold=0.95),

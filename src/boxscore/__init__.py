@@ -42,14 +42,17 @@ if TYPE_CHECKING:
     )
     from boxscore.similarity.keypoints import object_keypoint_similarity
     from boxscore.similarity.mask import mask_area, mask_iof, mask_iou, mask_to_box
+    from boxscore.similarity.rotated import rotated_box_iou
     from boxscore.suppression.fast import cluster_nms, fast_nms
     from boxscore.suppression.fusion import nmw, weighted_boxes_fusion
     from boxscore.suppression.hard import batched_nms, diou_nms, nms
     from boxscore.suppression.masks import mask_nms
     from boxscore.suppression.matrix import matrix_nms
     from boxscore.suppression.merging import greedy_nmm, nmm
-    from boxscore.suppression.rotated import rotated_box_iou, rotated_nms
+    from boxscore.suppression.result import Suppression
+    from boxscore.suppression.rotated import rotated_nms
     from boxscore.suppression.soft import soft_nms
+    from boxscore.suppression.suppressing import suppress, suppress_boxes
 
 _NAMES = {
     "boxscore.compat": ("init_as_pycocotools",),
@@ -81,14 +84,17 @@ _NAMES = {
     ),
     "boxscore.similarity.keypoints": ("object_keypoint_similarity",),
     "boxscore.similarity.mask": ("mask_area", "mask_iof", "mask_iou", "mask_to_box"),
+    "boxscore.similarity.rotated": ("rotated_box_iou",),
     "boxscore.suppression.fast": ("cluster_nms", "fast_nms"),
     "boxscore.suppression.fusion": ("nmw", "weighted_boxes_fusion"),
     "boxscore.suppression.hard": ("batched_nms", "diou_nms", "nms"),
     "boxscore.suppression.masks": ("mask_nms",),
     "boxscore.suppression.matrix": ("matrix_nms",),
     "boxscore.suppression.merging": ("greedy_nmm", "nmm"),
-    "boxscore.suppression.rotated": ("rotated_box_iou", "rotated_nms"),
+    "boxscore.suppression.rotated": ("rotated_nms",),
+    "boxscore.suppression.result": ("Suppression",),
     "boxscore.suppression.soft": ("soft_nms",),
+    "boxscore.suppression.suppressing": ("suppress", "suppress_boxes"),
 }
 _MODULES = (
     "boxscore.compat",
@@ -117,6 +123,7 @@ __all__ = [
     "MissingDependencyError",
     "Protocol",
     "ProtocolError",
+    "Suppression",
     "VerificationError",
     "__version__",
     "batched_nms",
@@ -158,6 +165,8 @@ __all__ = [
     "rotated_nms",
     "save_columns",
     "soft_nms",
+    "suppress",
+    "suppress_boxes",
     "suppression",
     "validation",
     "weighted_boxes_fusion",

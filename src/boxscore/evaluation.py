@@ -25,7 +25,7 @@ from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.matching.inputs import warn_of_stand_ins
+from boxscore.matching.candidates import warn_of_stand_ins
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row

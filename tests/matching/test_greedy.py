@@ -10,9 +10,9 @@ import pytest
 
 import boxscore
 from boxscore.matching import greedy as matching
-from boxscore.matching.candidates import _chunks
 from boxscore.matching.matches import Matches, merge
 from boxscore.protocols import load_protocol
+from boxscore.similarity.pairs import chunks
 from support.matches import assert_same_matches as assert_same
 from support.matches import match_tables
 
@@ -98,12 +98,12 @@ def test_chunks_leave_nothing_out(size: int) -> None:
     for length in range(12):
         for high in (1, 2, 6):
             counts = rng.integers(0, high, length)
-            chunks = _chunks(counts, size)
-            assert [row for low, end in chunks for row in range(low, end)] == list(range(length))[
-                : chunks[-1][1] if chunks else 0
+            cuts = chunks(counts, size)
+            assert [row for low, end in cuts for row in range(low, end)] == list(range(length))[
+                : cuts[-1][1] if cuts else 0
             ]
-            assert counts[chunks[-1][1] if chunks else 0 :].sum() == 0
-            assert all(counts[low : end - 1].sum() < size for low, end in chunks)
+            assert counts[cuts[-1][1] if cuts else 0 :].sum() == 0
+            assert all(counts[low : end - 1].sum() < size for low, end in cuts)
 
 
 def test_a_table_without_keypoints_has_no_pairs() -> None:

@@ -117,10 +117,10 @@ def overlap(found: Box, truth: Box, protocol: Any, *, over_detection: bool) -> f
 
 def rounded(detections: list[Detection], protocol: Any) -> list[Detection]:
     """Detections as a file of text would keep them."""
-    rules = getattr(protocol, "rounding", None)
-    if rules is not None and rules.scores is not None:
+    rules = protocol.rounding
+    if rules.scores is not None:
         detections = [item._replace(score=float(np.round(item.score, rules.scores))) for item in detections]
-    if rules is not None and rules.boxes is not None:
+    if rules.boxes is not None:
         detections = [
             item._replace(box=corners(*(float(np.round(value, rules.boxes)) for value in item.box[:4])))
             for item in detections

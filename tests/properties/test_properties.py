@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore.data.alignment import align
-from boxscore.matching import candidates as overlaps
 from boxscore.matching import greedy as matching
 from boxscore.matching.matches import Matches, merge
 from boxscore.protocols import load_protocol
+from boxscore.similarity import pairs as overlaps
 from support import instances, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples

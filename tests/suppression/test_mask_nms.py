@@ -13,9 +13,9 @@ from pycocotools import mask as coco_mask
 
 import boxscore
 from boxscore.cli import main
+from boxscore.similarity import mask as mask_module
 from boxscore.similarity.mask import as_masks
-from boxscore.suppression import mask_nms, nms_detections
-from boxscore.suppression import masks as mask_module
+from boxscore.suppression import mask_nms, suppress
 from boxscore.suppression._ranked import check_scores, rank
 from boxscore.suppression.hard import select
 from support.real_data import real
@@ -78,12 +78,12 @@ def test_equals_the_loop_over_pycocotools(overlap: Any) -> None:
     for seed in range(150):
         masks, scores, groups, threshold = case(seed)
         expected, dropped_by = hard(overlaps(codes_of(masks), overlap), scores, groups, threshold)
-        kept = mask_nms(masks, scores, groups, iou_threshold=threshold, overlap=overlap)
+        kept = mask_nms(masks, scores, groups=groups, iou_threshold=threshold, overlap=overlap)
         assert kept.tolist() == expected
         measure = mask_module.mask_measure(as_masks(masks), groups, overlap=overlap, lowest=threshold)
         ranked = rank(check_scores(scores, length=len(masks)), groups, measure)
         for plan in ("lockstep", "sweep", "grid"):
-            again, by = select(ranked, threshold, return_suppressed_by=True, plan=plan)
+            again, _, _, by = select(ranked, threshold, owners=True, plan=plan)
             assert again.tolist() == expected
             assert by.tolist() == dropped_by.tolist()
         dropped += len(masks) - len(expected)
@@ -130,7 +130,7 @@ def test_every_method_that_compares_masks(method: str) -> None:
         options: dict[str, Any] = {"method": method, "similarity": "mask"}
         if method not in ("soft-gaussian", "matrix-linear"):
             options["iou_threshold"] = threshold
-        left = nms_detections(found, **options, score_threshold=0.0)
+        left = suppress(found, **options, score_threshold=0.0)
         if method.startswith(("soft", "matrix")):
             if method == "matrix-linear":
                 lowered = matrix_decay(matrix, scores, groups, lambda iou: 1 - min(iou, 1))
@@ -174,7 +174,7 @@ def test_bad_input(masks: Any, scores: Any, options: dict[str, Any], message: st
 
 def test_sizes_may_differ_between_groups() -> None:
     masks = [np.ones((4, 4), bool), np.ones((4, 5), bool)]
-    assert mask_nms(masks, [0.5, 0.6], [0, 1], iou_threshold=0.5).tolist() == [1, 0]
+    assert mask_nms(masks, [0.5, 0.6], groups=[0, 1], iou_threshold=0.5).tolist() == [1, 0]
 
 
 # ---------------------------------------------------------------- command line
@@ -237,6 +237,6 @@ def test_real_masks() -> None:
         for image in set(images):
             here = [number for number, of in enumerate(images) if of == image]
             matrix[np.ix_(here, here)] = overlaps([codes[number] for number in here])
-        kept = mask_nms(codes, scores, images, iou_threshold=threshold)
+        kept = mask_nms(codes, scores, groups=images, iou_threshold=threshold)
         assert kept.tolist() == hard(matrix, scores, images, threshold)[0]
     assert len(kept) < len(rows)

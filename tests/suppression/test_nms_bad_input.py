@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.similarity.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     cluster_nms,
@@ -16,9 +17,9 @@ from boxscore.suppression import (
     nmm,
     nms,
     nmw,
-    rotated_box_iou,
     rotated_nms,
     soft_nms,
+    suppress_boxes,
     weighted_boxes_fusion,
 )
 
@@ -98,14 +99,16 @@ def test_bad_soft_options(function):
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
-        ([1, 2], r"groups must be as long as boxes \(1\)"),
-        ([[1]], r"groups must have shape \[N\]"),
-        ([0.5], "groups must be whole numbers or names"),
+        ([1, 2], r"must be as long as boxes \(1\)"),
+        ([[1]], r"must have shape \[N\]"),
+        ([0.5], "must be whole numbers or names"),
     ],
 )
 def test_bad_groups(groups, words):
-    with pytest.raises(InputError, match=words):
-        batched_nms(BOX, [0.5], groups, iou_threshold=0.5)
+    with pytest.raises(InputError, match=f"^idxs {words}"):
+        batched_nms(BOX, [0.5], groups, 0.5)
+    with pytest.raises(InputError, match=f"^groups {words}"):
+        suppress_boxes(BOX, [0.5], 0.5, groups=groups)
 
 
 def test_max_per_image_needs_images():
@@ -113,13 +116,15 @@ def test_max_per_image_needs_images():
         batched_nms(BOX, [0.5], [0], iou_threshold=0.5, max_per_image=1)
     with pytest.raises(InputError, match="images must be as long as boxes"):
         batched_nms(BOX, [0.5], [0], iou_threshold=0.5, images=[1, 2], max_per_image=1)
+    with pytest.raises(InputError, match="images must be given with max_per_image"):
+        suppress_boxes(BOX, [0.5], 0.5, max_per_image=1)
 
 
 @pytest.mark.parametrize("function", [weighted_boxes_fusion, nmw])
 @pytest.mark.parametrize(
     ("arguments", "options", "words"),
     [
-        (([BOX], [[0.5], [0.4]]), {}, r"scores must be as long as boxes \(one entry a model\) \(1\)"),
+        (([BOX], [[0.5], [0.4]]), {}, r"scores must be as long as boxes \(one entry per model\) \(1\)"),
         (([BOX], [[0.5, 0.4]]), {}, r"scores must be as long as boxes \(1\)"),
         (([BOX], [[0.5]], [[0], [1]]), {}, "groups must be as long as boxes"),
         (([BOX], [[-0.5]]), {}, "scores must be >= 0"),
@@ -159,23 +164,21 @@ def test_bad_rotated():
 @pytest.mark.parametrize(("function", "options"), UPRIGHT, ids=names)
 def test_no_boxes_are_legal(function, options, empty):
     for groups in (None, []) if function is not nms else (None,):
-        arguments = (empty, []) if groups is None else (empty, [], groups)
-        result = function(*arguments, **options)
+        result = function(empty, [], **options, **({} if groups is None else {"groups": groups}))
         for part in result if isinstance(result, tuple) else (result,):
             assert len(part) == 0
     if function is nms:
-        kept, by = batched_nms(
-            empty, [], [], iou_threshold=0.5, return_suppressed_by=True, images=[], max_per_image=3
-        )
-        assert (len(kept), len(by)) == (0, 0)
+        assert len(batched_nms(empty, [], [], 0.5, images=[], max_per_image=3)) == 0
+        left = suppress_boxes(empty, [], 0.5, groups=[], images=[], max_per_image=3, max_per_group=1)
+        assert (len(left), len(left.suppressed_by), left.boxes.shape) == (0, 0, (0, 4))
 
 
 def test_nothing_above_the_score_threshold_is_legal():
     assert (
         nms(BOX, [0.5], iou_threshold=0.5, score_threshold=0.6, max_per_group=1, pre_top_k=1).tolist() == []
     )
-    kept, by = nms(BOX, [0.5], iou_threshold=0.5, score_threshold=0.6, return_suppressed_by=True)
-    assert (kept.tolist(), by.tolist()) == ([], [-1])
+    left = suppress_boxes(BOX, [0.5], 0.5, score_threshold=0.6)
+    assert (left.indices.tolist(), left.suppressed_by.tolist()) == ([], [-1])
 
 
 def test_empty_ensembles_are_legal():
@@ -233,7 +236,7 @@ def test_input_is_not_changed():
         array.flags.writeable = False
     batched_nms(boxes, scores, groups, iou_threshold=0.5)
     for function, options in UPRIGHT[1:]:
-        function(boxes, scores, groups, **options)
+        function(boxes, scores, groups=groups, **options)
     weighted_boxes_fusion([boxes], [scores], [groups])
     for array, copy in zip((boxes, scores, groups), before, strict=True):
         assert (array == copy).all()

@@ -14,9 +14,9 @@ from nms_oracles import (
     soft,
 )
 
+from boxscore._utils import ordering as order_module
 from boxscore.data.boxes import box_convert
 from boxscore.suppression import _grid as grid_module
-from boxscore.suppression import _order as order_module
 from boxscore.suppression import _pairs as pairs_module
 from boxscore.suppression import _plans as plans
 from boxscore.suppression import (
@@ -63,10 +63,10 @@ def check_hard(seed, plan, overlap):
     matrix = overlaps(boxes, overlap=overlap, **options)
     expected, dropped_by = hard(matrix, scores, groups, threshold)
     ranked = prepare(boxes, scores, groups, overlap=overlap, **options)
-    kept, by = select(ranked, threshold, return_suppressed_by=True, plan=plan)
+    kept, _, _, by = select(ranked, threshold, owners=True, plan=plan)
     assert kept.tolist() == expected
     assert by.tolist() == dropped_by.tolist()
-    assert select(ranked, threshold, plan=plan).tolist() == expected
+    assert select(ranked, threshold, plan=plan).indices.tolist() == expected
 
 
 @pytest.mark.parametrize("part", range(10))
@@ -125,7 +125,7 @@ def test_held_pairs_equal_the_loop():
             shared = share_pairs(ranked, lowest)
             held += sum(len(block.held.better) for block in shared.blocks())
             for higher in {threshold, (threshold + 1) / 2}:
-                kept, by = select(shared, higher, return_suppressed_by=True)
+                kept, _, _, by = select(shared, higher, owners=True)
                 expected, dropped_by = hard(matrix, scores, groups, higher)
                 assert kept.tolist() == expected
                 assert by.tolist() == dropped_by.tolist()
@@ -159,7 +159,7 @@ def test_pairs_beyond_what_may_be_held_are_found_again(monkeypatch):
     shared = share_pairs(prepare(boxes, scores, groups), 0.0)
     assert all(block.held is None for block in shared.blocks())
     expected = hard(overlaps(boxes), scores, groups, 0.3)[0]
-    assert select(shared, 0.3).tolist() == expected
+    assert select(shared, 0.3).indices.tolist() == expected
 
 
 def test_public_functions_equal_the_loop():
@@ -172,7 +172,7 @@ def test_public_functions_equal_the_loop():
             kept = nms(boxes, scores, iou_threshold=threshold, overlap=overlap, **options)
             assert kept.tolist() == hard(matrix, scores, groups * 0, threshold)[0]
         matrix = overlaps(boxes, overlap="diou", **options)
-        kept = diou_nms(boxes, scores, groups, iou_threshold=threshold, **options)
+        kept = diou_nms(boxes, scores, groups=groups, iou_threshold=threshold, **options)
         assert kept.tolist() == hard(matrix, scores, groups, threshold)[0]
 
 
@@ -187,7 +187,7 @@ def test_larger_cases_equal_the_loop(count, groups):
         matrix = overlaps(boxes)
         expected, dropped_by = hard(matrix, scores, group, threshold)
         for plan in ("auto", "lockstep", "sweep", "grid"):
-            kept, by = select(prepare(boxes, scores, group), threshold, return_suppressed_by=True, plan=plan)
+            kept, _, _, by = select(prepare(boxes, scores, group), threshold, owners=True, plan=plan)
             assert kept.tolist() == expected
             assert by.tolist() == dropped_by.tolist()
 
@@ -222,9 +222,7 @@ def test_overlaps_that_round_above_1_lower_nothing_at_threshold_1(hold, monkeypa
     assert measure.between(np.array([0]), np.array([1]))[0] > 1 == threshold
     check_soft(11816, "linear")
     # Copies of one box: where they are lowered, to exactly 0, which a threshold of 0 keeps.
-    kept, lowered = soft_nms(
-        boxes, scores, groups, method="linear", iou_threshold=0.5, score_threshold=0, **options
-    )
+    kept, lowered = soft_nms(boxes, scores, 0.5, groups=groups, method="linear", score_threshold=0, **options)
     assert len(kept) == len(boxes)
     assert (lowered[1:] == 0).all()
 
@@ -242,7 +240,7 @@ def check_soft(seed, method):
     result = soft_nms(
         boxes,
         scores,
-        groups,
+        groups=groups,
         method=method,
         iou_threshold=threshold,
         sigma=0.4,
@@ -265,7 +263,7 @@ def check_matrix(seed, method):
     decay = (lambda iou: 1 - iou) if method == "linear" else (lambda iou: np.exp(-2 * iou**2))
     lowered = matrix_decay(overlaps(boxes, **options), scores, groups, decay)
     for floor in (0.0, 0.3):
-        result = matrix_nms(boxes, scores, groups, method=method, score_threshold=floor, **options)
+        result = matrix_nms(boxes, scores, groups=groups, method=method, score_threshold=floor, **options)
         check_scores(result, lowered, floor)
 
 
@@ -280,14 +278,15 @@ def check_cluster(seed, rounds):
     if len(boxes) > 60:
         return
     matrix = overlaps(boxes, **options)
-    kept = cluster_nms(boxes, scores, groups, iou_threshold=threshold, max_rounds=rounds, **options)
+    kept = cluster_nms(boxes, scores, groups=groups, iou_threshold=threshold, max_rounds=rounds, **options)
     assert kept.tolist() == fast(matrix, scores, groups, threshold, min(rounds, len(boxes) + 1))
     if rounds == 200:
         assert (
             kept.tolist() == batched_nms(boxes, scores, groups, iou_threshold=threshold, **options).tolist()
         )
         assert (
-            kept.tolist() == cluster_nms(boxes, scores, groups, iou_threshold=threshold, **options).tolist()
+            kept.tolist()
+            == cluster_nms(boxes, scores, groups=groups, iou_threshold=threshold, **options).tolist()
         )
 
 
@@ -306,8 +305,8 @@ def check_merging(seed, overlap):
         (greedy_nmm, np.where(dropped_by < 0, everyone, dropped_by)),
         (nmm, np.array(chained(matrix, scores, groups, threshold), dtype=int)),
     ):
-        merged = function(boxes, scores, groups, iou_threshold=threshold, overlap=overlap, **options)
-        assert merged.merged_into.tolist() == owner.tolist()
+        merged = function(boxes, scores, groups=groups, iou_threshold=threshold, overlap=overlap, **options)
+        assert merged.suppressed_by.tolist() == np.where(owner == everyone, -1, owner).tolist()
         order = np.lexsort((everyone, -scores))
         assert merged.indices.tolist() == [i for i in order if owner[i] == i]
         assert merged.scores.tolist() == [float(scores[i]) for i in merged.indices]

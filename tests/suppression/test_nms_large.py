@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import boxscore.suppression  # noqa: F401
-from boxscore.suppression import batched_nms, matrix_nms, nms, soft_nms, weighted_boxes_fusion
+from boxscore.suppression import batched_nms, matrix_nms, nms, soft_nms, suppress_boxes, weighted_boxes_fusion
 
 
 def peak(function):
@@ -71,10 +71,12 @@ def test_groups_of_very_unequal_size_equal_groups_alone():
     groups = np.concatenate([groups, np.full(len(many), 10**6)])
     shuffle = random.permutation(len(boxes))
     boxes, scores, groups = boxes[shuffle], scores[shuffle], groups[shuffle]
-    kept, by = batched_nms(boxes, scores, groups, iou_threshold=0.4, return_suppressed_by=True)
+    kept = batched_nms(boxes, scores, groups, 0.4)
+    by = suppress_boxes(boxes, scores, 0.4, groups=groups).suppressed_by
     for group in [*random.choice(groups, 50).tolist(), 10**6]:
         rows = np.flatnonzero(groups == group)
-        alone, alone_by = nms(boxes[rows], scores[rows], iou_threshold=0.4, return_suppressed_by=True)
+        alone = nms(boxes[rows], scores[rows], 0.4)
+        alone_by = suppress_boxes(boxes[rows], scores[rows], 0.4).suppressed_by
         assert np.isin(rows, kept).sum() == len(alone)
         assert np.isin(rows[alone], kept).all()
         assert by[rows].tolist() == np.where(alone_by < 0, -1, rows[alone_by]).tolist()
@@ -83,8 +85,8 @@ def test_groups_of_very_unequal_size_equal_groups_alone():
 def test_soft_and_matrix_and_fusion_take_a_data_set():
     boxes, scores, groups = data_set(1000, 100, 20)
     start = time.perf_counter()
-    assert len(soft_nms(boxes, scores, groups)[0]) > 50_000
-    assert len(matrix_nms(boxes, scores, groups)[0]) == len(boxes)
+    assert len(soft_nms(boxes, scores, groups=groups)[0]) > 50_000
+    assert len(matrix_nms(boxes, scores, groups=groups)[0]) == len(boxes)
     assert len(weighted_boxes_fusion([boxes, boxes], [scores, scores], [groups, groups]).boxes) <= len(boxes)
     assert time.perf_counter() - start < 30
 
@@ -101,14 +103,17 @@ def test_keeping_freed_memory_takes_none():
     assert int(done.stdout) < 4096  # KiB
 
 
-def test_function_and_package_share_a_name():
+def test_nms_is_a_function_and_only_that():
     code = (
-        "import boxscore; from boxscore.suppression import nms; boxscore.nms = nms; "
-        "from boxscore.suppression import soft_nms, batched_nms; import boxscore.suppression; "
-        "from boxscore.suppression.hard import nms as same; assert boxscore.nms is same; print('works')"
+        "import boxscore, importlib; from boxscore.suppression import nms, suppress\n"
+        "for name in ('nms', 'batched_nms', 'soft_nms', 'suppress'):\n"
+        "    try: importlib.import_module(f'boxscore.{name}'); raise SystemExit(f'{name} is a module')\n"
+        "    except ModuleNotFoundError: pass\n"
+        "assert boxscore.nms is nms and boxscore.suppress is suppress\n"
+        "print(boxscore.nms([[0, 0, 1, 1], [0, 0, 1, 1]], [0.5, 0.7], 0.5).tolist())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "works\n"
+    assert done.stdout == "[1]\n"
 
 
 def test_what_is_exported_is_public():

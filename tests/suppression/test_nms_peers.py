@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from boxscore.similarity.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     nms,
     nmw,
-    rotated_box_iou,
     rotated_nms,
     soft_nms,
     weighted_boxes_fusion,
@@ -187,4 +187,4 @@ def test_shapely_rotated_nms(threshold):
             for j in kept
         ):
             kept.append(int(i))
-    assert rotated_nms(boxes, scores, groups, iou_threshold=threshold).tolist() == kept
+    assert rotated_nms(boxes, scores, groups=groups, iou_threshold=threshold).tolist() == kept

@@ -6,15 +6,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from boxscore.similarity.box import box_iou
+from boxscore.similarity.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     cluster_nms,
     fast_nms,
     nmm,
     nms,
-    rotated_box_iou,
     rotated_nms,
     soft_nms,
+    suppress_boxes,
 )
 
 coordinates = st.floats(-1e3, 1e3, width=32) | st.integers(-8, 8).map(float)
@@ -37,7 +38,9 @@ thresholds = st.floats(0, 1)
 @given(boxes_and_scores(), thresholds)
 def test_kept_boxes_do_not_overlap_and_dropped_ones_do(case, threshold):
     boxes, scores = case
-    kept, by = nms(boxes, scores, iou_threshold=threshold, return_suppressed_by=True)
+    left = suppress_boxes(boxes, scores, threshold)
+    kept, by = left.indices, left.suppressed_by
+    assert kept.tolist() == nms(boxes, scores, threshold).tolist()
     among = box_iou(boxes[kept], boxes[kept])
     np.fill_diagonal(among, 0)
     assert (among <= threshold).all()

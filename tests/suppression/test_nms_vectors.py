@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from boxscore.similarity.box import box_iou
+from boxscore.similarity.rotated import rotated_box_iou
 from boxscore.suppression import (
     batched_nms,
     cluster_nms,
@@ -16,11 +17,12 @@ from boxscore.suppression import (
     nmm,
     nms,
     nmw,
-    rotated_box_iou,
     rotated_nms,
     soft_nms,
+    suppress_boxes,
     weighted_boxes_fusion,
 )
+from boxscore.suppression.methods import METHODS
 
 V1 = [[6, 3, 8, 7], [3, 6, 9, 11], [3, 7, 10, 12], [1, 4, 13, 7]]
 V1_SCORES = [0.6, 0.9, 0.7, 0.2]
@@ -87,14 +89,62 @@ def test_thresholds_zero_and_one():
 
 
 def test_suppressed_by():
-    kept, by = nms(V1, V1_SCORES, iou_threshold=0.3, return_suppressed_by=True)
-    assert (kept.tolist(), by.tolist()) == ([1, 0, 3], [-1, -1, 1, -1])
+    left = suppress_boxes(V1, V1_SCORES, 0.3)
+    assert (left.indices.tolist(), left.suppressed_by.tolist()) == ([1, 0, 3], [-1, -1, 1, -1])
+    assert left.scores.tolist() == [V1_SCORES[row] for row in (1, 0, 3)]
+    assert left.boxes.tolist() == [V1[row] for row in (1, 0, 3)]
+    assert repr(left) == "Suppression(3 of 4 kept, changes='nothing')"
 
 
 def test_suppressed_by_is_the_best_that_could():
     boxes = [[0, 0, 10, 10], [4, 0, 14, 10], [2, 0, 12, 10]]
-    _, by = nms(boxes, [0.8, 0.9, 0.7], iou_threshold=0.5, return_suppressed_by=True)
-    assert by.tolist() == [-1, -1, 1]
+    assert suppress_boxes(boxes, [0.8, 0.9, 0.7], 0.5).suppressed_by.tolist() == [-1, -1, 1]
+
+
+def test_the_order_of_arguments_is_torchvisions():
+    assert nms(V1, V1_SCORES, 0.3).tolist() == [1, 0, 3]
+    assert batched_nms(V1, V1_SCORES, [0, 0, 1, 1], 0.3).tolist() == [1, 2, 0, 3]
+    assert batched_nms(boxes=V1, scores=V1_SCORES, idxs=[0] * 4, iou_threshold=0.3).tolist() == [1, 0, 3]
+    for function in (diou_nms, fast_nms, cluster_nms):
+        assert function(V1, V1_SCORES, 0.3).tolist() == function(V1, V1_SCORES, iou_threshold=0.3).tolist()
+    assert rotated_nms([[0, 0, 2, 2, 0]] * 2, [1, 2], 0.5).tolist() == [1]
+    assert len(soft_nms(V1, V1_SCORES, 0.3, method="linear")[0]) == 4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_any_method_over_arrays(method):
+    """By name what the function of that name gives, and who dropped whom where one does."""
+    kind = method.partition("-")[2]
+    options = {"iou_threshold": 0.3} if "iou_threshold" in METHODS[method].reads else {}
+    left = suppress_boxes(V1, V1_SCORES, method=method, groups=[0, 0, 0, 1], **options)
+    functions = {
+        "hard": lambda: batched_nms(V1, V1_SCORES, [0, 0, 0, 1], 0.3),
+        "diou": lambda: diou_nms(V1, V1_SCORES, 0.3, groups=[0, 0, 0, 1]),
+        "fast": lambda: fast_nms(V1, V1_SCORES, 0.3, groups=[0, 0, 0, 1]),
+        "cluster": lambda: cluster_nms(V1, V1_SCORES, 0.3, groups=[0, 0, 0, 1]),
+        "soft": lambda: soft_nms(V1, V1_SCORES, groups=[0, 0, 0, 1], method=kind, **options),
+        "matrix": lambda: matrix_nms(V1, V1_SCORES, groups=[0, 0, 0, 1], method=kind),
+        "greedy-nmm": lambda: greedy_nmm(V1, V1_SCORES, 0.3, groups=[0, 0, 0, 1]),
+        "nmm": lambda: nmm(V1, V1_SCORES, 0.3, groups=[0, 0, 0, 1]),
+    }
+    expected = functions[method if method in functions else method.partition("-")[0]]()
+    if METHODS[method].changes == "nothing":
+        assert left.indices.tolist() == expected.tolist()
+    elif METHODS[method].changes == "scores":
+        assert [left.indices.tolist(), left.scores.tolist()] == [part.tolist() for part in expected]
+    else:
+        assert left.boxes.tolist() == expected.boxes.tolist()
+        assert left.suppressed_by.tolist() == expected.suppressed_by.tolist()
+    none = METHODS[method].changes == "scores" or method == "fast"
+    assert (left.suppressed_by is None) == none
+    if not none:
+        dropped = np.setdiff1d(np.arange(4), left.indices)
+        assert sorted(np.flatnonzero(left.suppressed_by >= 0)) == dropped.tolist()
+    few = suppress_boxes(
+        V1, V1_SCORES, method=method, groups=[0, 0, 0, 1], images=[3] * 4, max_per_image=1, **options
+    )
+    assert few.indices.tolist() == left.indices[:1].tolist()
+    assert len(suppress_boxes(V1, V1_SCORES, method=method, max_per_group=2, **options)) <= 2
 
 
 def test_caps_and_score_threshold():
@@ -165,11 +215,11 @@ def test_fast_and_cluster():
 
 def test_merging():
     greedy = greedy_nmm(V2, V2_SCORES, iou_threshold=0.5)
-    assert greedy.merged_into.tolist() == [0, 0, 2]
+    assert greedy.suppressed_by.tolist() == [-1, 0, -1]
     assert greedy.boxes.tolist() == [[0, 0, 13, 10], [6, 0, 16, 10]]
     assert greedy.scores.tolist() == [0.9, 0.7]
     transitive = nmm(V2, V2_SCORES, iou_threshold=0.5)
-    assert transitive.merged_into.tolist() == [0, 0, 0]
+    assert transitive.suppressed_by.tolist() == [-1, 0, 0]
     assert transitive.boxes.tolist() == [[0, 0, 16, 10]]
 
 

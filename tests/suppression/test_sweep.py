@@ -118,7 +118,8 @@ def test_protocols_and_selections(
         classes=classes,
     ).printed_frame()
     for floor, rows in table.groupby("score_threshold"):
-        left = found.suppressed(method=method, iou_threshold=0.4, score_threshold=floor)
+        options = {"method": method, "iou_threshold": 0.4, "score_threshold": floor}
+        left = boxscore.suppress(found, **options).apply(found)
         alone = boxscore.evaluate(truth, left, protocol=protocol, images=images, classes=classes)
         assert rows["class"].tolist() == ["circle", "square", "(all)"]
         for _, row in rows.iterrows():
@@ -137,7 +138,7 @@ def test_classes_pooled(tables: tuple[boxscore.GroundTruth, boxscore.Detections]
     table = sweep(*tables, iou_thresholds=[0.4], score_thresholds=[0, 0.5], protocol=protocol)
     table = table.printed_frame()
     assert table["class"].tolist() == ["all", "all", "(all)", "(all)"]
-    left = tables[1].suppressed(iou_threshold=0.4, score_threshold=0.5)
+    left = boxscore.suppress(tables[1], iou_threshold=0.4, score_threshold=0.5).apply(tables[1])
     assert table["AP"].iloc[3] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
 
 
@@ -343,6 +344,6 @@ def test_a_protocol_that_rounds_does_so_after_suppression_and_score_threshold(me
     options: dict[str, Any] = {"methods": [method], "iou_thresholds": [0.7], "score_thresholds": floors}
     result = sweep(truth, found, protocol=rounds, **options)
     for floor, value in zip(floors, result.total["AP"], strict=True):
-        left = found.suppressed(method=method, iou_threshold=0.7, score_threshold=floor)
+        left = boxscore.suppress(found, method=method, iou_threshold=0.7, score_threshold=floor).apply(found)
         assert boxscore.evaluate(truth, left, protocol=rounds).metrics["mAP"] == value
         assert boxscore.evaluate(truth, left, protocol=plain).metrics["mAP"] != value

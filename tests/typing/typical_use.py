@@ -114,16 +114,16 @@ def dropped_in() -> None:
     boxscore.init_as_pycocotools()
 
 
+def by_paths() -> float:
+    result = boxscore.evaluate("instances.json", Path("results.json"), protocol="coco")
+    text: str = result.to_json()
+    Path("result.json").write_text(text)
+    result.report("report")
+    ap: float = result["AP"]
+    return ap
+
+
 # lands with the other rooms
-#
-# def by_paths() -> float:
-#     result = boxscore.evaluate("instances.json", Path("results.json"), protocol="coco")
-#     text: str = result.to_json()
-#     Path("result.json").write_text(text)
-#     result.report("report")
-#     ap: float = result["AP"]
-#     return ap
-#
 #
 # def parts(truth: GroundTruth, found: Detections) -> tuple[GroundTruth, Detections]:
 #     crowds: GroundTruth = truth[truth.crowd]

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boxscore._utils.ordering import descending_order, ragged_ranges, run_starts, stable_order
+from boxscore._utils.ordering import (
+    descending_order,
+    ragged_ranges,
+    run_starts,
+    stable_order,
+    top_k_per_group,
+)
 from support.examples import examples
 
 TINY = 5e-324
@@ -99,3 +105,9 @@ def test_ragged_ranges(rows: list[tuple[int, int]]) -> None:
     starts, counts = np.array(rows, dtype=np.intp).reshape(-1, 2).T
     expected = [value for start, count in rows for value in range(start, start + count)]
     assert ragged_ranges(starts, counts).tolist() == expected
+
+
+@given(groups=st.lists(st.integers(-2, 3), max_size=30), k=st.integers(1, 4))
+def test_top_k_per_group(groups: list[int], k: int) -> None:
+    expected = [i for i, group in enumerate(groups) if groups[:i].count(group) < k]
+    assert top_k_per_group(np.array(groups, dtype=np.int64), k).tolist() == expected

@@ -2,12 +2,11 @@
 
 Conventions
 -----------
-Every function returns positions (``intp``) such that ``values[positions]`` is ordered and equal values
-keep the order they came in. Two facts make this quick in NumPy:
+Every function that orders returns positions (``intp``) such that ``values[positions]`` is ordered and equal
+values keep the order they came in. Two facts make this quick in NumPy:
 
-1. ``argsort(kind="stable")`` of 16-bit integers is a radix sort: no comparisons, and several times faster
-   than any sort of wider keys. Wider keys are sorted by their 16-bit digits, the lowest first; digits in
-   which no two keys differ are skipped.
+1. ``argsort(kind="stable")`` of 16-bit integers is a counting sort: no comparisons, and several times faster
+   than any sort of wider keys. Wider keys are sorted by their 16-bit digits, the lowest first.
 2. The order by (class, score, image, row) is a chain of stable orders, the last key first.
 """
 
@@ -18,11 +17,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["descending_order", "ragged_ranges", "run_starts", "stable_order"]
+__all__ = [
+    "SMALL",
+    "descending_order",
+    "group_order",
+    "radix_order",
+    "ragged_ranges",
+    "run_starts",
+    "stable_order",
+    "top_k_per_group",
+]
 
 Positions = NDArray[np.intp]
+KeyArray = NDArray[np.uint64]
 
 DIGIT_BITS = 16
+
+SMALL = 512
+"""Up to here one comparison sort is faster than the passes of a radix sort."""
+
+KEY_BITS = 48
+"""Longest key sorted in full: three passes. Longer ones are cut, and what the cut made equal is repaired."""
+
+SCORE_BITS = 32
+"""Scores alone are told apart by fewer: two passes."""
 
 
 def stable_order(keys: NDArray[Any], size: int) -> Positions:
@@ -42,45 +60,92 @@ def stable_order(keys: NDArray[Any], size: int) -> Positions:
         return np.arange(len(keys))
     if size <= 1 << DIGIT_BITS:
         return np.argsort(keys.astype(np.uint16), kind="stable")
-    return _radix_order(keys.astype(np.uint64))
+    return radix_order(keys.astype(np.uint64), (size - 1).bit_length())
+
+
+def radix_order(keys: KeyArray, bits: int) -> Positions:
+    """Order unsigned keys [N] ascending that need no more than ``bits`` bits."""
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    for shift in range(DIGIT_BITS, bits, DIGIT_BITS):
+        digits = (keys >> np.uint64(shift)).astype(np.uint16)
+        order = order.take(np.argsort(digits.take(order), kind="stable"))
+    return order
 
 
 def descending_order(scores: NDArray[np.float64]) -> Positions:
-    """Order finite float64 numbers descending; -0.0 equals 0.0.
+    """Order float64 numbers [N] that are not NaN descending; -0.0 equals 0.0."""
+    if len(scores) <= SMALL:
+        return np.argsort(-scores, kind="stable")
+    keys, bits = _descending_keys(scores)
+    cut = max(0, bits - SCORE_BITS)
+    keys >>= np.uint64(cut)
+    order = radix_order(keys, bits - cut)
+    return _repair(order, keys, scores) if cut else order
 
-    The bits of a positive float order like an integer; those of a negative one the other way round.
+
+def group_order(groups: NDArray[np.int64], scores: NDArray[np.float64]) -> Positions:
+    """Order by group, inside a group by descending score, ties by lowest index.
 
     Parameters
     ----------
+    groups : ndarray of int64, [N]
+        Not negative.
     scores : ndarray of float64, [N]
-
-    Returns
-    -------
-    ndarray of intp, [N]
     """
-    if len(scores) < 2:
-        return np.arange(len(scores))
-    bits = (scores + 0.0).view(np.int64)  # adding 0.0 makes 0.0 of -0.0
-    if scores.min() < 0:
-        bits = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
-    # How far below the highest: unsigned arithmetic wraps, so this holds for all signs.
-    return _radix_order(bits.max().astype(np.uint64) - bits.astype(np.uint64))
+    if len(scores) <= SMALL:
+        return np.lexsort((-scores, groups))
+    keys, bits = _descending_keys(scores)
+    group_bits = int(groups.max()).bit_length()
+    if group_bits > KEY_BITS - 16:  # ids rather than row numbers
+        groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+        group_bits = int(groups.max()).bit_length()
+    cut = max(0, bits + group_bits - KEY_BITS)
+    keys >>= np.uint64(cut)
+    keys |= groups.view(np.uint64) << np.uint64(bits - cut)
+    order = radix_order(keys, bits - cut + group_bits)
+    return _repair(order, keys, scores) if cut else order
 
 
-def _radix_order(keys: NDArray[np.uint64]) -> Positions:
-    """Order unsigned integers ascending, digit by digit from the lowest that differs."""
-    varying = int(np.bitwise_or.reduce(keys ^ keys[0]))
-    shift = (varying & -varying).bit_length() - 1
-    order: Positions | None = None
-    while varying >> max(shift, 0):
-        if (varying >> shift) & ((1 << DIGIT_BITS) - 1):
-            digit = (keys >> np.uint64(shift)).astype(np.uint16)
-            if order is None:
-                order = np.argsort(digit, kind="stable")
-            else:
-                order = np.take(order, np.argsort(np.take(digit, order), kind="stable"))
-        shift += DIGIT_BITS
-    return np.arange(len(keys)) if order is None else order
+def _descending_keys(scores: NDArray[np.float64]) -> tuple[KeyArray, int]:
+    """Unsigned keys that ascend where scores [N] descend, and the bits they need."""
+    bits = (scores + 0.0).view(np.uint64)  # + 0.0 makes -0 equal to 0
+    negative = (bits >> np.uint64(63)).astype(bool)
+    sign = np.uint64(1 << 63)
+    keys = np.where(negative, bits, ~(bits | sign)) if negative.any() else ~(bits | sign)
+    keys -= keys.min()
+    used = int(np.bitwise_or.reduce(keys))
+    spare = (used & -used).bit_length() - 1 if used else 0  # scores that were float32 leave 29 low bits empty
+    keys >>= np.uint64(spare)
+    return keys, used.bit_length() - spare
+
+
+def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Positions:
+    """Sort again the runs of equal cut keys that hold different scores."""
+    keys, scores = keys.take(order), scores.take(order)
+    same = keys[1:] == keys[:-1]
+    wrong = same & (scores[1:] != scores[:-1])
+    if not wrong.any():
+        return order
+    run = np.concatenate([[0], np.cumsum(~same)])
+    bad = np.zeros(run[-1] + 1, dtype=bool)
+    bad[run[1:][wrong]] = True
+    where = np.flatnonzero(bad[run])
+    order[where] = order[where][np.lexsort((order[where], -scores[where], run[where]))]
+    return order
+
+
+def top_k_per_group(group: NDArray[Any], k: int) -> Positions:
+    """Positions of the first ``k`` entries of each group, in their order.
+
+    Examples
+    --------
+    >>> top_k_per_group(np.array([3, 1, 3, 3, 1]), 2).tolist()
+    [0, 1, 2, 4]
+    """
+    order = np.argsort(group, kind="stable")
+    ordered = group[order]
+    rank = np.arange(len(group)) - np.searchsorted(ordered, ordered, side="left")
+    return np.sort(order[rank < k])
 
 
 def run_starts(keys: NDArray[Any]) -> Positions:

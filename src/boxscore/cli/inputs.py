@@ -20,7 +20,7 @@ from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
 
 if TYPE_CHECKING:
-    from boxscore.suppression.detections import GroupOptions
+    from boxscore.suppression.suppressing import GroupOptions
 
 __all__ = [
     "Inputs",

@@ -21,8 +21,8 @@ import numpy as np
 
 from boxscore.cli.arguments import DETECTIONS, GROUPS, IOU_TYPE, READERS, RESULTS_OUTPUT, Option
 from boxscore.cli.inputs import group_options, readers
-from boxscore.suppression.detections import nms_detections
 from boxscore.suppression.methods import METHODS, check_method
+from boxscore.suppression.suppressing import suppress
 
 __all__ = ["OPTIONS", "run"]
 
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     results = load_results(arguments.detections, similarity=options["similarity"], workers=processes)
     table = results.table
     _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")
-    left = nms_detections(
+    left = suppress(
         table,
         method=arguments.method,
         sigma=arguments.sigma,

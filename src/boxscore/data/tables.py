@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Self, Unpack
 
-    from boxscore.suppression.detections import NmsOptions
+    from boxscore.suppression.suppressing import NmsOptions
 
 __all__ = ["BoxTable", "Detections", "GroundTruth"]
 
@@ -445,7 +445,7 @@ class Detections(BoxTable):
         Parameters
         ----------
         **options
-            Those of :func:`boxscore.suppression.detections.nms_detections`: ``method``, ``iou_threshold``,
+            Those of :func:`boxscore.suppress`: ``method``, ``iou_threshold``,
             ``class_agnostic``, caps and so on. The method must leave scores and boxes as they are;
             :meth:`suppressed` takes every one.
 
@@ -466,8 +466,8 @@ class Detections(BoxTable):
         >>> found.nms(iou_threshold=0.5).tolist()
         [1, 2]
         """
-        from boxscore.suppression.detections import nms_detections
         from boxscore.suppression.methods import METHODS
+        from boxscore.suppression.suppressing import suppress
 
         method = options.get("method", "hard")
         if method in METHODS and METHODS[method].changes != "nothing":
@@ -477,7 +477,7 @@ class Detections(BoxTable):
                 got=f"{method!r}, which changes {METHODS[method].changes}",
                 cause="Detections.suppressed gives the table with the new ones",
             )
-        return nms_detections(self, **options).indices
+        return suppress(self, **options).indices
 
     def suppressed(self, **options: Unpack[NmsOptions]) -> Detections:
         """Return the table that non-maximum suppression leaves, in row order, with new scores and boxes.
@@ -485,7 +485,7 @@ class Detections(BoxTable):
         Parameters
         ----------
         **options
-            Those of :func:`boxscore.suppression.detections.nms_detections`.
+            Those of :func:`boxscore.suppress`.
 
         Returns
         -------
@@ -503,9 +503,9 @@ class Detections(BoxTable):
         >>> found.suppressed(method="soft-linear", iou_threshold=0.5).scores.round(4).tolist()
         [0.1273, 0.9]
         """
-        from boxscore.suppression.detections import nms_detections
+        from boxscore.suppression.suppressing import suppress
 
-        return nms_detections(self, **options).apply(self)
+        return suppress(self, **options).apply(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row a detection: ``image_id, category_id, class, x1, y1, x2, y2, score``."""

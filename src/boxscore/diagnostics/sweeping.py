@@ -44,8 +44,9 @@ from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.matcher import Matcher
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
-from boxscore.suppression.detections import GroupOptions, Suppression, Suppressor
 from boxscore.suppression.methods import METHODS, Setting, check_method
+from boxscore.suppression.result import Suppression
+from boxscore.suppression.suppressing import GroupOptions, Suppressor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -207,7 +208,7 @@ def sweep(
     workers : int, default 1
         Threads. The result does not depend on it.
     **options
-        Further options of :func:`boxscore.suppression.nms_detections`, the same for every setting:
+        Further options of :func:`boxscore.suppress`, the same for every setting:
         ``class_agnostic``, ``class_groups``, ``max_per_group``, ``max_per_image``, ``pixel_offset``.
 
     Returns
@@ -240,10 +241,14 @@ def sweep(
         (detections, Detections, "detections"),
     ):
         if not isinstance(table, kind):
-            raise InputError(name, f"be a {kind.__name__} table", got=f"a {type(table).__name__}")
+            raise InputError(
+                name,
+                f"be a {kind.__name__} table",
+                got=f"a {type(table).__name__}",
+                cause=f"load files with boxscore.load_{name}",
+            )
     # Nothing to score, but every option checked, once and before the work.
-    nothing = detections.take(np.arange(0))
-    evaluate(ground_truth, nothing, protocol=chosen, images=images, classes=classes)
+    evaluate(ground_truth, detections.take(np.arange(0)), protocol=chosen, images=images, classes=classes)
     detections = align(detections, ground_truth)  # warns once of what is left out
 
     grid = _Grid(ground_truth, detections, chosen, images, classes, options, jobs)

@@ -27,10 +27,14 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, stable_order
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.matching.candidates import Pairs, candidate_pairs, detection_areas
+from boxscore.matching.candidates import (
+    Pairs,
+    candidate_pairs,
+    detection_areas,
+    with_needed_columns,
+)
 from boxscore.matching.greedy import match_greedily
 from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges
-from boxscore.matching.inputs import with_needed_columns
 from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import MatchingRules, Protocol

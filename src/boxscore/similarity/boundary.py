@@ -30,9 +30,17 @@ from boxscore._utils import checks
 from boxscore._utils.ordering import run_starts, stable_order
 from boxscore.data.masks import Masks, decoded
 from boxscore.errors import InputError
-from boxscore.similarity.mask import MasksLike, as_masks, same_size
+from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.mask import MaskSimilarity, MasksLike, as_masks, same_size
+from boxscore.similarity.pairs import PairValues, at_least
 
-__all__ = ["boundary_iou", "boundary_overlaps_of_pairs", "boundary_width", "mask_boundary"]
+__all__ = [
+    "BoundarySimilarity",
+    "boundary_iou",
+    "boundary_overlaps_of_pairs",
+    "boundary_width",
+    "mask_boundary",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -201,3 +209,29 @@ def _overlap(one: _Outline, other: _Outline) -> float:
     ]
     intersection = int(np.count_nonzero(views[0] & views[1]))
     return intersection / (one.area + other.area - intersection) if intersection else 0.0
+
+
+class BoundarySimilarity(MaskSimilarity):
+    """The smaller of mask IoU and boundary IoU; against a crowd the mask overlap alone."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        super().__init__(protocol)
+        self.dilation_ratio = protocol.masks.boundary_dilation
+
+    def measured(
+        self,
+        masks: Masks,
+        truths: Masks,
+        pairs: PairValues,
+        group: NDArray[np.intp],
+        by_foreground: NDArray[np.bool_],
+        lowest: float,
+    ) -> PairValues:
+        """Measure pairs by their masks first, which bound the smaller of the two."""
+        truth, detection, value = super().measured(masks, truths, pairs, group, by_foreground, lowest)
+        plain = np.flatnonzero(~by_foreground[truth])
+        outline = boundary_overlaps_of_pairs(
+            masks, truths, detection[plain], truth[plain], group, self.dilation_ratio
+        )
+        value[plain] = np.minimum(value[plain], outline)
+        return at_least(PairValues(truth, detection, value), lowest)

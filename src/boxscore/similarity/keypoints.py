@@ -27,10 +27,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import ragged_ranges
 from boxscore.data.keypoints import keypoint_array
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.base import Similarity
+from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, at_least, chunks, joined
 
-__all__ = ["object_keypoint_similarity", "similarity_of_pairs"]
+__all__ = ["KeypointSimilarity", "object_keypoint_similarity", "similarity_of_pairs"]
 
 FloatArray = NDArray[np.float64]
 
@@ -74,14 +79,14 @@ def object_keypoint_similarity(
     >>> object_keypoint_similarity(moved, one, area=[400], sigmas=[0.05, 0.05]).round(3).tolist()
     [[0.568]]
     """
-    found, truth = (
+    detections, truth = (
         keypoint_array(keypoints1, name="keypoints1"),
         keypoint_array(keypoints2, name="keypoints2"),
     )
     spread = checks.float_array(sigmas, name="sigmas")
     areas = checks.float_array(area, name="area")
     checks.same_length(len(truth), of="keypoints2", area=areas)
-    for name, array in (("keypoints1", found), ("keypoints2", truth)):
+    for name, array in (("keypoints1", detections), ("keypoints2", truth)):
         if array.shape[1] != len(spread) and len(array):
             rule = f"have as many keypoints as sigmas ({len(spread)})"
             raise InputError(name, rule, got=array.shape[1])
@@ -93,15 +98,15 @@ def object_keypoint_similarity(
     else:
         corners = checks.float_array(boxes, name="boxes", columns=4)
     sizes = corners[:, 2:] - corners[:, :2]
-    pairs = np.indices((len(found), len(truth))).reshape(2, -1)
-    similarity = similarity_of_pairs(found, truth, pairs[0], pairs[1], areas, corners, sizes, spread)
-    return similarity.reshape(len(found), len(truth))
+    pairs = np.indices((len(detections), len(truth))).reshape(2, -1)
+    similarity = similarity_of_pairs(detections, truth, pairs[0], pairs[1], areas, corners, sizes, spread)
+    return similarity.reshape(len(detections), len(truth))
 
 
 def similarity_of_pairs(
-    found: FloatArray,
+    detections: FloatArray,
     truth: FloatArray,
-    pair_found: NDArray[np.intp],
+    pair_detection: NDArray[np.intp],
     pair_truth: NDArray[np.intp],
     area: FloatArray,
     corners: FloatArray,
@@ -112,9 +117,9 @@ def similarity_of_pairs(
 
     Parameters
     ----------
-    found, truth : ndarray of float64, [N, J, 3] and [M, J, 3]
+    detections, truth : ndarray of float64, [N, J, 3] and [M, J, 3]
         Keypoints of detections and ground truths.
-    pair_found, pair_truth : ndarray of intp, [P]
+    pair_detection, pair_truth : ndarray of intp, [P]
         Their rows.
     area, corners, sizes : ndarray of float64, [M], [M, 4] and [M, 2]
         Of the ground truths: stated area, ``x1, y1`` first, width and height.
@@ -133,19 +138,21 @@ def similarity_of_pairs(
     counts = labelled.sum(axis=1)  # [M]
     variances = (sigmas * 2) ** 2  # [J]
     scale = area + np.spacing(1)  # [M]
-    similarity = np.zeros(len(pair_found))
+    similarity = np.zeros(len(pair_detection))
     joints = np.argsort(~labelled, axis=1, kind="stable")  # [M,J], the labelled ones first, in order
     for count in np.unique(counts[pair_truth]).tolist():
         pairs = np.flatnonzero(counts[pair_truth] == count)
-        rows, truths = pair_found[pairs, None], pair_truth[pairs]
+        rows, truths = pair_detection[pairs, None], pair_truth[pairs]
         if count:
             joint = joints[truths, :count]  # [n,count]
-            dx = found[rows, joint, 0] - truth[truths[:, None], joint, 0]
-            dy = found[rows, joint, 1] - truth[truths[:, None], joint, 1]
+            dx = detections[rows, joint, 0] - truth[truths[:, None], joint, 0]
+            dy = detections[rows, joint, 1] - truth[truths[:, None], joint, 1]
             variance = variances[joint]
         else:
             dx, dy = (
-                _outside(found[pair_found[pairs], :, axis], corners[truths, axis], sizes[truths, axis])
+                _outside(
+                    detections[pair_detection[pairs], :, axis], corners[truths, axis], sizes[truths, axis]
+                )
                 for axis in (0, 1)
             )
             variance = variances
@@ -158,3 +165,57 @@ def _outside(values: FloatArray, start: FloatArray, size: FloatArray) -> FloatAr
     """How far coordinates [n, J] lie outside the doubled box, 0 inside."""
     low, high = start - size, start + size * 2
     return np.maximum(0, low[:, None] - values) + np.maximum(0, values - high[:, None])
+
+
+class KeypointSimilarity(Similarity):
+    """Object keypoint similarity."""
+
+    column = "keypoints"
+
+    def __init__(self, protocol: Protocol) -> None:
+        super().__init__(protocol)
+        self.sigmas = protocol.keypoints.spread
+
+    def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
+        """Check that every row has a keypoint for each sigma; nothing stands in for them."""
+        self._check(ground_truth, "ground truth")
+        self._check(detections, "detections")
+        return detections
+
+    def _check(self, table: BoxTable, name: str) -> None:
+        keypoints, count = table.keypoints, len(self.sigmas)
+        if not len(table) or (keypoints is not None and keypoints.shape[1] == count):
+            return
+        raise InputError(
+            name,
+            f"have {count} keypoints in every row, one for each sigma",
+            got="none" if keypoints is None else f"{keypoints.shape[1]}",
+            place=table.source,
+            cause="were they loaded with similarity='keypoints'?" if keypoints is None else "other sigmas?",
+        )
+
+    def of_pairs(
+        self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
+    ) -> PairValues:
+        """Compare every detection with every ground truth of its group, chunk by chunk."""
+        starts, counts = comparison.starts, comparison.counts
+        kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+        keypoints, truths = detections.keypoints, ground_truth.keypoints
+        if keypoints is None or truths is None:  # an empty table: the others were checked
+            return kept[0]
+        for low, high in chunks(counts, CHUNK_PAIRS // len(self.sigmas)):
+            detection = ragged_ranges(starts[low:high], counts[low:high])
+            truth = np.repeat(np.arange(low, high), counts[low:high])
+            here = comparison.truth_rows[low:high]
+            value = similarity_of_pairs(
+                keypoints,
+                truths[here],
+                comparison.rows[detection],
+                truth - low,
+                ground_truth.area[here],
+                ground_truth.boxes[here],
+                ground_truth.sizes[here],
+                self.sigmas,
+            )
+            kept.append(at_least(PairValues(truth, detection, value), comparison.lowest))
+        return joined(kept)

@@ -30,15 +30,21 @@ from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.ordering import run_starts, stable_order
 from boxscore.data.masks import MaskLike, Masks
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.similarity.base import Similarity, with_masks
+from boxscore.similarity.measures import MeasureOf, shared_between
+from boxscore.similarity.pairs import Columns, Comparison, Overlap, PairValues, at_least, over, overlapping
 
 __all__ = [
+    "MaskSimilarity",
     "Masks",
     "MasksLike",
     "as_masks",
     "mask_area",
     "mask_iof",
     "mask_iou",
+    "mask_measure",
     "mask_to_box",
     "overlaps_of_pairs",
     "same_size",
@@ -86,7 +92,7 @@ def overlaps_of_pairs(
     rows, truth = np.unique(pair_second, return_inverse=True)  # the masks of `second` that are in a pair
     starts = _calls(group[rows], 1 + np.bincount(truth))
     call = np.searchsorted(starts, truth, side="right") - 1  # [P], ascending
-    keys, found = np.unique(call * len(first) + pair_first, return_inverse=True)
+    keys, row = np.unique(call * len(first) + pair_first, return_inverse=True)
     heights = np.bincount(keys // len(first), minlength=len(starts))  # masks of `first` in each call
     widths = np.diff(np.append(starts, len(rows)))
     first_codes, second_codes = first[keys % len(first)].codes(), second[rows].codes()
@@ -101,7 +107,7 @@ def overlaps_of_pairs(
             top += height
     before = np.cumsum(heights * widths) - heights * widths
     tops = np.cumsum(heights) - heights
-    cell = before[call] + (truth - starts[call]) * heights[call] + found - tops[call]
+    cell = before[call] + (truth - starts[call]) * heights[call] + row - tops[call]
     overlaps = np.empty(len(order))
     overlaps[order] = np.concatenate(cells)[cell]
     return overlaps
@@ -211,3 +217,142 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
             place=place(row),
             cause="are height and width swapped?" if turned else "is it of the resized image?",
         )
+
+
+class MaskSimilarity(Similarity):
+    """IoU of instance masks.
+
+    A detection without a mask is taken for its box, as in pycocotools. Only masks are compared whose boxes
+    and areas allow the lowest threshold: with ``b`` the area in which the boxes around two masks overlap, at
+    most the smaller mask's area, the IoU is at most ``b / (a1 + a2 - b)``; in floating point too, since all
+    are whole numbers.
+    """
+
+    column = "masks"
+
+    def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
+        """Check that every ground truth has a mask, and take boxes for the masks that detections lack."""
+        masks = ground_truth.masks
+        if len(ground_truth) and (masks is None or masks.missing.any()):
+            row = 0 if masks is None else int(np.argmax(masks.missing))
+            raise InputError(
+                "ground truth",
+                "have a mask in every row",
+                got="none",
+                place=f"row {row} of {ground_truth.source}" if masks is None else masks.place(row),
+                cause="was it loaded with similarity='mask', and is it annotated with masks?",
+            )
+        return with_masks(detections)
+
+    def stand_ins(self, detections: Detections) -> str:
+        """Say where boxes are taken for masks, or measured by area ranges instead of them.
+
+        Measured so, small, medium and large differ from what detectron2 and others report, who drop the boxes
+        first.
+        """
+        source, masks = detections.source, detections.masks
+        missing = len(detections) if masks is None else int(masks.missing.sum())
+        by_boxes = self.area_rule == "box_or_mask" and detections.boxes_given
+        if missing:
+            return (
+                f"{source}: {missing} detection{'s' * (missing > 1)} without a mask; boxes are taken for "
+                "masks, as in pycocotools."
+            )
+        if by_boxes and len(detections) and self.has_area_ranges:
+            return (
+                f"{source}: the results carry boxes as well as masks, so small, medium and large are told by "
+                "width times height, as in pycocotools. For the masks' own areas say "
+                'ignore.detection_area = "mask" (--detection-area mask), or drop the boxes from the results.'
+            )
+        return ""
+
+    def of_pairs(
+        self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
+    ) -> PairValues:
+        """Find the pairs of masks that overlap enough."""
+        near = np.flatnonzero(comparison.counts)
+        if not len(near):
+            return PairValues(near, near, np.empty(0))
+        flags = comparison.by_foreground
+        by_foreground = np.zeros(len(near), bool) if flags is None else flags[near]
+        some = comparison._replace(
+            truth_rows=comparison.truth_rows[near],
+            starts=comparison.starts[near],
+            counts=comparison.counts[near],
+            by_foreground=by_foreground,
+        )
+        truths = (ground_truth.masks or Masks([]))[some.truth_rows]
+        masks = (detections.masks or Masks([]))[some.rows]
+        group = np.cumsum(np.diff(some.starts, prepend=-1) != 0) - 1  # [g], truths with the same detections
+        first = np.flatnonzero(np.diff(group, prepend=-1))
+        same_size(truths.sizes, truths.sizes[first][group], place=truths.place)
+        same_size(masks.sizes, truths.sizes[np.repeat(first, some.counts[first])], place=masks.place)
+        pairs = overlapping(_columns(truths), _columns(masks), some, offset=0, capped=True)
+        pairs = self.measured(masks, truths, pairs, group, by_foreground, some.lowest)
+        return pairs._replace(truth=near[pairs.truth])
+
+    def measured(
+        self,
+        masks: Masks,
+        truths: Masks,
+        pairs: PairValues,
+        group: NDArray[np.intp],
+        by_foreground: NDArray[np.bool_],
+        lowest: float,
+    ) -> PairValues:
+        """Measure pairs whose value is an upper bound, and keep those that agree enough."""
+        value = overlaps_of_pairs(masks, truths, pairs.detection, pairs.truth, group, by_foreground)
+        return at_least(PairValues(pairs.truth, pairs.detection, value), lowest)
+
+
+def _columns(masks: Masks) -> Columns:
+    """Boxes around masks, with the masks' own areas."""
+    x1, y1, x2, y2 = np.ascontiguousarray(masks.boxes.T)
+    return Columns(x1, y1, x2, y2, masks.area)
+
+
+def mask_measure(
+    masks: Masks, group: NDArray[np.int64] | None, *, overlap: Overlap, lowest: float = 0.0
+) -> MeasureOf:
+    """Measure of some rows of a column of masks; overlaps of no more than ``lowest`` may read 0.
+
+    Raises
+    ------
+    InputError
+        When the masks of a group are not of one size.
+    """
+    of = np.zeros(len(masks), dtype=np.int64) if group is None else group
+    first = np.unique(of, return_index=True, return_inverse=True)[1:] if len(of) else (of, of)
+    same_size(masks.sizes, masks.sizes[first[0][first[1]]], place=masks.place)
+    return lambda rows: _MaskMeasure(masks[rows], overlap, lowest)
+
+
+class _MaskMeasure:
+    """Overlap of masks; only pairs that may exceed ``lowest`` are compared pixel by pixel."""
+
+    offset = 0.0
+    at_most_iou = False  # masks may agree where the boxes around them do not
+
+    def __init__(self, masks: Masks, kind: Overlap, lowest: float) -> None:
+        self._masks, self._kind, self._lowest = masks, kind, lowest
+        self.x1, self.y1, self.x2, self.y2 = np.ascontiguousarray(masks.boxes.T)
+        self._area = masks.area
+
+    def between(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> FloatArray:
+        """Overlap of each pair, [P]."""
+        area1, area2 = self._area.take(first), self._area.take(second)
+        # They share no more than the boxes around them, and no more than the smaller has. Whole numbers
+        # divided, so the bound holds to the last bit.
+        shared = np.minimum(shared_between(self, first, second), np.minimum(area1, area2))
+        swapped = area1 > area2
+        denominator = over(shared, area1, area2, self._kind)
+        near = np.flatnonzero(shared > 0)
+        near = near.take(np.flatnonzero(shared.take(near) / denominator.take(near) > self._lowest))
+        first, second, swapped = first.take(near), second.take(near), swapped.take(near)
+        if self._kind == "ios":  # the C code divides by the area of the first
+            first, second = np.where(swapped, second, first), np.where(swapped, first, second)
+        everyone = np.arange(len(self._masks))
+        over_first = np.full(len(everyone), self._kind == "ios")
+        values = np.zeros(len(area1))
+        values[near] = overlaps_of_pairs(self._masks, self._masks, first, second, everyone, over_first)
+        return values

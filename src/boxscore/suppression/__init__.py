@@ -7,6 +7,7 @@ lower its score                                :func:`soft_nms`, :func:`matrix_n
 drop in matrix steps                           :func:`fast_nms`, :func:`cluster_nms`
 merge it                                       :func:`greedy_nmm`, :func:`nmm`
 average the models of an ensemble              :func:`weighted_boxes_fusion`, :func:`nmw`
+any of them by name                            :func:`suppress` a table, :func:`suppress_boxes`
 =============================================  =========================================================
 
 Conventions
@@ -15,24 +16,21 @@ Every function takes the boxes of one image or of many: ``groups`` says which ma
 it is **more than** the threshold; higher scores come first, of equal ones the lower index; results are
 indices into the input. Everything is float64. NaN, inverted boxes and unequal lengths are an ``InputError``;
 no boxes at all is a legal input.
-
-Importing this package as ``from boxscore.suppression import ...`` works although ``boxscore.nms`` is also the
-function.
 """
 
-from boxscore.suppression.detections import Suppression, nms_detections
 from boxscore.suppression.fast import cluster_nms, fast_nms
 from boxscore.suppression.fusion import Fused, nmw, weighted_boxes_fusion
 from boxscore.suppression.hard import batched_nms, diou_nms, nms
 from boxscore.suppression.masks import mask_nms
 from boxscore.suppression.matrix import matrix_nms
-from boxscore.suppression.merging import Merged, greedy_nmm, nmm
-from boxscore.suppression.rotated import rotated_box_iou, rotated_nms
+from boxscore.suppression.merging import greedy_nmm, nmm
+from boxscore.suppression.result import Suppression
+from boxscore.suppression.rotated import rotated_nms
 from boxscore.suppression.soft import soft_nms
+from boxscore.suppression.suppressing import suppress, suppress_boxes
 
 __all__ = [
     "Fused",
-    "Merged",
     "Suppression",
     "batched_nms",
     "cluster_nms",
@@ -43,10 +41,10 @@ __all__ = [
     "matrix_nms",
     "nmm",
     "nms",
-    "nms_detections",
     "nmw",
-    "rotated_box_iou",
     "rotated_nms",
     "soft_nms",
+    "suppress",
+    "suppress_boxes",
     "weighted_boxes_fusion",
 ]

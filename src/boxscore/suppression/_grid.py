@@ -15,7 +15,7 @@ The IoU of two boxes is at most the IoU of their extents along either axis. So I
 
 Boxes are put in *levels* by height (a level spans a ratio of 1/t, so partners are at most one level apart)
 and inside a level in *strips* by centre. Level and strip, hashed together with the group, are the row of the
-grid; a row is sorted by ``x1``, and a query is a range of it. A hash that sends two rows to one place only
+grid; a row is sorted by ``x1``, and a query is a range of it. A hash that sends two rows to one key only
 adds candidates. For measures that may exceed the IoU the same windows are used with t = 0 (boxes that meet),
 where the ratio of heights is no bound and every level is asked.
 
@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.suppression._measures import Measure
-from boxscore.suppression._order import SMALL, radix_order
+from boxscore._utils.ordering import SMALL, radix_order
+from boxscore.similarity.measures import Measure
 
 __all__ = ["CHUNK", "Grid", "expand"]
 
@@ -195,7 +195,7 @@ class Grid:
         reach = max(abs(left), abs(right), float(np.abs(extents.centre).max()))
         reach += float(width.max()) + float(height.max())
         self._rounding = 8 * np.finfo(np.float64).eps * reach
-        # Corners computed from a width and a place far away hold that width only roughly.
+        # Corners computed from a width and a position far away hold that width only roughly.
         doubt = SLACK + self._rounding / min(float(width.min()), float(height.min()))
         bound = min(iou_threshold, HIGHEST_BOUND) * (1 - doubt)
         useful = self._measure.at_most_iou and iou_threshold >= LOWEST_BOUND and doubt < 1e-3
@@ -228,15 +228,15 @@ class Grid:
         return rows
 
     def _keys_at(self, rows: KeyArray, x: FloatArray) -> KeyArray:
-        """Sort key of a row and a place along it."""
-        places = x - self._left
-        places *= self._scale
-        np.maximum(places, 0, out=places)
-        np.minimum(places, (1 << self._x_bits) - 1, out=places)
+        """Sort key of a row and a position along it."""
+        positions = x - self._left
+        positions *= self._scale
+        np.maximum(positions, 0, out=positions)
+        np.minimum(positions, (1 << self._x_bits) - 1, out=positions)
         keys = rows * HASH_FACTOR
         keys >>= np.uint64(64 - ROW_BITS)
         keys <<= np.uint64(self._x_bits)
-        keys |= places.astype(np.uint64)
+        keys |= positions.astype(np.uint64)
         return keys
 
     def __len__(self) -> int:
@@ -310,7 +310,7 @@ class Grid:
             if len(query):
                 beside = rows.take(query) + np.uint64(step % (1 << 64))
                 low = self._keys_at(beside, extents.x1.take(query))
-                if step < 0:  # boxes at equal places meet once: from the lower strip to the higher
+                if step < 0:  # boxes at equal positions meet once: from the lower strip to the higher
                     low += np.uint64(1)
                 parts.append((numbers.take(query), low, self._keys_at(beside, right.take(query)), beside))
         parts += [self._windows(extents, numbers, target) for target in self._targets(extents, own=True)]

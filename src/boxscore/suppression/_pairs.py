@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import radix_order
+from boxscore.similarity.measures import Measure
 from boxscore.suppression._grid import Grid, expand
-from boxscore.suppression._measures import Measure, inner_bounds
-from boxscore.suppression._order import radix_order
 
 if TYPE_CHECKING:
     from boxscore.suppression._ranked import Block, Ranked
 
-__all__ = ["FEW", "HeldPairs", "PairStore", "Sweep", "ValuedPairs", "share_pairs"]
+__all__ = ["FEW", "HeldPairs", "PairStore", "Sweep", "ValuedPairs", "inner_bounds", "share_pairs"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -66,6 +66,24 @@ def share_pairs(ranked: Ranked, lowest: float) -> Ranked:
             block = dataclasses.replace(block, held=HeldPairs(lowest, better, worse, pairs[2]))
         blocks.append(block)
     return dataclasses.replace(ranked, held=tuple(blocks))
+
+
+def inner_bounds(
+    low: FloatArray, high: FloatArray, measure: Measure, threshold: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return what others that overlap enough must reach: they end past the first, start before the second.
+
+    An overlap above the threshold needs that share of either box's width and height, where the measure is at
+    most the IoU, else any. Rounding is allowed for.
+    """
+    share = threshold * (1 - 1e-9) if measure.at_most_iou else 0.0
+    inside = high - low
+    inside += measure.offset
+    inside *= share
+    inside -= measure.offset
+    if len(low):
+        inside -= 1e-14 * max(abs(float(low.min())), abs(float(high.max())))
+    return low + inside, high - inside
 
 
 class Sweep:
@@ -124,13 +142,13 @@ class PairStore:
             values = np.minimum(self._block.measure.between(one, other), 1)  # whatever rounding says
             hit = np.flatnonzero(values > self._threshold)
             one, other = one.take(hit), other.take(hit)
-            found = np.minimum(one, other), np.maximum(one, other), values.take(hit)
+            pairs = np.minimum(one, other), np.maximum(one, other), values.take(hit)
             total += len(hit)
             if total <= self._limit:
-                cached.append(found)
+                cached.append(pairs)
             else:
                 cached.clear()
-            yield found
+            yield pairs
         if total <= self._limit:
             self._cached = cached
 

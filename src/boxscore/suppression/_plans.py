@@ -33,9 +33,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.similarity.measures import Measure
+from boxscore.similarity.pairs import shared_length
 from boxscore.suppression._grid import Grid
-from boxscore.suppression._measures import Measure, inner_bounds, shared_length
-from boxscore.suppression._pairs import FEW, Sweep
+from boxscore.suppression._pairs import FEW, Sweep, inner_bounds
 from boxscore.suppression._ranked import Block
 
 __all__ = ["Plan", "greedy"]
@@ -46,7 +47,7 @@ Pairs = tuple[IndexArray, IndexArray]
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
 
 SWEEP_PAIRS = 60
-"""A sweep with more candidates a box than this is not worth it."""
+"""A sweep with more candidates per box than this is not worth it."""
 
 WORTH_A_LOOK = 2048
 """From this many candidates on, comparing heights first is cheaper than measuring all of them."""
@@ -143,7 +144,7 @@ def _swept(
     *,
     most: float,
 ) -> bool:
-    """Settle by a sweep along x and rounds; False, and nothing done, with over ``most`` candidates a box."""
+    """Settle by a sweep along x and rounds; False, and nothing done, for over ``most`` candidates per box."""
     sweep = Sweep(block.measure, members, threshold)
     if len(sweep) > most * len(members):
         return False
@@ -157,8 +158,9 @@ def _tall_enough(measure: Measure, one: IndexArray, other: IndexArray, threshold
     """Pairs that share enough height: comparing heights first is cheaper than measuring all."""
     if not measure.at_most_iou or len(one) <= WORTH_A_LOOK:
         return one, other
-    tall = shared_length(measure.y1, measure.y2, one, other, measure.offset)
-    height = measure.y2 - measure.y1
+    low, high = measure.y1, measure.y2
+    tall = shared_length(low, high, low, high, measure.offset, one, other)
+    height = high - low
     height += measure.offset
     height *= threshold * (1 - 1e-6)
     near = np.flatnonzero(tall > height.take(one))

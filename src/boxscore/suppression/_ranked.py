@@ -22,15 +22,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
-from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
+from boxscore._utils.ordering import descending_order, group_order
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.suppression._measures import BoxMeasure, Measure, MeasureOf, Overlap
-from boxscore.suppression._order import descending_order, group_order
+from boxscore.similarity.measures import Measure, MeasureOf, box_measure
+from boxscore.similarity.pairs import Overlap
 
 if TYPE_CHECKING:
     from boxscore.suppression._pairs import HeldPairs
 
-__all__ = ["Block", "Ranked", "box_measure", "check_boxes", "check_groups", "check_scores", "prepare", "rank"]
+__all__ = ["Block", "Ranked", "check_boxes", "check_groups", "check_scores", "prepare", "rank"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -67,7 +68,7 @@ class Block:
 class Ranked:
     """Checked boxes and their order.
 
-    ``measure_of`` gives the measure of some rows of the input; it is called once a block, so that the
+    ``measure_of`` gives the measure of some rows of the input; it is called once per block, so that the
     columns of a whole data set never stand in memory together; but for ``held``, blocks that several settings
     share.
     """
@@ -114,6 +115,7 @@ def prepare(
     scores: ArrayLike,
     groups: ArrayLike | None,
     *,
+    groups_name: str = "groups",
     box_format: BoxFormat = "xyxy",
     pixel_offset: float = 0,
     overlap: Overlap = "iou",
@@ -124,7 +126,7 @@ def prepare(
     box_array = check_boxes(boxes, box_format=box_format)
     return rank(
         check_scores(scores, length=len(box_array)),
-        None if groups is None else check_groups(groups, length=len(box_array)),
+        None if groups is None else check_groups(groups, length=len(box_array), name=groups_name),
         box_measure(box_array, box_format=box_format, pixel_offset=pixel_offset, overlap=overlap),
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
@@ -176,8 +178,8 @@ def rank(
 def _top(order: IndexArray, starts: IndexArray, k: int) -> tuple[IndexArray, IndexArray]:
     """Cut each group after its first ``k``."""
     counts = np.diff(starts)
-    place = np.arange(len(order)) - np.repeat(starts[:-1], counts)
-    return order[place < k], np.concatenate([[0], np.cumsum(np.minimum(counts, k))])
+    position = np.arange(len(order)) - np.repeat(starts[:-1], counts)
+    return order[position < k], np.concatenate([[0], np.cumsum(np.minimum(counts, k))])
 
 
 def threshold(value: float) -> float:
@@ -189,25 +191,6 @@ def threshold(value: float) -> float:
     if np.isnan(number):
         raise InputError("score_threshold", "be a number", got=repr(value))
     return number
-
-
-def box_measure(
-    boxes: FloatArray, *, box_format: BoxFormat, pixel_offset: float, overlap: Overlap
-) -> MeasureOf:
-    """Measure of some rows of checked boxes [N, 4]."""
-    pixel_offset = checks.number_between(pixel_offset, 0, 1, name="pixel_offset")
-
-    def measure_of(rows: IndexArray) -> Measure:
-        if box_format == "xyxy":
-            columns = boxes.take(rows, axis=0).T.copy()  # each column contiguous
-            area = (columns[2] - columns[0] + pixel_offset) * (columns[3] - columns[1] + pixel_offset)
-            return BoxMeasure(columns, area, kind=overlap, offset=pixel_offset)
-        corners, sizes = corners_and_sizes(boxes.take(rows, axis=0), box_format)
-        if pixel_offset:
-            sizes = sizes + pixel_offset
-        return BoxMeasure(corners.T.copy(), sizes[:, 0] * sizes[:, 1], kind=overlap, offset=pixel_offset)
-
-    return measure_of
 
 
 def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
@@ -240,7 +223,7 @@ def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
 
 
 def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatArray:
-    """Scores [N] as float64, not NaN, one a box."""
+    """Scores [N] as float64, not NaN, one per box."""
     array = checks.float_array(scores, name="scores")
     checks.same_length(length, of=of, scores=array)
     if len(array) and np.isnan(array.min()):
@@ -250,7 +233,7 @@ def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatA
 
 
 def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IndexArray:
-    """Check groups [N], one a box: int64 >= 0; names become the numbers of their sorted values."""
+    """Check groups [N], one per box: int64 >= 0; names become the numbers of their sorted values."""
     array = np.asarray(groups)
     if array.size == 0 and array.ndim <= 1:
         array = array.astype(np.int64)

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore.data.boxes import BoxFormat
 from boxscore.suppression._pairs import PairStore
-from boxscore.suppression._plans import greedy
 from boxscore.suppression._ranked import Block, Ranked, prepare
-from boxscore.suppression.hard import cap_groups
+from boxscore.suppression.hard import cap_groups, select
+from boxscore.suppression.result import Kept
 
 __all__ = ["cluster_nms", "fast_nms", "select_in_rounds"]
 
@@ -33,9 +33,9 @@ BoolArray = NDArray[np.bool_]
 def fast_nms(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
     iou_threshold: float,
+    *,
+    groups: ArrayLike | None = None,
     box_format: BoxFormat = "xyxy",
     pixel_offset: float = 0,
     score_threshold: float | None = None,
@@ -50,14 +50,14 @@ def fast_nms(
     Examples
     --------
     >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
-    >>> fast_nms(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
+    >>> fast_nms(boxes, [0.9, 0.8, 0.7], 0.5).tolist()
     [0]
     """
     return cluster_nms(
         boxes,
         scores,
-        groups,
-        iou_threshold=iou_threshold,
+        iou_threshold,
+        groups=groups,
         max_rounds=1,
         box_format=box_format,
         pixel_offset=pixel_offset,
@@ -70,9 +70,9 @@ def fast_nms(
 def cluster_nms(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
     iou_threshold: float,
+    *,
+    groups: ArrayLike | None = None,
     max_rounds: int | None = None,
     box_format: BoxFormat = "xyxy",
     pixel_offset: float = 0,
@@ -102,7 +102,7 @@ def cluster_nms(
     Examples
     --------
     >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
-    >>> cluster_nms(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
+    >>> cluster_nms(boxes, [0.9, 0.8, 0.7], 0.5).tolist()
     [0, 2]
     """
     ranked = prepare(
@@ -114,22 +114,32 @@ def cluster_nms(
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
-    return select_in_rounds(ranked, iou_threshold, max_rounds=max_rounds, max_per_group=max_per_group)
+    return select_in_rounds(ranked, iou_threshold, max_rounds=max_rounds, max_per_group=max_per_group).indices
 
 
 def select_in_rounds(
-    ranked: Ranked, iou_threshold: float, *, max_rounds: int | None = None, max_per_group: int | None = None
-) -> IndexArray:
-    """Suppress ranked boxes: what :func:`cluster_nms` does when all is checked and sorted."""
+    ranked: Ranked,
+    iou_threshold: float,
+    *,
+    max_rounds: int | None = None,
+    max_per_group: int | None = None,
+    owners: bool = False,
+) -> Kept:
+    """Suppress ranked boxes: what :func:`cluster_nms` does when all is checked and sorted.
+
+    Owners there are only without ``max_rounds``, where the result is that of hard NMS.
+    """
+    if max_rounds is None:
+        return select(ranked, iou_threshold, max_per_group=max_per_group, owners=owners)
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    rounds = None if max_rounds is None else checks.whole_number(max_rounds, 1, name="max_rounds")
+    rounds = checks.whole_number(max_rounds, 1, name="max_rounds")
     kept = np.empty(len(ranked.order), dtype=bool)
     for block in ranked.blocks():
-        alive = greedy(block, threshold) < 0 if rounds is None else _repeat(block, threshold, rounds)
-        kept[block.start : block.start + len(block)] = alive
+        kept[block.start : block.start + len(block)] = _repeat(block, threshold, rounds)
     if max_per_group is not None:
         cap_groups(kept, ranked.starts, checks.whole_number(max_per_group, 1, name="max_per_group"))
-    return ranked.by_score(kept)
+    indices = ranked.by_score(kept)
+    return Kept(indices, ranked.scores.take(indices))
 
 
 def _repeat(block: Block, threshold: float, rounds: int) -> BoolArray:

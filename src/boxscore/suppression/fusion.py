@@ -33,15 +33,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import descending_order
 from boxscore.data.boxes import BoxFormat, box_convert, corners_and_sizes
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.suppression._order import descending_order
+from boxscore.similarity.measures import box_measure
+from boxscore.similarity.pairs import over, shared_length
 from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._plans import greedy
 from boxscore.suppression._ranked import (
     Block,
     Ranked,
-    box_measure,
     check_boxes,
     check_groups,
     check_scores,
@@ -86,7 +87,7 @@ def weighted_boxes_fusion(
     Parameters
     ----------
     boxes : sequence of array_like, [N_m, 4]
-        One entry a model.
+        One entry per model.
     scores : sequence of array_like, [N_m]
         Not negative, on one scale for all models.
     groups : sequence of array_like of int or str, [N_m], optional
@@ -205,9 +206,9 @@ def _gather(
     lists: dict[str, Sequence[ArrayLike]] = {"scores": scores}
     if groups is not None:
         lists["groups"] = groups
-    checks.same_length(len(boxes), of="boxes (one entry a model)", **lists)
+    checks.same_length(len(boxes), of="boxes (one entry per model)", **lists)
     trust = np.ones(len(boxes)) if weights is None else checks.float_array(weights, name="weights")
-    checks.same_length(len(boxes), of="boxes (one entry a model)", weights=trust)
+    checks.same_length(len(boxes), of="boxes (one entry per model)", weights=trust)
     if not ((trust > 0) & (trust < np.inf)).all():
         raise InputError("weights", "be positive and finite", got=trust.tolist())
     box_list = [check_boxes(some, box_format=box_format) for some in boxes]
@@ -292,16 +293,13 @@ def _best_slot(
     slots += first[:, None]
     meets = fused[2].take(slots) > box[0, :, None]
     meets &= fused[0].take(slots) < box[2, :, None]
-    which, place = meets.nonzero()
-    at = slots[which, place]
+    which, position = meets.nonzero()
+    at = slots[which, position]
     theirs, ours = fused.take(at, axis=1), box.take(which, axis=1)
-    sides = np.minimum(theirs[2:4], ours[2:4])
-    sides -= np.maximum(theirs[:2], ours[:2])
+    sides = shared_length(theirs[:2], theirs[2:4], ours[:2], ours[2:4], 0)
     np.maximum(sides, 0, out=sides)
     shared = sides[0] * sides[1]
-    union = theirs[4] + ours[4]
-    union -= shared
-    iou = np.divide(shared, union, out=np.zeros_like(shared), where=shared > 0)
+    iou = np.divide(shared, over(shared, theirs[4], ours[4]), out=np.zeros_like(shared), where=shared > 0)
     best, slot = np.full(len(first), threshold), first + count
     np.maximum.at(best, which, iou)
     # Ranges are walked upwards, so of equal overlaps the last one written, going back, is the first.

@@ -20,17 +20,18 @@ DIoU-NMS: Zheng et al., arXiv 1911.08287. IoS: Akyon et al. (SAHI), arXiv 2202.0
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import top_k_per_group
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
-from boxscore.suppression._order import first_of_each
 from boxscore.suppression._plans import Plan, greedy
 from boxscore.suppression._ranked import Ranked, check_groups, prepare
+from boxscore.suppression.result import Kept
 
 __all__ = ["batched_nms", "cap_groups", "diou_nms", "nms", "select"]
 
@@ -38,47 +39,18 @@ IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@overload
 def nms(
     boxes: ArrayLike,
     scores: ArrayLike,
-    *,
     iou_threshold: float,
-    box_format: BoxFormat = ...,
-    pixel_offset: float = ...,
-    overlap: Literal["iou", "ios"] = ...,
-    score_threshold: float | None = ...,
-    pre_top_k: int | None = ...,
-    max_per_group: int | None = ...,
-    return_suppressed_by: Literal[False] = ...,
-) -> IndexArray: ...
-@overload
-def nms(
-    boxes: ArrayLike,
-    scores: ArrayLike,
     *,
-    iou_threshold: float,
-    box_format: BoxFormat = ...,
-    pixel_offset: float = ...,
-    overlap: Literal["iou", "ios"] = ...,
-    score_threshold: float | None = ...,
-    pre_top_k: int | None = ...,
-    max_per_group: int | None = ...,
-    return_suppressed_by: Literal[True],
-) -> tuple[IndexArray, IndexArray]: ...
-def nms(
-    boxes: ArrayLike,
-    scores: ArrayLike,
-    *,
-    iou_threshold: float,
     box_format: BoxFormat = "xyxy",
     pixel_offset: float = 0,
     overlap: Literal["iou", "ios"] = "iou",
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
-    return_suppressed_by: bool = False,
-) -> IndexArray | tuple[IndexArray, IndexArray]:
+) -> IndexArray:
     """Non-maximum suppression of the boxes of one image (and one class, or all of them).
 
     Parameters
@@ -101,16 +73,11 @@ def nms(
         Let only the best ``pre_top_k`` boxes take part.
     max_per_group : int, optional
         Return only the best ``max_per_group`` of the boxes kept.
-    return_suppressed_by : bool, default False
-        Return also who dropped each box.
 
     Returns
     -------
-    indices : ndarray of int64, [K]
+    ndarray of int64, [K]
         Rows of the boxes kept, by descending score, ties by lowest index.
-    suppressed_by : ndarray of int64, [N]
-        Only with ``return_suppressed_by``: the row of the best kept box that dropped each box; -1 for boxes
-        that no box dropped (kept, or left out by a score threshold or a cap).
 
     Raises
     ------
@@ -126,10 +93,11 @@ def nms(
     See Also
     --------
     batched_nms : Many images or classes at once.
+    suppress_boxes : Any method, and which box dropped which.
 
     Examples
     --------
-    >>> nms([[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]], [0.9, 0.8, 0.7], iou_threshold=0.5).tolist()
+    >>> nms([[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]], [0.9, 0.8, 0.7], 0.5).tolist()
     [0, 2]
     """
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
@@ -143,51 +111,15 @@ def nms(
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
-    return select(
-        ranked, iou_threshold, max_per_group=max_per_group, return_suppressed_by=return_suppressed_by
-    )
+    return select(ranked, iou_threshold, max_per_group=max_per_group).indices
 
 
-@overload
 def batched_nms(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike,
-    *,
+    idxs: ArrayLike,
     iou_threshold: float,
-    box_format: BoxFormat = ...,
-    pixel_offset: float = ...,
-    overlap: Literal["iou", "ios"] = ...,
-    score_threshold: float | None = ...,
-    pre_top_k: int | None = ...,
-    max_per_group: int | None = ...,
-    images: ArrayLike | None = ...,
-    max_per_image: int | None = ...,
-    return_suppressed_by: Literal[False] = ...,
-) -> IndexArray: ...
-@overload
-def batched_nms(
-    boxes: ArrayLike,
-    scores: ArrayLike,
-    groups: ArrayLike,
     *,
-    iou_threshold: float,
-    box_format: BoxFormat = ...,
-    pixel_offset: float = ...,
-    overlap: Literal["iou", "ios"] = ...,
-    score_threshold: float | None = ...,
-    pre_top_k: int | None = ...,
-    max_per_group: int | None = ...,
-    images: ArrayLike | None = ...,
-    max_per_image: int | None = ...,
-    return_suppressed_by: Literal[True],
-) -> tuple[IndexArray, IndexArray]: ...
-def batched_nms(
-    boxes: ArrayLike,
-    scores: ArrayLike,
-    groups: ArrayLike,
-    *,
-    iou_threshold: float,
     box_format: BoxFormat = "xyxy",
     pixel_offset: float = 0,
     overlap: Literal["iou", "ios"] = "iou",
@@ -196,8 +128,7 @@ def batched_nms(
     max_per_group: int | None = None,
     images: ArrayLike | None = None,
     max_per_image: int | None = None,
-    return_suppressed_by: bool = False,
-) -> IndexArray | tuple[IndexArray, IndexArray]:
+) -> IndexArray:
     """Non-maximum suppression inside each of many groups: classes, images, or both.
 
     Boxes of different groups never meet; no coordinates are shifted to keep them apart, so negative and
@@ -207,22 +138,20 @@ def batched_nms(
     ----------
     boxes : array_like, [N, 4]
     scores : array_like, [N]
-    groups : array_like of int or str, [N]
+    idxs : array_like of int or str, [N]
         Which boxes may drop each other: the class; for a data set ``image * number_of_classes + class``;
         or a map of your own, in which classes that share a group are suppressed together.
     images : array_like of int or str, [N], optional
         Image of each box; needed for ``max_per_image`` only. A group lies inside one image.
     max_per_group, max_per_image : int, optional
         Return only the best of the boxes kept in each group, then in each image.
-    iou_threshold, box_format, pixel_offset, overlap, score_threshold, pre_top_k, return_suppressed_by
+    iou_threshold, box_format, pixel_offset, overlap, score_threshold, pre_top_k
         As in :func:`nms`; ``pre_top_k`` counts in each group.
 
     Returns
     -------
-    indices : ndarray of int64, [K]
+    ndarray of int64, [K]
         Rows of the boxes kept, over all groups by descending score, ties by lowest index.
-    suppressed_by : ndarray of int64, [N]
-        Only with ``return_suppressed_by``, as in :func:`nms`.
 
     Raises
     ------
@@ -232,7 +161,7 @@ def batched_nms(
     Examples
     --------
     >>> boxes = [[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10]]
-    >>> batched_nms(boxes, [0.7, 0.9, 0.8], [0, 0, 1], iou_threshold=0.5).tolist()
+    >>> batched_nms(boxes, [0.7, 0.9, 0.8], [0, 0, 1], 0.5).tolist()
     [1, 2]
     """
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
@@ -241,30 +170,28 @@ def batched_nms(
     ranked = prepare(
         boxes,
         scores,
-        groups,
+        idxs,
+        groups_name="idxs",
         box_format=box_format,
         pixel_offset=pixel_offset,
         overlap=overlap,
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
-    length = len(ranked.scores)
-    return select(
-        ranked,
-        iou_threshold,
-        max_per_group=max_per_group,
-        images=None if images is None else check_groups(images, length=length, name="images"),
-        max_per_image=max_per_image,
-        return_suppressed_by=return_suppressed_by,
-    )
+    image = None if images is None else check_groups(images, length=len(ranked.scores), name="images")
+    indices = select(ranked, iou_threshold, max_per_group=max_per_group).indices
+    if max_per_image is None or image is None:
+        return indices
+    k = checks.whole_number(max_per_image, 1, name="max_per_image")
+    return indices.take(top_k_per_group(image.take(indices), k))
 
 
 def diou_nms(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
     iou_threshold: float,
+    *,
+    groups: ArrayLike | None = None,
     box_format: BoxFormat = "xyxy",
     pixel_offset: float = 0,
     score_threshold: float | None = None,
@@ -275,12 +202,13 @@ def diou_nms(
 
     A box is dropped where ``IoU - d**2 / c**2 > iou_threshold``: ``d`` the distance of the centres, ``c`` the
     diagonal of the box around both (arXiv 1911.08287, with its exponent beta = 1).
-    Parameters, results and errors as in :func:`batched_nms`; ``groups=None`` is one group.
+    Parameters, results and errors as in :func:`batched_nms`, whose ``idxs`` are ``groups`` here; None is one
+    group.
 
     Examples
     --------
     >>> boxes, scores = [[0, 0, 10, 10], [0, 3.2, 10, 13.2]], [0.9, 0.8]
-    >>> diou_nms(boxes, scores, iou_threshold=0.5).tolist(), nms(boxes, scores, iou_threshold=0.5).tolist()
+    >>> diou_nms(boxes, scores, 0.5).tolist(), nms(boxes, scores, 0.5).tolist()
     ([0, 1], [0])
     """
     ranked = prepare(
@@ -293,9 +221,7 @@ def diou_nms(
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
-    result = select(ranked, iou_threshold, max_per_group=max_per_group)
-    assert isinstance(result, np.ndarray)
-    return result
+    return select(ranked, iou_threshold, max_per_group=max_per_group).indices
 
 
 def select(
@@ -303,30 +229,25 @@ def select(
     iou_threshold: float,
     *,
     max_per_group: int | None = None,
-    images: IndexArray | None = None,
-    max_per_image: int | None = None,
-    return_suppressed_by: bool = False,
+    owners: bool = False,
     plan: Plan = "auto",
-) -> IndexArray | tuple[IndexArray, IndexArray]:
-    """Suppress ranked boxes and apply the caps: the part that all hard variants share."""
+) -> Kept:
+    """Suppress ranked boxes: the part that all hard variants share; with ``owners`` say who dropped whom."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     kept = np.empty(len(ranked.order), dtype=bool)
-    suppressed_by = np.full(len(ranked.scores) if return_suppressed_by else 0, -1)
+    suppressed_by = np.full(len(ranked.scores), -1) if owners else None
     for block in ranked.blocks():
-        suppressor = greedy(block, threshold, owners=return_suppressed_by, plan=plan)
+        suppressor = greedy(block, threshold, owners=owners, plan=plan)
         end = block.start + len(block)
         np.less(suppressor, 0, out=kept[block.start : end])
-        if return_suppressed_by:
+        if suppressed_by is not None:
             dropped = np.flatnonzero(suppressor >= 0)
             rows = ranked.order[block.start : end]
             suppressed_by[rows.take(dropped)] = rows.take(suppressor.take(dropped))
     if max_per_group is not None:
         cap_groups(kept, ranked.starts, checks.whole_number(max_per_group, 1, name="max_per_group"))
     indices = ranked.by_score(kept)
-    if max_per_image is not None and images is not None:
-        most = checks.whole_number(max_per_image, 1, name="max_per_image")
-        indices = indices.take(first_of_each(images.take(indices), most))
-    return (indices, suppressed_by) if return_suppressed_by else indices
+    return Kept(indices, ranked.scores.take(indices), suppressed_by=suppressed_by)
 
 
 def cap_groups(kept: BoolArray, starts: IndexArray, most: int) -> None:

@@ -22,6 +22,7 @@ from boxscore._utils import checks
 from boxscore.data.boxes import BoxFormat
 from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._ranked import Ranked, prepare
+from boxscore.suppression.result import Kept
 from boxscore.suppression.soft import SoftMethod, by_new_score, check_floor, check_not_negative
 
 __all__ = ["decay_all", "matrix_nms"]
@@ -33,8 +34,8 @@ IndexArray = NDArray[np.int64]
 def matrix_nms(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike | None = None,
     *,
+    groups: ArrayLike | None = None,
     method: SoftMethod = "gaussian",
     sigma: float = 2.0,
     score_threshold: float = 0.0,
@@ -88,9 +89,10 @@ def matrix_nms(
         score_threshold=check_floor(score_threshold),
         pre_top_k=pre_top_k,
     )
-    return decay_all(
+    kept = decay_all(
         ranked, method=method, sigma=sigma, score_threshold=score_threshold, max_per_group=max_per_group
     )
+    return kept.indices, kept.scores
 
 
 def decay_all(
@@ -100,7 +102,7 @@ def decay_all(
     sigma: float = 2.0,
     score_threshold: float = 0.0,
     max_per_group: int | None = None,
-) -> tuple[IndexArray, FloatArray]:
+) -> Kept:
     """Lower the scores of ranked boxes: what :func:`matrix_nms` does when all is checked and sorted.
 
     Boxes below the threshold may be left out before: scores only fall, and a lower one lowers no better box.

@@ -20,7 +20,7 @@ Akyon et al., SAHI, arXiv 2202.06934.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,60 +30,49 @@ from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.suppression._pairs import PairStore
 from boxscore.suppression._plans import greedy
 from boxscore.suppression._ranked import Block, Ranked, prepare
+from boxscore.suppression.result import Kept, Suppression
 
-__all__ = ["Merged", "greedy_nmm", "merge", "nmm"]
+__all__ = ["greedy_nmm", "merge", "nmm"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 
 
-class Merged(NamedTuple):
-    """Boxes after merging, best first."""
-
-    indices: IndexArray
-    """Row of the best member of each merged box, [K]."""
-    boxes: FloatArray
-    """The smallest box around the members, in the form of the input, [K, 4]."""
-    scores: FloatArray
-    """Score of the best member, [K]."""
-    merged_into: IndexArray
-    """For each input box the row of the best member of its box; -1 when it took no part, [N]."""
-
-
 def greedy_nmm(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
     iou_threshold: float,
+    *,
+    groups: ArrayLike | None = None,
     overlap: Literal["iou", "ios"] = "iou",
     box_format: BoxFormat = "xyxy",
     pixel_offset: float = 0,
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
-) -> Merged:
+) -> Suppression:
     """Merge into each kept box those it would drop in hard NMS.
 
-    Parameters and errors as in :func:`boxscore.batched_nms`; ``groups=None`` is one group.
+    Parameters and errors as in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None is one group.
 
     Returns
     -------
-    Merged
-        A named tuple ``(indices, boxes, scores, merged_into)``.
+    Suppression
+        ``indices`` and ``scores`` of the best member of each merged box, ``boxes`` around all its members;
+        ``suppressed_by`` names for each other member the best one.
 
     Examples
     --------
     >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
-    >>> merged = greedy_nmm(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5)
+    >>> merged = greedy_nmm(boxes, [0.9, 0.8, 0.7], 0.5)
     >>> merged.indices.tolist(), merged.boxes.tolist()
     ([0, 2], [[0.0, 0.0, 13.0, 10.0], [6.0, 0.0, 16.0, 10.0]])
     """
     return _merge(
         boxes,
         scores,
-        groups,
+        iou_threshold,
+        groups=groups,
         transitive=False,
-        iou_threshold=iou_threshold,
         overlap=overlap,
         box_format=box_format,
         pixel_offset=pixel_offset,
@@ -95,15 +84,15 @@ def greedy_nmm(
 def nmm(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
     iou_threshold: float,
+    *,
+    groups: ArrayLike | None = None,
     overlap: Literal["iou", "ios"] = "iou",
     box_format: BoxFormat = "xyxy",
     pixel_offset: float = 0,
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
-) -> Merged:
+) -> Suppression:
     """Merge chains of overlapping boxes.
 
     Parameters, results and errors as in :func:`greedy_nmm`.
@@ -111,16 +100,16 @@ def nmm(
     Examples
     --------
     >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
-    >>> merged = nmm(boxes, [0.9, 0.8, 0.7], iou_threshold=0.5)
-    >>> merged.boxes.tolist(), merged.merged_into.tolist()
-    ([[0.0, 0.0, 16.0, 10.0]], [0, 0, 0])
+    >>> merged = nmm(boxes, [0.9, 0.8, 0.7], 0.5)
+    >>> merged.boxes.tolist(), merged.suppressed_by.tolist()
+    ([[0.0, 0.0, 16.0, 10.0]], [-1, 0, 0])
     """
     return _merge(
         boxes,
         scores,
-        groups,
+        iou_threshold,
+        groups=groups,
         transitive=True,
-        iou_threshold=iou_threshold,
         overlap=overlap,
         box_format=box_format,
         pixel_offset=pixel_offset,
@@ -132,16 +121,16 @@ def nmm(
 def _merge(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike | None,
-    *,
-    transitive: bool,
     iou_threshold: float,
+    *,
+    groups: ArrayLike | None,
+    transitive: bool,
     overlap: Literal["iou", "ios"],
     box_format: BoxFormat,
     pixel_offset: float,
     score_threshold: float | None,
     pre_top_k: int | None,
-) -> Merged:
+) -> Suppression:
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
     ranked = prepare(
         boxes,
@@ -153,27 +142,29 @@ def _merge(
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
-    merged = merge(ranked, iou_threshold, transitive=transitive)
-    return merged._replace(boxes=box_convert(merged.boxes, "xyxy", box_format))
+    kept = merge(ranked, iou_threshold, transitive=transitive)
+    assert kept.boxes is not None
+    merged = box_convert(kept.boxes, "xyxy", box_format)
+    return Suppression(kept.indices, kept.scores, merged, kept.suppressed_by, "boxes", len(ranked.scores))
 
 
-def merge(ranked: Ranked, iou_threshold: float, *, transitive: bool) -> Merged:
+def merge(ranked: Ranked, iou_threshold: float, *, transitive: bool) -> Kept:
     """Merge ranked boxes: what the two functions do when all is checked and sorted. Boxes are corners."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    merged_into = np.full(len(ranked.scores), -1)
+    suppressed_by = np.full(len(ranked.scores), -1)
     around = np.empty((len(ranked.order), 4))  # corners, only valid at the owners' positions
     kept = np.empty(len(ranked.order), dtype=bool)
     for block in ranked.blocks():
         owner = _chained(block, threshold) if transitive else _dropped_by(block, threshold)
-        merged_into[block.rows] = block.rows.take(owner)
         here = slice(block.start, block.start + len(block))
         kept[here] = owner == np.arange(len(block))
+        suppressed_by[block.rows] = np.where(kept[here], -1, block.rows.take(owner))
         around[here] = _hulls(block, owner)
     indices = ranked.by_score(kept)
     position = np.empty(len(ranked.scores), dtype=np.int64)
     position[ranked.order] = np.arange(len(ranked.order))
     hulls = around.take(position.take(indices), axis=0)
-    return Merged(indices, hulls, ranked.scores.take(indices), merged_into)
+    return Kept(indices, ranked.scores.take(indices), hulls, suppressed_by)
 
 
 def _dropped_by(block: Block, threshold: float) -> IndexArray:

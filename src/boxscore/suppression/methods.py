@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from boxscore._utils import checks
 from boxscore.errors import InputError
-from boxscore.suppression._measures import Overlap
+from boxscore.similarity.pairs import Overlap
 from boxscore.suppression.fast import select_in_rounds
 from boxscore.suppression.hard import select
 from boxscore.suppression.matrix import decay_all
 from boxscore.suppression.merging import merge
+from boxscore.suppression.result import Changes, Kept
 from boxscore.suppression.soft import soften
 
 __all__ = ["METHODS", "Method", "Setting", "check_method", "readers_of"]
@@ -21,12 +22,12 @@ __all__ = ["METHODS", "Method", "Setting", "check_method", "readers_of"]
 class Method(NamedTuple):
     """What one name of :data:`METHODS` does."""
 
-    call: Callable[..., Any]
+    call: Callable[..., Kept]
     """What the function of the family does with ranked boxes, with what its name fixes."""
-    changes: Literal["nothing", "scores", "boxes"]
+    changes: Changes
     """What becomes of the detections that are kept."""
     reads: frozenset[str]
-    """The options it reads, of ``iou_threshold``, ``sigma`` and ``overlap``."""
+    """The options it reads, of ``iou_threshold``, ``sigma``, ``overlap`` and ``owners``."""
     score_threshold: float | None = None
     """Its own, where none is given."""
     overlap: Overlap = "iou"
@@ -34,17 +35,18 @@ class Method(NamedTuple):
 
 
 _IOU, _SIGMA, _OVERLAP = frozenset({"iou_threshold"}), frozenset({"sigma"}), frozenset({"overlap"})
+_OWNERS = frozenset({"owners"})
 _of = functools.partial
 
 METHODS: dict[str, Method] = {
-    "hard": Method(select, "nothing", _IOU | _OVERLAP),
+    "hard": Method(select, "nothing", _IOU | _OVERLAP | _OWNERS),
     "soft-linear": Method(_of(soften, method="linear"), "scores", _IOU, 0.001),
     "soft-gaussian": Method(_of(soften, method="gaussian"), "scores", _SIGMA, 0.001),
-    "diou": Method(select, "nothing", _IOU, overlap="diou"),
+    "diou": Method(select, "nothing", _IOU | _OWNERS, overlap="diou"),
     "matrix-linear": Method(_of(decay_all, method="linear"), "scores", frozenset(), 0.0),
     "matrix-gaussian": Method(_of(decay_all, method="gaussian"), "scores", _SIGMA, 0.0),
     "fast": Method(_of(select_in_rounds, max_rounds=1), "nothing", _IOU),
-    "cluster": Method(select_in_rounds, "nothing", _IOU),
+    "cluster": Method(select_in_rounds, "nothing", _IOU | _OWNERS),
     "greedy-nmm": Method(_of(merge, transitive=False), "boxes", _IOU | _OVERLAP),
     "nmm": Method(_of(merge, transitive=True), "boxes", _IOU | _OVERLAP),
 }
@@ -52,7 +54,7 @@ METHODS: dict[str, Method] = {
 
 
 class Setting(NamedTuple):
-    """A method and what it reads; see :func:`nms_detections`."""
+    """A method and what it reads; see :func:`boxscore.suppress`."""
 
     method: str
     iou_threshold: float | None = None

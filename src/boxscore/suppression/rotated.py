@@ -1,96 +1,25 @@
-"""Rotated boxes: overlap and suppression.
-
-Conventions
------------
-- A rotated box is ``cx, cy, w, h, angle``: centre, size along its own axes, and the angle by which its width
-  axis is turned from x towards y; radians, or degrees with ``angle_unit="degrees"``.
-- Boxes without area overlap nothing: 0, never NaN.
-
-Method
-------
-In the frame of one box the other is clipped to ``|x| <= w / 2, |y| <= h / 2``. Along every line of constant
-y the length inside is ``clip(x_right) - clip(x_left)``; so by Green's theorem the shared area is the
-integral of ``clip(x) dy`` round the other box, over the part of each edge with ``|y| <= h / 2``. That
-integral is piecewise quadratic: no vertices are collected or sorted, and nothing jumps when edges coincide.
-
-References
-----------
-Shapes and names as torchvision's and detectron2's ``box_iou_rotated``; there degrees, and y upwards.
-"""
+"""Hard non-maximum suppression of rotated boxes; see :mod:`boxscore.similarity.rotated`."""
 
 from __future__ import annotations
-
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boxscore._utils import checks
-from boxscore.errors import InputError
-from boxscore.suppression._measures import Measure
+from boxscore.similarity.rotated import AngleUnit, RotatedMeasure, rotated_boxes
 from boxscore.suppression._ranked import check_groups, check_scores, rank
 from boxscore.suppression.hard import select
 
-__all__ = ["rotated_box_iou", "rotated_nms"]
+__all__ = ["rotated_nms"]
 
-FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
-AngleUnit = Literal["radians", "degrees"]
-
-PAIRS = 1 << 16
-"""Pairs clipped together: some thirty temporaries of this length fit the cache."""
-
-
-def rotated_box_iou(
-    boxes1: ArrayLike, boxes2: ArrayLike, *, angle_unit: AngleUnit = "radians", paired: bool = False
-) -> FloatArray:
-    """Intersection over union of rotated boxes.
-
-    Parameters
-    ----------
-    boxes1 : array_like, [N, 5]
-    boxes2 : array_like, [M, 5]
-        [N, 5] when ``paired``.
-    angle_unit : {"radians", "degrees"}, default "radians"
-    paired : bool, default False
-        Compare row ``i`` with row ``i`` instead of every row with every row.
-
-    Returns
-    -------
-    ndarray of float64, [N, M] or, when ``paired``, [N]
-        In [0, 1], exact to about 1e-12.
-
-    Raises
-    ------
-    InputError
-        When a shape is not [N, 5], a size is negative or a number is not finite.
-
-    Examples
-    --------
-    >>> rotated_box_iou([[0, 0, 2, 2, 0]], [[0, 0, 2, 2, 45]], angle_unit="degrees").round(6).tolist()
-    [[0.707107]]
-    """
-    array1 = _check(boxes1, angle_unit, name="boxes1")
-    array2 = _check(boxes2, angle_unit, name="boxes2")
-    if paired:
-        if len(array1) != len(array2):
-            rule = f"be as long as boxes1 ({len(array1)}) when paired"
-            raise InputError("boxes2", rule, got=f"length {len(array2)}")
-        first = second = np.arange(len(array1))
-        shape: tuple[int, ...] = (len(array1),)
-    else:
-        shape = (len(array1), len(array2))
-        first, second = np.divmod(np.arange(shape[0] * shape[1]), max(1, shape[1]))
-    both = _RotatedMeasure(np.concatenate([array1, array2]))
-    return both.between(first, second + len(array1)).reshape(shape)
 
 
 def rotated_nms(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
     iou_threshold: float,
+    *,
+    groups: ArrayLike | None = None,
     angle_unit: AngleUnit = "radians",
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
@@ -104,7 +33,7 @@ def rotated_nms(
         ``cx, cy, w, h, angle``.
     angle_unit : {"radians", "degrees"}, default "radians"
     scores, groups, iou_threshold, score_threshold, pre_top_k, max_per_group
-        As in :func:`boxscore.batched_nms`; ``groups=None`` is one group.
+        As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None is one group.
 
     Returns
     -------
@@ -119,109 +48,15 @@ def rotated_nms(
     Examples
     --------
     >>> boxes = [[6, 3, 8, 7, 0.5], [3, 6, 9, 11, 0.6], [3, 7, 10, 12, 0.3], [1, 4, 13, 7, 0.6]]
-    >>> rotated_nms(boxes, [0.7, 0.8, 0.5, 0.9], iou_threshold=0.5).tolist()
+    >>> rotated_nms(boxes, [0.7, 0.8, 0.5, 0.9], 0.5).tolist()
     [3, 1, 0]
     """
-    array = _check(boxes, angle_unit, name="boxes")
+    array = rotated_boxes(boxes, angle_unit, name="boxes")
     ranked = rank(
         check_scores(scores, length=len(array)),
         None if groups is None else check_groups(groups, length=len(array)),
-        lambda rows: _RotatedMeasure(array.take(rows, axis=0)),
+        lambda rows: RotatedMeasure(array.take(rows, axis=0)),
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
-    indices = select(ranked, iou_threshold, max_per_group=max_per_group)
-    assert isinstance(indices, np.ndarray)
-    return indices
-
-
-def _check(boxes: ArrayLike, angle_unit: AngleUnit, *, name: str) -> FloatArray:
-    """Boxes [N, 5] as float64 with the angle in radians."""
-    checks.one_of(angle_unit, get_args(AngleUnit), name="angle_unit")
-    array = checks.float_array(boxes, name=name, columns=5)
-    checks.finite(array, name=name)
-    checks.sizes_not_negative(array[:, 2:4], name=name, cause="are these cx,cy,w,h,angle?")
-    if angle_unit == "degrees":
-        array = array.copy()
-        array[:, 4] = np.deg2rad(array[:, 4])
-    return array
-
-
-class _RotatedMeasure:
-    """IoU of rotated boxes [N, 5]; its corners are those of the upright box around each."""
-
-    at_most_iou = False
-
-    def __init__(self, boxes: FloatArray) -> None:
-        self._boxes = boxes
-        self.cx, self.cy, self.width, self.height, self.angle = boxes.T.copy()
-        cosine, sine = np.abs(np.cos(self.angle)), np.abs(np.sin(self.angle))
-        # Some room, so that rounding never makes the box around too small.
-        half_wide = (self.width * cosine + self.height * sine) * (0.5 + 1e-9)
-        half_high = (self.width * sine + self.height * cosine) * (0.5 + 1e-9)
-        self.x1, self.x2 = self.cx - half_wide, self.cx + half_wide
-        self.y1, self.y2 = self.cy - half_high, self.cy + half_high
-        self.offset = 0.0
-
-    def take(self, positions: IndexArray) -> Measure:
-        """Keep only some boxes, in this order."""
-        return _RotatedMeasure(self._boxes.take(positions, axis=0))
-
-    def between(self, first: IndexArray, second: IndexArray) -> FloatArray:
-        """IoU of each pair, [P]."""
-        iou = np.zeros(len(first))
-        area = self.width * self.height
-        for start in range(0, len(first), PAIRS):
-            one, other = first[start : start + PAIRS], second[start : start + PAIRS]
-            meet = (
-                (self.x1.take(one) < self.x2.take(other))
-                & (self.x1.take(other) < self.x2.take(one))
-                & (self.y1.take(one) < self.y2.take(other))
-                & (self.y1.take(other) < self.y2.take(one))
-                & (area.take(one) > 0)
-                & (area.take(other) > 0)
-            )
-            where = np.flatnonzero(meet)
-            one, other = one.take(where), other.take(where)
-            shared = self._shared(one, other)
-            iou[start + where] = shared / (area.take(one) + area.take(other) - shared)
-        return np.minimum(iou, 1.0, out=iou)
-
-    def _shared(self, first: IndexArray, second: IndexArray) -> FloatArray:
-        """Area that boxes share, [P]: the first is clipped in the frame of the second."""
-        turn = self.angle.take(second)
-        cosine, sine = np.cos(turn), np.sin(turn)
-        dx, dy = self.cx.take(first) - self.cx.take(second), self.cy.take(first) - self.cy.take(second)
-        centre_x, centre_y = dx * cosine + dy * sine, dy * cosine - dx * sine
-        turn = self.angle.take(first) - turn
-        cosine, sine = np.cos(turn), np.sin(turn)
-        half_w, half_h = self.width.take(first) / 2, self.height.take(first) / 2
-        limit_x, limit_y = self.width.take(second) / 2, self.height.take(second) / 2
-        along, across = (half_w * cosine, half_w * sine), (-half_h * sine, half_h * cosine)
-        corners = [
-            (centre_x + i * along[0] + j * across[0], centre_y + i * along[1] + j * across[1])
-            for i, j in ((-1, -1), (1, -1), (1, 1), (-1, 1))
-        ]
-        shared = np.zeros(len(first))
-        for k in range(4):
-            shared += _clipped_integral(*corners[k], *corners[(k + 1) % 4], limit_x, limit_y)
-        return np.maximum(shared, 0.0, out=shared)
-
-
-def _clipped_integral(
-    x1: FloatArray, y1: FloatArray, x2: FloatArray, y2: FloatArray, limit_x: FloatArray, limit_y: FloatArray
-) -> FloatArray:
-    """Integral of ``clip(x, -limit_x, limit_x) dy`` along an edge, where ``|y| <= limit_y``; all [P]."""
-    low, high = np.clip(y1, -limit_y, limit_y), np.clip(y2, -limit_y, limit_y)
-    rise = y2 - y1
-    slope = np.divide(x2 - x1, rise, out=np.zeros_like(rise), where=low != high)
-    from_x, to_x = x1 + (low - y1) * slope, x1 + (high - y1) * slope
-    left, right = np.minimum(from_x, to_x), np.maximum(from_x, to_x)
-    inner_left, inner_right = np.clip(left, -limit_x, limit_x), np.clip(right, -limit_x, limit_x)
-    length = right - left
-    # Mean of clip(x) between left and right: the part inside, and the parts cut off on either side.
-    inside = (inner_right - inner_left) * (inner_left + inner_right) / 2
-    cut = np.maximum(right - np.maximum(left, limit_x), 0) - np.maximum(np.minimum(right, -limit_x) - left, 0)
-    mean: FloatArray = np.divide(inside + cut * limit_x, length, out=inner_left.copy(), where=length > 0)
-    mean *= high - low
-    return mean
+    return select(ranked, iou_threshold, max_per_group=max_per_group).indices

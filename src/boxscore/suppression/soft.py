@@ -30,11 +30,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import descending_order
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
-from boxscore.suppression._order import descending_order
 from boxscore.suppression._pairs import PairStore, ValuedPairs
 from boxscore.suppression._ranked import Block, Ranked, prepare
+from boxscore.suppression.result import Kept
 
 __all__ = ["by_new_score", "check_floor", "check_not_negative", "soft_nms", "soften"]
 
@@ -46,10 +47,10 @@ SoftMethod = Literal["gaussian", "linear"]
 def soft_nms(
     boxes: ArrayLike,
     scores: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
-    method: SoftMethod = "gaussian",
     iou_threshold: float = 0.3,
+    *,
+    groups: ArrayLike | None = None,
+    method: SoftMethod = "gaussian",
     sigma: float = 0.5,
     score_threshold: float = 0.001,
     box_format: BoxFormat = "xyxy",
@@ -64,11 +65,11 @@ def soft_nms(
     boxes : array_like, [N, 4]
     scores : array_like, [N]
         Not negative: a factor below 1 would raise a negative score.
+    iou_threshold : float in [0, 1], default 0.3
+        Linear only: overlaps up to this leave a score as it is.
     groups : array_like of int or str, [N], optional
         Boxes of different groups never meet; None is one group.
     method : {"gaussian", "linear"}, default "gaussian"
-    iou_threshold : float in [0, 1], default 0.3
-        Linear only: overlaps up to this leave a score as it is.
     sigma : float, default 0.5
         Gaussian only: larger is milder.
     score_threshold : float, default 0.001
@@ -105,7 +106,7 @@ def soft_nms(
         score_threshold=check_floor(score_threshold),
         pre_top_k=pre_top_k,
     )
-    return soften(
+    kept = soften(
         ranked,
         method=method,
         iou_threshold=iou_threshold,
@@ -113,6 +114,7 @@ def soft_nms(
         score_threshold=score_threshold,
         max_per_group=max_per_group,
     )
+    return kept.indices, kept.scores
 
 
 def soften(
@@ -123,7 +125,7 @@ def soften(
     sigma: float = 0.5,
     score_threshold: float = 0.001,
     max_per_group: int | None = None,
-) -> tuple[IndexArray, FloatArray]:
+) -> Kept:
     """Lower the scores of ranked boxes: what :func:`soft_nms` does when all is checked and sorted."""
     checks.one_of(method, get_args(SoftMethod), name="method")
     ignored = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
@@ -159,9 +161,7 @@ def check_not_negative(scores: FloatArray) -> None:
         raise InputError("scores", "be >= 0", got=scores[row], place=f"row {row}", cause="are these logits?")
 
 
-def by_new_score(
-    ranked: Ranked, lowered: FloatArray, floor: float, max_per_group: int | None
-) -> tuple[IndexArray, FloatArray]:
+def by_new_score(ranked: Ranked, lowered: FloatArray, floor: float, max_per_group: int | None) -> Kept:
     """Rows of the input and new scores, best first; ``lowered`` [n] is in positions."""
     left = np.flatnonzero(lowered >= floor)
     if max_per_group is not None:
@@ -172,7 +172,7 @@ def by_new_score(
         left = left.compress(np.arange(len(left)) - np.searchsorted(group, group) < most)
     left = left.take(np.argsort(ranked.order.take(left), kind="stable"))
     order = left.take(descending_order(lowered.take(left)))
-    return ranked.order.take(order), lowered.take(order)
+    return Kept(ranked.order.take(order), lowered.take(order))
 
 
 def _rounds(

@@ -1,9 +1,9 @@
-"""Suppression over a whole table of detections: every image and class in one call.
+"""Any method of the family by its name, over a whole table of detections or over arrays.
 
 Goal
 ----
 One name and one set of options for the whole family, so that the command line, the sweep and
-:meth:`Detections.nms <boxscore.data.tables.Detections.nms>` are the same computation.
+:func:`boxscore.suppress` are the same computation.
 
 Conventions
 -----------
@@ -12,46 +12,43 @@ Conventions
 - ``score_threshold`` is the functions' own: of the scores given, or of the lowered ones where a method lowers
   them. The caps come last: the best of each group, then of each image.
 - Overlaps are taken of the corners in ``Detections.boxes``.
-
-Why the work is here
---------------------
-This package stands left of ``tables``: its functions take arrays and know no table. This module keeps to
-that: it reads six columns of what it is given and imports nothing of ``tables`` when it is loaded, and the
-methods of ``Detections`` import it when they are called. So the arrow from tables to suppression is the only
-one, a table stays a value that computes nothing by itself, and the options are written down once.
+- A table is read by its columns; nothing of ``data.tables`` is imported to run.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.ordering import top_k_per_group
+from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.masks import Masks
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.suppression._order import first_of_each
+from boxscore.similarity.mask import mask_measure
 from boxscore.suppression._pairs import share_pairs
-from boxscore.suppression._ranked import Ranked, prepare, rank
-from boxscore.suppression.masks import mask_measure
+from boxscore.suppression._ranked import Ranked, check_boxes, check_groups, prepare, rank
 from boxscore.suppression.methods import METHODS, Setting, check_method, readers_of
+from boxscore.suppression.result import Suppression
 
 if TYPE_CHECKING:
     from boxscore.data.tables import Detections
 
-__all__ = ["GroupOptions", "NmsOptions", "Suppression", "Suppressor", "nms_detections"]
+__all__ = ["GroupOptions", "NmsOptions", "Suppressor", "suppress", "suppress_boxes"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
+Cap = tuple[NDArray[Any], int]
+"""A group for each row, and how many of each may stay."""
 
 
 class GroupOptions(TypedDict, total=False):
-    """Options of :func:`nms_detections` that say who meets whom and how many stay."""
+    """Options of :func:`suppress` that say who meets whom and how many stay."""
 
     max_per_group: int | None
     max_per_image: int | None
@@ -62,7 +59,7 @@ class GroupOptions(TypedDict, total=False):
 
 
 class NmsOptions(GroupOptions, total=False):
-    """The options of :func:`nms_detections`."""
+    """The options of :func:`suppress`."""
 
     method: str
     iou_threshold: float | None
@@ -71,33 +68,7 @@ class NmsOptions(GroupOptions, total=False):
     score_threshold: float | None
 
 
-class Suppression(NamedTuple):
-    """What is left of a table of detections, best first."""
-
-    indices: IndexArray
-    """Rows kept, by descending score, ties by lowest row, [K]."""
-    scores: FloatArray
-    """Their scores afterwards: lowered by the soft methods, else as they were, [K]."""
-    boxes: FloatArray
-    """Their corners afterwards: of the merged boxes, else as they were, [K, 4]."""
-    changes: Literal["nothing", "scores", "boxes"]
-    """What the method changes in the rows it keeps."""
-
-    def apply(self, detections: Detections) -> Detections:
-        """Return the detections that are left, in the order of the table, with new scores and boxes."""
-        order = np.argsort(self.indices)
-        kept = detections.take(self.indices[order])
-        if self.changes == "scores":
-            return dataclasses.replace(kept, scores=self.scores[order])
-        if self.changes == "boxes":
-            boxes = self.boxes[order]
-            merged = (boxes != kept.boxes).any(axis=1)
-            sizes = np.where(merged[:, None], boxes[:, 2:] - boxes[:, :2], kept.sizes)
-            return dataclasses.replace(kept, boxes=boxes, sizes=sizes)
-        return kept
-
-
-def nms_detections(
+def suppress(
     detections: Detections,
     *,
     method: str = "hard",
@@ -146,7 +117,7 @@ def nms_detections(
     Returns
     -------
     Suppression
-        A named tuple ``(indices, scores, boxes, changes)``; its ``apply`` gives the table that is left.
+        The rows kept, their scores and boxes, and who dropped whom; ``apply`` gives the table that is left.
 
     Raises
     ------
@@ -163,18 +134,14 @@ def nms_detections(
     --------
     >>> from boxscore import Detections
     >>> boxes = [[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10]]
-    >>> found = Detections.from_arrays([7, 7, 8], ["cat", "cat", "cat"], boxes, [0.7, 0.9, 0.8])
-    >>> nms_detections(found, iou_threshold=0.5).indices.tolist()
-    [1, 2]
+    >>> detections = Detections.from_arrays([7, 7, 8], ["cat", "cat", "cat"], boxes, [0.7, 0.9, 0.8])
+    >>> result = suppress(detections, iou_threshold=0.5)
+    >>> result.indices.tolist(), result.suppressed_by.tolist()
+    ([1, 2], [1, -1, -1])
+    >>> result.apply(detections).scores.tolist()
+    [0.9, 0.8]
     """
-    chosen = check_method(method, iou_threshold=iou_threshold, overlap=overlap, similarity=similarity)
-    for name, value in (("iou_threshold", iou_threshold), ("sigma", sigma)):
-        if value is not None and name not in chosen.reads:
-            warnings.warn(
-                f"{name} {value} has no effect with method {method!r}; it is {readers_of(name)}.",
-                BoxscoreWarning,
-                stacklevel=2,
-            )
+    setting = _checked(Setting(method, iou_threshold, sigma, score_threshold, overlap), similarity)
     suppressor = Suppressor(
         detections,
         max_per_group=max_per_group,
@@ -184,14 +151,139 @@ def nms_detections(
         pixel_offset=pixel_offset,
         similarity=similarity,
     )
-    setting = Setting(method, iou_threshold, sigma, score_threshold, overlap)
-    return suppressor.suppress(setting, suppressor.ranked(setting))
+    return suppressor.suppress(setting, suppressor.ranked(setting), owners=True)
+
+
+def suppress_boxes(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    iou_threshold: float | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    method: str = "hard",
+    overlap: Literal["iou", "ios"] = "iou",
+    sigma: float | None = None,
+    score_threshold: float | None = None,
+    box_format: BoxFormat = "xyxy",
+    pixel_offset: float = 0,
+    pre_top_k: int | None = None,
+    max_per_group: int | None = None,
+    images: ArrayLike | None = None,
+    max_per_image: int | None = None,
+) -> Suppression:
+    """Suppress boxes by any method, and say which box dropped which.
+
+    Parameters
+    ----------
+    boxes : array_like, [N, 4]
+    scores : array_like, [N]
+    groups : array_like of int or str, [N], optional
+        Boxes of different groups never meet; None is one group.
+    iou_threshold, method, overlap, sigma, score_threshold
+        As in :func:`boxscore.suppress`.
+    box_format, pixel_offset, pre_top_k, max_per_group, images, max_per_image
+        As in :func:`boxscore.batched_nms`.
+
+    Returns
+    -------
+    Suppression
+
+    Raises
+    ------
+    InputError
+        As in :func:`boxscore.suppress` and :func:`boxscore.batched_nms`.
+
+    Warns
+    -----
+    BoxscoreWarning
+        When a threshold or sigma is given that the method does not read.
+
+    Examples
+    --------
+    >>> boxes = [[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]]
+    >>> result = suppress_boxes(boxes, [0.9, 0.8, 0.7], 0.5)
+    >>> result.indices.tolist(), result.suppressed_by.tolist()
+    ([0, 2], [-1, 0, -1])
+    """
+    setting = _checked(Setting(method, iou_threshold, sigma, score_threshold, overlap))
+    box_array = check_boxes(boxes, box_format=box_format)
+    length = len(box_array)
+    if max_per_image is not None and images is None:
+        raise InputError("images", "be given with max_per_image", got="None", cause="the image of each box")
+    group = None if groups is None else check_groups(groups, length=length)
+    image = None if images is None else check_groups(images, length=length, name="images")
+    ranked = prepare(
+        box_array,
+        scores,
+        group,
+        box_format=box_format,
+        pixel_offset=pixel_offset,
+        overlap=setting.measured,
+        score_threshold=setting.floor,
+        pre_top_k=pre_top_k,
+    )
+    caps: list[Cap] = [
+        (np.zeros(length, np.int64) if of is None else of, checks.whole_number(k, 1, name=name))
+        for of, k, name in ((group, max_per_group, "max_per_group"), (image, max_per_image, "max_per_image"))
+        if k is not None
+    ]
+    return _carry_out(setting, ranked, box_array, caps, box_format=box_format, owners=True)
+
+
+def _checked(setting: Setting, similarity: Literal["box", "mask"] = "box") -> Setting:
+    """Check that a method can do what is asked; warn of what it does not read."""
+    chosen = check_method(
+        setting.method,
+        iou_threshold=setting.iou_threshold,
+        overlap=setting.overlap,
+        similarity=similarity,
+    )
+    for name in ("iou_threshold", "sigma"):
+        value = getattr(setting, name)
+        if value is not None and name not in chosen.reads:
+            warnings.warn(
+                f"{name} {value} has no effect with method {setting.method!r}; it is {readers_of(name)}.",
+                BoxscoreWarning,
+                stacklevel=3,
+            )
+    return setting
+
+
+def _carry_out(
+    setting: Setting,
+    ranked: Ranked,
+    boxes: FloatArray,
+    caps: Sequence[Cap],
+    *,
+    box_format: BoxFormat = "xyxy",
+    owners: bool,
+) -> Suppression:
+    """Suppress ranked boxes as a setting says, then apply the caps."""
+    method = METHODS[setting.method]
+    options: dict[str, Any] = {}
+    for name in ("iou_threshold", "sigma"):
+        if name in method.reads and getattr(setting, name) is not None:
+            options[name] = getattr(setting, name)
+    if method.changes == "scores":
+        options["score_threshold"] = setting.floor
+    if owners and "owners" in method.reads:
+        options["owners"] = True
+    kept = method.call(ranked, **options)
+    indices, scores = kept.indices, kept.scores
+    if kept.boxes is None:
+        left = boxes.take(indices, axis=0)
+    else:
+        left = box_convert(kept.boxes, "xyxy", box_format)
+    for of, k in caps:
+        few = top_k_per_group(of[indices], k)
+        indices, scores, left = indices[few], scores[few], left[few]
+    return Suppression(indices, scores, left, kept.suppressed_by, method.changes, len(boxes))
 
 
 class Suppressor:
     """Suppression of one table under several settings: what does not depend on them is computed once.
 
-    Parameters as in :func:`nms_detections`.
+    Parameters as in :func:`suppress`.
     """
 
     def __init__(
@@ -205,13 +297,17 @@ class Suppressor:
         pixel_offset: float = 0,
         similarity: Literal["box", "mask"] = "box",
     ) -> None:
-        self._caps = [
-            None if cap is None else checks.whole_number(cap, 1, name=name)
-            for cap, name in ((max_per_group, "max_per_group"), (max_per_image, "max_per_image"))
-        ]
         self._detections, self._pixel_offset = detections, pixel_offset
         self._by_masks = checks.one_of(similarity, ("box", "mask"), name="similarity") == "mask"
         self._group = _groups(detections, class_agnostic=class_agnostic, class_groups=class_groups)
+        self._caps: list[Cap] = [
+            (of, checks.whole_number(k, 1, name=name))
+            for of, k, name in (
+                (self._group, max_per_group, "max_per_group"),
+                (detections.image, max_per_image, "max_per_image"),
+            )
+            if k is not None
+        ]
 
     def ranked(self, setting: Setting) -> Ranked:
         """Check and rank the detections as a setting needs them."""
@@ -239,39 +335,18 @@ class Suppressor:
         for setting in settings:
             reads_iou = "iou_threshold" in METHODS[setting.method].reads
             alike.setdefault((setting.measured, setting.floor, reads_iou), []).append(setting)
-        found: dict[Setting, Ranked] = {}
+        shared: dict[Setting, Ranked] = {}
         for some in alike.values():
             least = min(some, key=lambda setting: setting.lowest)
             ranked = self.ranked(least)
             if len(some) > 1:
                 ranked = share_pairs(ranked, least.lowest)
-            found |= dict.fromkeys(some, ranked)
-        return found
+            shared |= dict.fromkeys(some, ranked)
+        return shared
 
-    def suppress(self, setting: Setting, ranked: Ranked) -> Suppression:
-        """Suppress ranked detections."""
-        method, detections = METHODS[setting.method], self._detections
-        options: dict[str, Any] = {}
-        for name in ("iou_threshold", "sigma"):
-            if name in method.reads and getattr(setting, name) is not None:
-                options[name] = getattr(setting, name)
-        if method.changes == "scores":
-            options["score_threshold"] = setting.floor
-        result: Any = method.call(ranked, **options)
-        if method.changes == "nothing":
-            indices = result
-            scores, boxes = detections.scores[indices], detections.boxes.take(indices, axis=0)
-        elif method.changes == "scores":
-            indices, scores = result
-            boxes = detections.boxes.take(indices, axis=0)
-        else:
-            indices, boxes, scores, _ = result
-        columns: tuple[NDArray[Any], ...] = (self._group, detections.image)
-        for cap, of in zip(self._caps, columns, strict=True):
-            if cap is not None:
-                few = first_of_each(of[indices], cap)
-                indices, scores, boxes = indices[few], scores[few], boxes[few]
-        return Suppression(indices, scores, boxes, method.changes)
+    def suppress(self, setting: Setting, ranked: Ranked, *, owners: bool = False) -> Suppression:
+        """Suppress ranked detections; with ``owners`` say who dropped whom, which costs some time."""
+        return _carry_out(setting, ranked, self._detections.boxes, self._caps, owners=owners)
 
 
 def _masks_of(detections: Detections) -> Masks:

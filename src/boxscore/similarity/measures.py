@@ -1,0 +1,134 @@
+"""How much two objects of one list overlap, for pairs named by their positions: what suppression asks.
+
+Goal
+----
+Every plan asks one question, "by how much do the objects at ``first`` and ``second`` overlap?", and never how
+it is answered. A measure holds the columns of a block of objects and answers it; masks and rotated boxes have
+theirs beside their similarity.
+
+Conventions
+-----------
+- All arrays of a measure are columns [N] of float64, one row per object, in the block's order.
+- ``between(first, second)`` compares position ``first[p]`` with ``second[p]`` and gives [P].
+  Two boxes without area give NaN, which exceeds no threshold: such boxes are inert.
+- ``at_most_iou`` says that the measure never exceeds the IoU of the boxes ``x1, y1, x2, y2``; only then may
+  a plan leave out pairs whose sizes or centres differ too much. Otherwise it may only leave out pairs whose
+  boxes do not meet.
+
+References
+----------
+DIoU: Zheng et al., arXiv 1911.08287. IoS, intersection over the smaller area: SAHI, arXiv 2202.06934.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.data.boxes import BoxFormat, corners_and_sizes
+from boxscore.similarity.pairs import Overlap, centre_distance, over, shared_length
+
+__all__ = ["BoxMeasure", "Measure", "MeasureOf", "box_measure", "shared_between"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+
+
+class Measure(Protocol):
+    """What the plans need to know of a block of objects: the boxes around them, and their overlap."""
+
+    x1: FloatArray
+    y1: FloatArray
+    x2: FloatArray
+    y2: FloatArray
+    offset: float
+
+    @property
+    def at_most_iou(self) -> bool:
+        """Whether the measure is bounded by the IoU of the corners."""
+        ...
+
+    def between(self, first: IndexArray, second: IndexArray) -> FloatArray:
+        """Overlap of each pair, [P]."""
+        ...
+
+
+MeasureOf = Callable[[IndexArray], Measure]
+"""Gives the measure of some rows of the input."""
+
+
+class BoxMeasure:
+    """Overlap of upright boxes.
+
+    Parameters
+    ----------
+    columns : ndarray of float64, [4, N]
+        ``x1, y1, x2, y2``.
+    area : ndarray of float64, [N]
+    kind : {"iou", "ios", "diou"}
+    offset : float
+        Added to every width and height: 1 for inclusive pixels.
+    """
+
+    __slots__ = ("area", "kind", "offset", "x1", "x2", "y1", "y2")
+
+    def __init__(self, columns: FloatArray, area: FloatArray, *, kind: Overlap, offset: float) -> None:
+        self.x1, self.y1, self.x2, self.y2 = columns
+        self.area = area
+        self.kind: Overlap = kind
+        self.offset = offset
+
+    @property
+    def at_most_iou(self) -> bool:
+        """IoS exceeds IoU; DIoU is IoU less a distance."""
+        return self.kind != "ios"
+
+    def between(self, first: IndexArray, second: IndexArray) -> FloatArray:
+        """Overlap of each pair, [P]."""
+        shared = shared_between(self, first, second)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shared /= over(shared, self.area.take(first), self.area.take(second), self.kind)
+            if self.kind == "diou":
+                apart, around = centre_distance(
+                    (self.x1.take(first), self.x2.take(first), self.x1.take(second), self.x2.take(second)),
+                    (self.y1.take(first), self.y2.take(first), self.y1.take(second), self.y2.take(second)),
+                    self.offset,
+                )
+                apart /= around
+                shared -= apart
+        return shared
+
+
+def shared_between(measure: Measure, first: IndexArray, second: IndexArray) -> FloatArray:
+    """Area [P] that the boxes of pairs share, 0 where they lie apart."""
+    wide, high = (
+        shared_length(low, high, low, high, measure.offset, first, second)
+        for low, high in ((measure.x1, measure.x2), (measure.y1, measure.y2))
+    )
+    np.maximum(wide, 0.0, out=wide)
+    np.maximum(high, 0.0, out=high)
+    high *= wide
+    return high
+
+
+def box_measure(
+    boxes: FloatArray, *, box_format: BoxFormat, pixel_offset: float, overlap: Overlap
+) -> MeasureOf:
+    """Measure of some rows of checked boxes [N, 4]."""
+    pixel_offset = checks.number_between(pixel_offset, 0, 1, name="pixel_offset")
+
+    def measure_of(rows: IndexArray) -> Measure:
+        if box_format == "xyxy":
+            columns = boxes.take(rows, axis=0).T.copy()  # each column contiguous
+            area = (columns[2] - columns[0] + pixel_offset) * (columns[3] - columns[1] + pixel_offset)
+            return BoxMeasure(columns, area, kind=overlap, offset=pixel_offset)
+        corners, sizes = corners_and_sizes(boxes.take(rows, axis=0), box_format)
+        if pixel_offset:
+            sizes = sizes + pixel_offset
+        return BoxMeasure(corners.T.copy(), sizes[:, 0] * sizes[:, 1], kind=overlap, offset=pixel_offset)
+
+    return measure_of

@@ -1,0 +1,193 @@
+"""The overlap of two upright boxes, for many pairs at once: the one place where it is computed.
+
+Matching, suppression, fusion and the public functions all ask here, so that a pair has one IoU to the last
+bit, wherever it is asked for.
+
+Conventions
+-----------
+- The functions of lengths and areas take columns that fit the pairs asked for, or broadcast to them.
+- ``offset`` is added to every length: 0 for continuous rectangles, 1 for inclusive pixels.
+- The area comes apart from the corners: ``w * h`` of a box given as ``x, y, w, h`` is not to the last bit
+  that of its corners.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import ragged_ranges, run_starts
+
+__all__ = [
+    "CHUNK_PAIRS",
+    "Columns",
+    "Comparison",
+    "Overlap",
+    "PairValues",
+    "at_least",
+    "centre_distance",
+    "chunks",
+    "hull_length",
+    "joined",
+    "over",
+    "overlapping",
+    "shared_length",
+]
+
+CHUNK_PAIRS = 1 << 16
+"""Pairs looked at together: their columns fit a core's cache."""
+
+FloatArray = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+Overlap = Literal["iou", "ios", "diou"]
+"""Over the union, over the smaller of the two, or over the union less a distance of the centres."""
+
+
+class Columns(NamedTuple):
+    """Boxes as separate contiguous columns, [N] each."""
+
+    x1: FloatArray
+    y1: FloatArray
+    x2: FloatArray
+    y2: FloatArray
+    area: FloatArray
+
+
+class Comparison(NamedTuple):
+    """Which rows of two tables are compared: ground truth ``g`` with a run of detections."""
+
+    truth_rows: Positions  # [g]
+    rows: Positions  # [d], of detections
+    starts: Positions  # [g], where the run starts in ``rows``
+    counts: Positions  # [g], how long it is
+    by_foreground: NDArray[np.bool_] | None  # [g], where the detection's own size is the denominator
+    lowest: float  # pairs below are left out
+
+
+class PairValues(NamedTuple):
+    """Pairs that agree enough."""
+
+    truth: Positions  # [P], in Comparison.truth_rows
+    detection: Positions  # [P], in Comparison.rows
+    value: FloatArray  # [P], at least Comparison.lowest
+
+
+def shared_length(
+    low1: FloatArray,
+    high1: FloatArray,
+    low2: FloatArray,
+    high2: FloatArray,
+    offset: float,
+    first: Positions | None = None,
+    second: Positions | None = None,
+) -> FloatArray:
+    """Length that two intervals share; negative when they lie apart.
+
+    With ``first`` and ``second`` of the rows named by them. They are gathered here, two columns at a time:
+    columns that are held together cost page faults.
+    """
+    length: FloatArray = np.minimum(_rows(high1, first), _rows(high2, second))
+    length -= np.maximum(_rows(low1, first), _rows(low2, second))
+    if offset:
+        length += offset
+    return length
+
+
+def _rows(column: FloatArray, rows: Positions | None) -> FloatArray:
+    return column if rows is None else column.take(rows)
+
+
+def hull_length(
+    low1: FloatArray, high1: FloatArray, low2: FloatArray, high2: FloatArray, offset: float
+) -> FloatArray:
+    """Length of the smallest interval around two."""
+    length: FloatArray = np.maximum(high1, high2)
+    length -= np.minimum(low1, low2)
+    if offset:
+        length += offset
+    return length
+
+
+def over(shared: FloatArray, area1: FloatArray, area2: FloatArray, kind: Overlap = "iou") -> FloatArray:
+    """Area that the shared one is divided by, written to ``area1``: of the union, or of the smaller box."""
+    if kind == "ios":
+        return np.minimum(area1, area2, out=area1)
+    area1 += area2
+    area1 -= shared
+    return area1
+
+
+def centre_distance(
+    x: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    y: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    offset: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Squared distance of the centres, and squared diagonal of the smallest box around both.
+
+    ``x`` and ``y`` are low and high of the first, low and high of the second.
+    """
+    (apart_x, around_x), (apart_y, around_y) = (
+        (((low1 + high1) / 2 - (low2 + high2) / 2) ** 2, hull_length(low1, high1, low2, high2, offset) ** 2)
+        for low1, high1, low2, high2 in (x, y)
+    )
+    return apart_x + apart_y, around_x + around_y
+
+
+def overlapping(
+    truths: Columns, boxes: Columns, comparison: Comparison, *, offset: float, capped: bool = False
+) -> PairValues:
+    """Compare boxes chunk by chunk; pairs apart in x are dropped before y is looked at.
+
+    ``truths`` are those of ``comparison.truth_rows``, ``boxes`` those of its ``rows``. ``capped`` is for
+    areas that are smaller than their boxes: the overlap is at most the smaller one.
+    """
+    starts, counts, by_foreground = comparison.starts, comparison.counts, comparison.by_foreground
+    kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+    for low, high in chunks(counts, CHUNK_PAIRS):
+        size = counts[low:high]
+        box = ragged_ranges(starts[low:high], size)
+        truth = np.repeat(np.arange(low, high), size)
+        width = shared_length(boxes.x1, boxes.x2, truths.x1, truths.x2, offset, box, truth)
+        wide = np.flatnonzero(width > 0)
+        box, truth, width = box[wide], truth[wide], width[wide]
+
+        height = shared_length(boxes.y1, boxes.y2, truths.y1, truths.y2, offset, box, truth)
+        high_enough = np.flatnonzero(height > 0)
+        box, truth = box[high_enough], truth[high_enough]
+
+        shared = width[high_enough] * height[high_enough]
+        area, truth_area = np.take(boxes.area, box), np.take(truths.area, truth)
+        if capped:
+            shared = np.minimum(shared, np.minimum(area, truth_area))
+        denominator = over(shared, truth_area, area)
+        if by_foreground is not None:
+            denominator = np.where(np.take(by_foreground, truth), area, denominator)
+        value = shared / denominator
+        enough = np.flatnonzero(value >= comparison.lowest)
+        kept.append(PairValues(truth[enough], box[enough], value[enough]))
+    return joined(kept)
+
+
+def at_least(pairs: PairValues, lowest: float) -> PairValues:
+    """Keep the pairs that agree by at least ``lowest``."""
+    enough = np.flatnonzero(pairs.value >= lowest)
+    return PairValues(pairs.truth[enough], pairs.detection[enough], pairs.value[enough])
+
+
+def joined(parts: list[PairValues]) -> PairValues:
+    """Put the pairs of several chunks one after the other."""
+    truth, detection, value = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return PairValues(truth, detection, value)
+
+
+def chunks(counts: Positions, size: int) -> list[tuple[int, int]]:
+    """Cut ground truths into runs of about ``size`` pairs."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    cuts = np.searchsorted(ends, np.arange(size, total + size, size))
+    bounds = np.concatenate([[0], np.minimum(cuts + 1, len(counts))])
+    return list(itertools.pairwise(bounds[run_starts(bounds)].tolist()))

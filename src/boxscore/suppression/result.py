@@ -1,0 +1,88 @@
+"""What suppression leaves: one type for every method."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from boxscore.data.tables import Detections
+
+__all__ = ["Changes", "Kept", "Suppression"]
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+
+Changes = Literal["nothing", "scores", "boxes"]
+
+
+class Kept(NamedTuple):
+    """What a method leaves of ranked boxes, best first."""
+
+    indices: IndexArray  # [K], rows of the input
+    scores: FloatArray  # [K]
+    boxes: FloatArray | None = None  # [K, 4], corners, where the method changes them
+    suppressed_by: IndexArray | None = None  # [N], where asked for
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Suppression:
+    """What is left of some boxes, best first, and what became of the others.
+
+    Attributes
+    ----------
+    indices : ndarray of int64, [K]
+        Rows kept, by descending score, ties by lowest row.
+    scores : ndarray of float64, [K]
+        Their scores afterwards: lowered by the soft methods, else as they were.
+    boxes : ndarray of float64, [K, 4]
+        Their boxes afterwards, in the form of the input: merged by the merging methods, else as they were.
+    suppressed_by : ndarray of int64, [N], or None
+        For each row given, the kept row that dropped it or that it was merged into; -1 where there is none:
+        it is kept, or was left out by a score threshold or a cap. It tells what the method did, before
+        ``max_per_group`` and ``max_per_image`` cut. None for methods in which no one box drops another: the
+        ``soft`` and ``matrix`` ones and ``fast``.
+    changes : {"nothing", "scores", "boxes"}
+        What the method changes in the rows it keeps.
+    given : int
+        How many rows there were.
+    """
+
+    indices: IndexArray
+    scores: FloatArray
+    boxes: FloatArray
+    suppressed_by: IndexArray | None
+    changes: Changes
+    given: int
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __repr__(self) -> str:
+        return f"Suppression({len(self):,} of {self.given:,} kept, changes={self.changes!r})"
+
+    def apply(self, detections: Detections) -> Detections:
+        """Return the detections that are left, in the order of the table, with new scores and boxes.
+
+        Parameters
+        ----------
+        detections : Detections
+            The table that was suppressed.
+
+        Returns
+        -------
+        Detections
+        """
+        order = np.argsort(self.indices)
+        kept = detections.take(self.indices[order])
+        if self.changes == "scores":
+            return dataclasses.replace(kept, scores=self.scores[order])
+        if self.changes == "boxes":
+            boxes = self.boxes[order]
+            merged = (boxes != kept.boxes).any(axis=1)
+            sizes = np.where(merged[:, None], boxes[:, 2:] - boxes[:, :2], kept.sizes)
+            return dataclasses.replace(kept, boxes=boxes, sizes=sizes)
+        return kept

@@ -1,0 +1,152 @@
+"""One overlap for a pair of boxes, to the last bit, whoever asks; the oracle computes it number by number."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.data.boxes import box_convert
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.matching.candidates import candidate_pairs
+from boxscore.matching.ignoring import ignoring
+from boxscore.matching.ranking import rank_detections
+from boxscore.protocols.loading import load_protocol
+from boxscore.similarity.measures import box_measure
+from boxscore.similarity.registry import SIMILARITIES
+
+BoxRow = list[float]
+Sized = tuple[BoxRow, float, float]  # corners, width, height
+
+
+def shared_of(one: BoxRow, other: BoxRow, offset: float) -> float:
+    width = min(one[2], other[2]) - max(one[0], other[0]) + offset
+    height = min(one[3], other[3]) - max(one[1], other[1]) + offset
+    return width * height if width > 0 and height > 0 else 0.0
+
+
+def iou_of(one: Sized, other: Sized, offset: float) -> float:
+    shared = shared_of(one[0], other[0], offset)
+    return shared / (one[1] * one[2] + other[1] * other[2] - shared) if shared else 0.0
+
+
+def ios_of(one: Sized, other: Sized, offset: float) -> float:
+    shared = shared_of(one[0], other[0], offset)
+    return shared / min(one[1] * one[2], other[1] * other[2]) if shared else 0.0
+
+
+def penalty_of(one: BoxRow, other: BoxRow, offset: float) -> float:
+    apart = around = 0.0
+    for axis in (0, 1):
+        between = (one[axis] + one[axis + 2]) / 2 - (other[axis] + other[axis + 2]) / 2
+        length = max(one[axis + 2], other[axis + 2]) - min(one[axis], other[axis]) + offset
+        apart += between * between  # not ** 2, which the C library rounds otherwise
+        around += length * length
+    return apart / around if around else 0.0
+
+
+def giou_of(one: Sized, other: Sized, offset: float) -> float:
+    shared = shared_of(one[0], other[0], offset)
+    union = one[1] * one[2] + other[1] * other[2] - shared
+    hull = 1.0
+    for axis in (0, 1):
+        hull *= max(one[0][axis + 2], other[0][axis + 2]) - min(one[0][axis], other[0][axis]) + offset
+    return (shared / union if union else 0.0) - ((hull - union) / hull if hull else 0.0)
+
+
+def drawn(seed: int, count: int = 40) -> np.ndarray:
+    """Boxes x, y, w, h: of odd fractions, on a grid, without area, huge."""
+    random = np.random.default_rng(seed)
+    boxes = np.concatenate([random.random((count, 2)) * 30, random.random((count, 2)) * 20], axis=1)
+    boxes[: count // 4] = np.round(boxes[: count // 4])
+    boxes[::9, 2] = 0
+    boxes[4::9] *= 1e6
+    return boxes
+
+
+def sized(boxes: np.ndarray, box_format: str, offset: float) -> list[Sized]:
+    found = []
+    for row in boxes.tolist():
+        if box_format == "xywh":
+            found.append(
+                ([row[0], row[1], row[0] + row[2], row[1] + row[3]], row[2] + offset, row[3] + offset)
+            )
+        else:
+            found.append((row, row[2] - row[0] + offset, row[3] - row[1] + offset))
+    return found
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("box_format", ["xyxy", "xywh"])
+def test_the_public_functions_compute_the_formulas(box_format: Any, offset: float) -> None:
+    first, second = (box_convert(drawn(seed), "xywh", box_format) for seed in (1, 2))
+    ones, others = sized(first, box_format, offset), sized(second, box_format, offset)
+    options: Any = {"box_format": box_format, "pixel_offset": offset}
+    for function, oracle in (
+        (boxscore.box_iou, iou_of),
+        (boxscore.generalized_box_iou, giou_of),
+        (boxscore.distance_box_iou, lambda a, b, o: iou_of(a, b, o) - penalty_of(a[0], b[0], o)),
+        (
+            boxscore.box_iof,
+            lambda a, b, o: shared_of(a[0], b[0], o) / (a[1] * a[2]) if a[1] * a[2] else 0.0,
+        ),
+    ):
+        expected = [[oracle(one, other, offset) for other in others] for one in ones]
+        assert function(first, second, **options).tolist() == expected
+        row_by_row = [expected[row][row] for row in range(len(ones))]
+        assert function(first, second, **options, paired=True).tolist() == row_by_row
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("box_format", ["xyxy", "xywh"])
+@pytest.mark.parametrize("kind", ["iou", "ios", "diou"])
+def test_suppression_computes_the_same(kind: Any, box_format: Any, offset: float) -> None:
+    boxes = box_convert(drawn(3), "xywh", box_format)
+    pairs = np.array(list(itertools.combinations(range(len(boxes)), 2)))
+    measure = box_measure(boxes, box_format=box_format, pixel_offset=offset, overlap=kind)(
+        np.arange(len(boxes))
+    )
+    values = measure.between(pairs[:, 0], pairs[:, 1])
+    rows = sized(boxes, box_format, offset)
+    for (one, other), value in zip(pairs.tolist(), values.tolist(), strict=True):
+        expected = (ios_of if kind == "ios" else iou_of)(rows[one], rows[other], offset)
+        if kind == "diou":
+            expected -= penalty_of(rows[one][0], rows[other][0], offset)
+        assert value == expected or np.isnan(value), (one, other)
+
+
+@pytest.mark.parametrize("name", ["coco", "voc2012"])
+def test_matching_computes_the_same(name: str) -> None:
+    protocol = load_protocol(name)
+    offset = protocol.boxes.pixel_offset
+    truth, found = drawn(4), drawn(5)
+    box_format: Any = "xyxy" if offset else "xywh"
+    boxes = [box_convert(some, "xywh", box_format) for some in (truth, found)]
+    crowd = np.arange(len(truth)) % 3 == 0
+    tables = (
+        GroundTruth.from_arrays([1] * 40, [1] * 40, boxes[0], box_format=box_format, crowd=crowd),
+        Detections.from_arrays([1] * 40, [1] * 40, boxes[1], np.arange(40), box_format=box_format),
+    )
+    ranking = rank_detections(tables[1], protocol)
+    pairs = candidate_pairs(*tables, ranking, protocol, ignoring(tables[0], protocol.ignore))
+    rows = [sized(some, box_format, offset) for some in boxes]
+    expected = {}
+    for (one, detection), (other, box) in itertools.product(enumerate(rows[1]), enumerate(rows[0])):
+        shared = shared_of(detection[0], box[0], offset)
+        of_crowd = crowd[other] and protocol.ignore.crowd == "iof"
+        value = (
+            shared / (detection[1] * detection[2]) if shared and of_crowd else iou_of(detection, box, offset)
+        )
+        if value >= protocol.matching.effective_thresholds[0]:
+            expected[one, other] = value
+    got = zip(ranking.rows[pairs.detection].tolist(), pairs.ground_truth.tolist(), strict=True)
+    assert dict(zip(got, pairs.iou.tolist(), strict=True)) == expected
+    assert len(expected) > 5
+
+
+def test_every_similarity_has_a_column_that_tables_have() -> None:
+    for similarity in SIMILARITIES.values():
+        assert similarity.column is None or similarity.column in Detections.__dataclass_fields__
