@@ -68,7 +68,7 @@ class DetectorComparison(DiagnosticResult):
     others : list of str, [O]
     classes : list of str, [K]
     metrics : list of str, [M]
-    differences : Differences, [O, M, K]
+    per_class : Differences, [O, M, K]
         Of each class alone.
     total : Differences, [O, M]
         All classes together.
@@ -81,7 +81,7 @@ class DetectorComparison(DiagnosticResult):
     others: list[str]
     classes: list[str]
     metrics: list[str]
-    differences: Differences
+    per_class: Differences
     total: Differences
     decided_by_ties: NDArray[np.object_]
 
@@ -92,7 +92,7 @@ class DetectorComparison(DiagnosticResult):
         return dataclasses.replace(
             self,
             others=[name],
-            differences=self.differences.take(only),
+            per_class=self.per_class.take(only),
             total=self.total.take(only),
             decided_by_ties=self.decided_by_ties[only],
         )
@@ -104,7 +104,7 @@ class DetectorComparison(DiagnosticResult):
         probability, verdict, decided_by_ties``.
         """
         ties = np.full((len(self.others), len(self.metrics), len(self.classes)), None, dtype=object)
-        return self._frame(self.classes, self.differences, ties)
+        return self._frame(self.classes, self.per_class, ties)
 
     def total_frame(self) -> pd.DataFrame:
         """Return one row per other result and metric, over all classes."""

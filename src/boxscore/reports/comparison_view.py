@@ -116,7 +116,7 @@ def _cell(comparison: DetectorComparison, metric: int, category: int | None = No
     if category is None:
         line = comparison.total.take(0, metric)
     else:
-        line = comparison.differences.take(0, metric, category)
+        line = comparison.per_class.take(0, metric, category)
     cell: dict[str, Any] = {"key": comparison.metrics[metric], "verdict": line.verdict}
     cell |= {name: _defined(line, field) for name, field in CELL.items()}
     if cell["delta"] is None:
