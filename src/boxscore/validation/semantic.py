@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.data.tables import BoxTable, Detections
+from boxscore.matching.candidates import needed_columns
 from boxscore.similarity.box import box_iou
 from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Repair, counted
 
@@ -153,7 +154,7 @@ def _areas(context: Context) -> Iterator[Finding]:
             repair="areas of the boxes",
             repaired=with_areas(np.where(truth.area <= 0, box_area, truth.area)),
         )
-    if truth.masks is not None:
+    if "masks" in needed_columns(context.protocol) and truth.masks is not None:
         mask_area = truth.masks.area
         ratio = np.maximum(truth.area, mask_area) / np.maximum(np.minimum(truth.area, mask_area), 1.0)
         apart = np.flatnonzero((ratio > 2 * AREA_SLACK - 1) & (np.abs(truth.area - mask_area) > 16))
@@ -173,9 +174,10 @@ def _areas(context: Context) -> Iterator[Finding]:
 
 def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
     rows = np.column_stack([detections.image, detections.category, detections.boxes, detections.scores])
-    if detections.keypoints is not None:
+    by_keypoints = "keypoints" in needed_columns(context.protocol) or not detections.boxes_given
+    if by_keypoints and detections.keypoints is not None:
         rows = np.column_stack([rows, detections.keypoints.reshape(len(detections), -1)])
-    if not detections.boxes_given and detections.keypoints is None:
+    elif not detections.boxes_given:
         return  # masks of one box may differ
     _, first = np.unique(rows, axis=0, return_index=True)
     again = np.setdiff1d(np.arange(len(detections)), first)
