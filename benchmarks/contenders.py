@@ -243,7 +243,7 @@ class BoxscoreWorkers(Boxscore):
 
     def read_detections(self) -> None:
         self.ground_truth, self.detections = self.load_both(
-            self.ground_truth_path, self.detections_path, workers=self.threads
+            self.ground_truth_path, self.detections_path, processes=self.threads
         )
 
 

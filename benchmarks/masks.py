@@ -178,12 +178,14 @@ def run(contender, kind, folder):
     os.dup2(silence, 1)
     if contender == "boxscore":
         import boxscore
+        from boxscore.formats.reading import read_detections, read_ground_truth
 
+        columns = ["masks" if kind == "segm" else "keypoints"]
         name = {"segm": "coco-segm", "keypoints": "coco-keypoints"}[kind]
         protocol = boxscore.load_protocol(name)
         lap()
-        ground_truth = boxscore.load_ground_truth(truth, similarity=protocol.similarity)
-        detections = boxscore.load_detections(found, ground_truth, similarity=protocol.similarity)
+        ground_truth = read_ground_truth(truth, columns=columns)
+        detections = read_detections(found, ground_truth, columns=columns)
         lap()
         evaluation = boxscore.evaluate(ground_truth, detections, protocol=protocol)
         numbers = list(evaluation.metrics.values())

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore import formats
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
@@ -25,7 +24,8 @@ from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.matching.candidates import warn_of_stand_ins
+from boxscore.formats import reading
+from boxscore.matching.candidates import needed_columns, warn_of_stand_ins
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.protocols import load_protocol
@@ -121,12 +121,13 @@ def _tables(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
+    columns = needed_columns(protocol)
     if not isinstance(ground_truth, GroundTruth):
         if not isinstance(detections, Detections):
-            return formats.load_both(ground_truth, detections, similarity=protocol.similarity)
-        ground_truth = formats.load_ground_truth(ground_truth, similarity=protocol.similarity)
+            return reading.load_both(ground_truth, detections, columns=columns)
+        ground_truth = reading.read_ground_truth(ground_truth, columns=columns)
     if not isinstance(detections, Detections):
-        detections = formats.load_detections(detections, ground_truth, similarity=protocol.similarity)
+        detections = reading.read_detections(detections, ground_truth, columns=columns)
     return ground_truth, detections
 
 
@@ -357,7 +358,9 @@ class Evaluation(PicklesFields):
         the ground truth it matched, and ``matched_up_to``: the highest threshold at which it is still a
         true positive.
         """
-        frame = self.detections.to_pandas()
+        frame = self.detections.to_pandas(
+            ["image_id", "category_id", "class", "x1", "y1", "x2", "y2", "score"]
+        )
         matched, count = self.matched, len(self.detections)
         outcomes = matched.detection_outcomes(0, 0)
         outcome = np.full(count, "beyond cap", dtype=object)

@@ -61,7 +61,8 @@ def test_unknown_images_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         align(found(images=(3, 8, 9)), truth())
     assert str(caught.value) == (
-        "image id must be in the ground truth. Got 8 in row 1 of arrays; results of another split?"
+        "image_id must be in the ground truth. Got 8 in row 1 of arrays; "
+        "2 such images in all; results of another split?"
     )
 
 

@@ -126,6 +126,8 @@ def test_to_pandas() -> None:
         "y1": [0, 5],
         "x2": [10, 9],
         "y2": [10, 9],
+        "w": [10, 4],
+        "h": [10, 4],
         "area": [90, 12],
         "crowd": [True, False],
         "difficult": [False, False],
@@ -244,7 +246,7 @@ def test_bad_columns(options: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("image_ids", "boxes", "scores", "text"),
     [
-        ([1], BOXES, [0, 0], "image_ids must be as long as detections boxes (2). Got length 1."),
+        ([1], BOXES, [0, 0], "image_ids must be as long as detection boxes (2). Got length 1."),
         ([1, 2], BOXES, [0], "scores must be as long as detection boxes (2). Got length 1."),
         ([1, 2], BOXES, [0, math.inf], "score must be finite. Got inf in row 1 of arrays; a diverged model?"),
         ([1, 2], BOXES, [math.nan, 0], "score must be finite. Got nan in row 0 of arrays; a diverged model?"),
@@ -266,7 +268,7 @@ def test_bad_columns(options: Any, text: str) -> None:
             [1, 2],
             [[0, 0, 1, 1]] * 3,
             [0, 0],
-            "image_ids must be as long as detections boxes (3). Got length 2.",
+            "image_ids must be as long as detection boxes (3). Got length 2.",
         ),
     ],
 )

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import boxscore
+import boxscore.matching.matcher
 from boxscore.diagnostics import ablation, explain, find_number, tool_names
 from boxscore.diagnostics._tools import box_protocols
 from boxscore.diagnostics.explain import CHOICES
 from boxscore.protocols import load_protocol
 from boxscore.protocols.fields import all_fields
+
+SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 
 TOOLS = [name for name in box_protocols() if name != "coco"]
 
@@ -416,3 +420,20 @@ def test_ultralytics_formula(scene, tool, to_one, seed):
     detections = detections.take(np.flatnonzero(detections.scores >= 0.001))
     metrics = boxscore.evaluate(truth, detections, protocol=tool).metrics
     assert metrics["AP"] == pytest.approx(ultralytics_ap(truth, detections, to_one=to_one), abs=1e-12)
+
+
+def test_overlaps_are_found_once_per_way_of_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From VOC 2012's rules to COCO's there are nine numbers; boxes are measured with and without +1 pixels."""
+    calls = []
+    find = boxscore.matching.matcher.candidate_pairs
+    monkeypatch.setattr(
+        "boxscore.matching.matcher.candidate_pairs", lambda *args: calls.append(1) or find(*args)
+    )
+    truth = boxscore.load_ground_truth(SHAPES / "instances.json")
+    detections = boxscore.load_detections(SHAPES / "detections.json", truth)
+    explanation = explain(truth, detections, "voc2012", "coco")
+    assert len(explanation.steps) > 5
+    assert len(calls) <= 4
+    monkeypatch.undo()
+    assert explanation.first_value == boxscore.evaluate(truth, detections, protocol="voc2012")["mAP"]
+    assert explanation.last_value == round(boxscore.evaluate(truth, detections)["AP"] * 2**53) / 2**53

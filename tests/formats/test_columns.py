@@ -141,8 +141,8 @@ def test_masks_and_keypoints_score_the_same(
         path.write_text(json.dumps(value))
     truth, found, truth_columns, found_columns = map(str, names)
     kind = ["--iou-type", iou_type]
-    assert main(["convert", "--gt", truth, *kind, "--output", truth_columns]) == 0
-    assert main(["convert", "--gt", truth_columns, "--dt", found, *kind, "--output", found_columns]) == 0
+    assert main(["convert", "--gt", truth, "--output", truth_columns]) == 0
+    assert main(["convert", "--gt", truth_columns, "--dt", found, "--output", found_columns]) == 0
     capsys.readouterr()
     assert main(["evaluate", "--gt", truth, "--dt", found, *kind, "--output", "json"]) == 0
     expected = json.loads(capsys.readouterr().out)
@@ -152,11 +152,12 @@ def test_masks_and_keypoints_score_the_same(
     assert again["per_class"] == expected["per_class"]
 
 
-def test_masks_are_left_unread_where_boxes_are_compared(tmp_path: Path) -> None:
+def test_masks_are_left_unread_until_they_are_asked_for(tmp_path: Path) -> None:
     table = boxscore.GroundTruth.from_arrays([1], [1], [[0, 0, 3, 3]], masks=[np.eye(5)])
     boxscore.save_columns(table, tmp_path / "gt.npz")
-    assert boxscore.load_ground_truth(tmp_path / "gt.npz").masks is None
-    again = boxscore.load_ground_truth(tmp_path / "gt.npz", similarity="boundary").masks
+    loaded = boxscore.load_ground_truth(tmp_path / "gt.npz")
+    assert not loaded.instances.is_read("masks")
+    again = loaded.masks
     assert again is not None
     assert again.arrays()[0].tolist() == np.eye(5).astype(bool).tolist()
 
@@ -191,7 +192,7 @@ def test_damaged_masks_are_refused(changes: dict[str, np.ndarray], rule: str, tm
     arrays = {name: values for name, values in {**arrays, **changes}.items() if values is not None}
     np.savez(path, **arrays)
     with pytest.raises(boxscore.InputError, match=rule):
-        boxscore.load_ground_truth(path, similarity="mask").masks[np.array([0, 2])].area  # noqa: B018
+        boxscore.load_ground_truth(path).masks[np.array([0, 2])].area  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -207,5 +208,6 @@ def test_damaged_keypoints_are_refused(points: np.ndarray, tmp_path: Path) -> No
         arrays = {name: content[name] for name in content.files}
     np.savez(path, **{**arrays, "keypoints": points})
     truth = boxscore.GroundTruth.from_arrays([1, 2], [1, 1], [[0, 0, 3, 3]] * 2)
-    with pytest.raises(boxscore.FileFormatError, match="column keypoints must be"):
-        boxscore.load_detections(path, truth, similarity="keypoints")
+    table = boxscore.load_detections(path, truth)
+    with pytest.raises(boxscore.InputError, match=rf"^(column )?keypoints must be .* {path}"):
+        table.keypoints  # noqa: B018

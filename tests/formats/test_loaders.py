@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore import BoxscoreWarning, FileFormatError, InputError, load_detections, load_ground_truth
 from boxscore._utils.processes import Forked
-from boxscore.formats import _json, detect_format, load_both
+from boxscore.formats import _json, detect_format, load_both, reading
 from boxscore.formats._packed import packed_columns
+from boxscore.formats.reading import read_detections, read_ground_truth
 
 IMAGES = [{"id": number, "file_name": f"photos/{number:012d}.jpg"} for number in range(1, 11)]
 CATEGORIES = [{"id": 3, "name": "cat"}, {"id": 5, "name": "potted plant"}]
@@ -92,11 +93,11 @@ def test_slices_of_any_size(
     assert_rows(load_detections(path, truth), rows)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+@pytest.mark.parametrize("processes", [1, 2, 3, 7])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_processes(
-    workers: int,
+    processes: int,
     layout: str,
     extra: str,
     truth: boxscore.GroundTruth,
@@ -108,19 +109,19 @@ def test_processes(
     path.write_text(LAYOUTS[layout](rows), encoding="utf-8")
     monkeypatch.setattr(_json, "PART_BYTES", 500)
     monkeypatch.setattr(_json, "SLICE_BYTES", 700)
-    assert_rows(load_detections(path, truth, workers=workers), rows)
+    assert_rows(read_detections(path, truth, processes=processes), rows)
     annotations = [{**row, "id": number} for number, row in enumerate(rows, start=1)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # no areas
-        table = load_ground_truth(write_truth(tmp_path, annotations), workers=workers)
+        table = read_ground_truth(write_truth(tmp_path, annotations), processes=processes)
     assert table.ids.tolist() == list(range(1, 201))
     assert np.hstack([table.boxes[:, :2], table.sizes]).tolist() == [row["bbox"] for row in rows]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+@pytest.mark.parametrize("processes", [1, 2, 3, 7])
 @pytest.mark.parametrize("share", [0.01, 2.0, 1e4])
 def test_both_files_at_once(
-    workers: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    processes: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However the work is shared out, the tables are those of two separate calls."""
     rows = records(300)
@@ -130,8 +131,8 @@ def test_both_files_at_once(
     path = write_truth(tmp_path, annotations)
     monkeypatch.setattr(_json, "PART_BYTES", 500)
     monkeypatch.setattr(_json, "SLICE_BYTES", 700)
-    monkeypatch.setattr(boxscore.formats, "TRUTH_WORK", share)
-    truth, detections = load_both(path, found, workers=workers)
+    monkeypatch.setattr(reading, "TRUTH_WORK", share)
+    truth, detections = load_both(path, found, processes=processes)
     alone = load_ground_truth(path)
     assert truth.ids.tolist() == alone.ids.tolist()
     assert truth.boxes.tolist() == alone.boxes.tolist()
@@ -145,7 +146,7 @@ def test_no_process_is_left_when_the_ground_truth_cannot_be_read(
     (tmp_path / "dt.json").write_text(json.dumps(records(300)))
     (tmp_path / "gt.json").write_text("{}")
     with pytest.raises(FileFormatError, match="ground truth must have images"):
-        load_both(tmp_path / "gt.json", tmp_path / "dt.json", workers=3)
+        load_both(tmp_path / "gt.json", tmp_path / "dt.json", processes=3)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
@@ -236,10 +237,10 @@ def test_large_ids_stay_exact(large: int, tmp_path: Path) -> None:
     assert_rows(load_detections(found, load_ground_truth(path)), rows)
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("processes", [1, 3])
 @pytest.mark.parametrize("bad", [0, 57, 199])
 def test_a_bad_record_is_named_wherever_it_stands(
-    bad: int, workers: int, truth: boxscore.GroundTruth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bad: int, processes: int, truth: boxscore.GroundTruth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_json, "PART_BYTES", 500)
     monkeypatch.setattr(_json, "SLICE_BYTES", 700)
@@ -256,7 +257,7 @@ def test_a_bad_record_is_named_wherever_it_stands(
         rows[bad] = {**rows[bad], **change}
         path.write_text(json.dumps(rows))
         with pytest.raises(InputError) as caught:
-            load_detections(path, truth, workers=workers)
+            read_detections(path, truth, processes=processes)
         assert str(caught.value).startswith(text.format(bad, path))
 
 
@@ -453,6 +454,6 @@ def test_paths_are_text_or_paths(kind: Any, tmp_path: Path) -> None:
 
 def test_unknown_formats(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^format must be one of .* Got 'yolo'"):
-        load_ground_truth(write_truth(tmp_path), format="yolo")  # type: ignore[arg-type]
+        load_ground_truth(write_truth(tmp_path), format="yolo")
     with pytest.raises(FileFormatError, match=r"must be in the voc format\. Got a JSON file \(coco\)\.$"):
         load_ground_truth(write_truth(tmp_path), format="voc")

@@ -58,7 +58,7 @@ def coco_truth(data: bytes, folder: Path) -> None:
 
 
 def _coco_truth(folder: Path, similarity: Similarity) -> None:
-    truth = boxscore.load_ground_truth(folder / "gt.json", similarity=similarity)
+    truth = boxscore.load_ground_truth(folder / "gt.json")
     found = dataclasses.replace(_results_of(folder, truth), masks=truth.masks, keypoints=truth.keypoints)
     _use(truth, found, PROTOCOLS[similarity])
 
@@ -83,8 +83,8 @@ def coco_results(data: bytes, folder: Path) -> None:
 
 def _coco_results(folder: Path, similarity: Similarity) -> None:
     name = "gt.json" if similarity == "box" else "masks.json"
-    truth = boxscore.load_ground_truth(folder / name, similarity=similarity)
-    found = boxscore.load_detections(folder / "dt.json", truth, similarity=similarity)
+    truth = boxscore.load_ground_truth(folder / name)
+    found = boxscore.load_detections(folder / "dt.json", truth)
     _use(truth, found, PROTOCOLS[similarity])
 
 
@@ -149,8 +149,8 @@ def protocol(data: bytes, folder: Path) -> None:
     (folder / "mine.toml").write_bytes(data)
     rules = load_protocol(folder / "mine.toml")
     rules.signature()
-    truth = boxscore.load_ground_truth(folder / "gt.json", similarity=rules.similarity)
-    found = boxscore.load_detections(folder / "dt.json", truth, similarity=rules.similarity)
+    truth = boxscore.load_ground_truth(folder / "gt.json")
+    found = boxscore.load_detections(folder / "dt.json", truth)
     evaluation = boxscore.evaluate(truth, found, protocol=rules)
     assert list(evaluation.metrics) == [row.key for row in rules.rows]
     validate(truth, found, protocol=rules)

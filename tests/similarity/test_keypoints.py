@@ -170,7 +170,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         )
     boxes_only = boxscore.GroundTruth.from_arrays([1], [1], [[0, 0, 5, 5]])
     nothing = boxscore.Detections.from_arrays([], [], [], [])
-    with pytest.raises(boxscore.InputError, match=r"were they loaded with similarity='keypoints'"):
+    with pytest.raises(
+        boxscore.InputError, match=r"ground truth must have 17 keypoints in every row.*Got none in arrays"
+    ):
         boxscore.evaluate(boxes_only, nothing, protocol="coco-keypoints")
     with pytest.raises(
         boxscore.InputError, match=r"boxes must be given where a ground truth has no labelled"

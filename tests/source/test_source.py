@@ -50,9 +50,7 @@ LAYERS = [
 ]
 """From left to right. A package imports from packages to its left; inside a package, from anywhere in it."""
 
-BACKWARDS: set[tuple[str, str]] = {
-    ("boxscore.data.tables", "suppression"),
-}
+BACKWARDS: set[tuple[str, str]] = set()
 """Imports from right to left, each with its reason."""
 
 

@@ -43,17 +43,15 @@ def run_pycocotools(
 
 
 def load(
-    folder: Path, truth: Record, results: list[Record], similarity: str
+    folder: Path, truth: Record, results: list[Record]
 ) -> tuple[boxscore.GroundTruth, boxscore.Detections]:
     """Write two files and read them with the loaders."""
     (folder / "truth.json").write_text(json.dumps(truth))
     (folder / "results.json").write_text(json.dumps(results))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
-        ground_truth = boxscore.load_ground_truth(folder / "truth.json", similarity=similarity)
-        return ground_truth, boxscore.load_detections(
-            folder / "results.json", ground_truth, similarity=similarity
-        )
+        ground_truth = boxscore.load_ground_truth(folder / "truth.json")
+        return ground_truth, boxscore.load_detections(folder / "results.json", ground_truth)
 
 
 def evaluate(
@@ -61,7 +59,7 @@ def evaluate(
 ) -> boxscore.Evaluation:
     """Write, read and evaluate, warnings aside."""
     chosen = boxscore.load_protocol(protocol)
-    ground_truth, detections = load(folder, truth, results, chosen.similarity)
+    ground_truth, detections = load(folder, truth, results)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
         return boxscore.evaluate(ground_truth, detections, protocol=chosen, **options)

@@ -512,7 +512,7 @@ def test_columns_of_masks(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     boxscore.save_columns(table, tmp_path / "raw.npz")
     given = ["--iou-type", "segm", "--iou-threshold", 0.55]
     call(capsys, "nms", "--dt", tmp_path / "raw.npz", "--output", tmp_path / "kept.npz", *given)
-    kept = load_results(tmp_path / "kept.npz", similarity="mask").table
+    kept = load_results(tmp_path / "kept.npz").table
     rows = np.sort(boxscore.mask_nms(masks, table.scores, iou_threshold=0.55))
     assert 0 < len(rows) < 12
     assert kept.scores.tolist() == table.scores[rows].tolist()

@@ -149,8 +149,8 @@ def test_matched_again_is_matched(
     protocol: Any, tables: tuple[boxscore.GroundTruth, boxscore.Detections]
 ) -> None:
     chosen = load_protocol(protocol)
-    truth = boxscore.load_ground_truth(COCO[1], similarity=chosen.similarity)
-    found = boxscore.load_detections(COCO[3], truth, similarity=chosen.similarity)
+    truth = boxscore.load_ground_truth(COCO[1])
+    found = boxscore.load_detections(COCO[3], truth)
     matcher = Matcher(truth, found, chosen)
     random = np.random.default_rng(0)
     for share in (0.0, 0.2, 0.7, 1.0):

@@ -24,16 +24,6 @@ Place = Callable[[int], str]
 """Names row ``i`` of a table for the user, for example ``annotation 17 (id 512) of gt.json``."""
 
 
-def message(name: str, rule: str, *, got: object, place: str = "", cause: str = "") -> str:
-    """Build the one form of message: name, rule, value, place, likely cause."""
-    text = f"{name} must {rule}. Got {got}"
-    if place:
-        text += f" in {place}"
-    if cause:
-        text += f"; {cause}"
-    return text if text.endswith("?") else text + "."
-
-
 def did_you_mean(value: object, known: Iterable[str]) -> str:
     """Say which known name is nearest to a misspelt one, or list the known names."""
     names = [str(name) for name in known]
@@ -50,7 +40,7 @@ def _nearest(value: object, names: Sequence[str]) -> str:
 
 def unknown_key(name: str, key: str, known: Iterable[str]) -> str:
     """Message for a key of a protocol or run configuration that nothing reads."""
-    return message("a key", "be known", got=name, cause=did_you_mean(key, sorted(known)))
+    return str(InputError("a key", "be known", got=name, cause=did_you_mean(key, sorted(known))))
 
 
 def one_of(value: str, known: Sequence[str], *, name: str) -> str:

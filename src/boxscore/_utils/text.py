@@ -12,7 +12,9 @@ Conventions
 from __future__ import annotations
 
 import csv
+import html
 import io
+import itertools
 import json
 import math
 import re
@@ -25,12 +27,14 @@ import numpy as np
 __all__ = [
     "Columns",
     "csv_table",
+    "html_lines",
     "json_text",
     "json_value",
     "latex_comment",
     "latex_table",
     "markdown_table",
     "printable",
+    "short_list",
     "text_table",
 ]
 
@@ -45,6 +49,18 @@ def printable(text: str) -> str:
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in _UNPRINTABLE else c for c in text
     )
+
+
+def short_list(values: Iterable[Any], most: int = 8) -> str:
+    """Name the first few of many."""
+    names = [printable(str(value)) for value in itertools.islice(values, most + 1)]
+    return (", ".join(names[:most]) + (", ..." if len(names) > most else "")) or "none"
+
+
+def html_lines(text: str) -> str:
+    """Show the lines of a short ``repr`` in a notebook, the first in bold."""
+    first, *others = (html.escape(line) for line in text.split("\n"))
+    return f"<div><b>{first}</b>{''.join(f'<br>{line}' for line in others)}</div>"
 
 
 def _cell(value: Any, digits: int) -> str:

@@ -154,9 +154,9 @@ def _add(parser: Any, option: Option) -> None:
 
 
 def _formats() -> Sequence[str]:
-    from boxscore.formats import Format
+    from boxscore.formats import format_names
 
-    return get_args(Format)
+    return format_names()
 
 
 def _iou_types() -> Sequence[str]:

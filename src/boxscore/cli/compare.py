@@ -17,7 +17,8 @@ from boxscore.cli.arguments import COMPARISON_REPORT, DETECTIONS, INPUTS, OUTPUT
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import print_frame, remembered_warnings, save_comparison
 from boxscore.errors import InputError
-from boxscore.formats import load_detections
+from boxscore.formats.reading import read_detections
+from boxscore.matching.candidates import needed_columns
 
 __all__ = ["OPTIONS", "run"]
 
@@ -40,10 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
     with remembered_warnings() as messages:
         first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
-        kind = first.protocol.similarity
+        columns = needed_columns(first.protocol)
         tables = [
             first.detections,
-            *(load_detections(path, first.ground_truth, similarity=kind) for path in paths[1:]),
+            *(read_detections(path, first.ground_truth, columns=columns) for path in paths[1:]),
         ]
         results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
     named = dict(zip(_names(paths), results, strict=True))

@@ -5,7 +5,6 @@ Examples
   boxscore convert --gt instances_val2017.json --output gt.npz
   boxscore convert --gt gt.npz --dt results.json --output dt.npz
   boxscore evaluate --gt gt.npz --dt dt.npz
-  boxscore convert --gt instances_val2017.json --iou-type segm --output gt.npz
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, IMAGE_SET, IOU_TYPE, RESULTS_OUTPUT
+from boxscore.cli.arguments import DETECTIONS, FORMAT, GROUND_TRUTH, IMAGE_SET, RESULTS_OUTPUT
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.formats import load_detections, load_ground_truth, save_columns
-from boxscore.protocols import IOU_TYPES, load_protocol
 
 __all__ = ["OPTIONS", "run"]
 
@@ -23,25 +22,21 @@ __all__ = ["OPTIONS", "run"]
 OPTIONS = (
     GROUND_TRUTH.but(help="COCO file, VOC folder or .npz"),
     DETECTIONS.but(help="convert these instead, against the ground truth", required=False),
+    FORMAT,
     IMAGE_SET,
-    IOU_TYPE.but(
-        help="keep masks or keypoints as well, for evaluations of this type (default: bbox)", default="bbox"
-    ),
     RESULTS_OUTPUT.but(help="what to write", metavar="FILE.npz"),
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, save; return the exit status."""
-    similarity = load_protocol(IOU_TYPES[arguments.iou_type]).similarity
-    table = ground_truth = load_ground_truth(
-        arguments.ground_truth, image_set=arguments.image_set, similarity=similarity
+    ground_truth = load_ground_truth(
+        arguments.ground_truth, format=arguments.format, image_set=arguments.image_set
     )
-    if arguments.detections is None:
-        save_columns(ground_truth, arguments.output)
-    else:
-        table = load_detections(arguments.detections, ground_truth, similarity=similarity)  # type: ignore[assignment]
-        save_columns(table, arguments.output)
+    table: GroundTruth | Detections = ground_truth
+    if arguments.detections is not None:
+        table = load_detections(arguments.detections, ground_truth)
+    save_columns(table, arguments.output)
     size = arguments.output.stat().st_size
     text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
     print(f"{len(table):,} rows written to {arguments.output} ({text})", file=sys.stderr)

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.method != "wbf":
             raise InputError("confidence", "be left out with method 'nmw'", got=repr(arguments.confidence))
         options["confidence"] = arguments.confidence
-    read = [load_results(file, workers=readers(arguments)) for file in files]
+    read = [load_results(file, processes=readers(arguments)) for file in files]
     for results in read[1:]:
         if results.format != read[0].format:
             raise InputError(

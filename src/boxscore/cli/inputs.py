@@ -16,6 +16,7 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
+from boxscore.matching.candidates import needed_columns
 from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
 
@@ -63,8 +64,8 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         arguments.detections,
         format=arguments.format,
         image_set=arguments.image_set,
-        similarity=protocol.similarity,
-        workers=processes,
+        columns=needed_columns(protocol),
+        processes=processes,
     )
     categories = ground_truth.categories
     return Inputs(

@@ -55,7 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
     check_method(arguments.method, **options)  # before a large file is read
     processes = readers(arguments)
     _progress(f"reading {arguments.detections}")
-    results = load_results(arguments.detections, similarity=options["similarity"], workers=processes)
+    results = load_results(
+        arguments.detections,
+        columns=["masks"] if options["similarity"] == "mask" else [],
+        processes=processes,
+    )
     table = results.table
     _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")
     left = suppress(

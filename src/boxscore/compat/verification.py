@@ -18,6 +18,7 @@ import numpy as np
 from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
+from boxscore.matching.candidates import needed_columns
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.boundary import mask_boundary
 
@@ -135,6 +136,8 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
     except ImportError:
         raise MissingDependencyError("--verify needs pycocotools: pip install pycocotools.") from None
     truth, protocol = evaluation.ground_truth, evaluation.protocol
+    stated = truth.keypoint_count if "keypoints" in needed_columns(protocol) else None
+    counts = [1] * len(truth) if stated is None else stated.tolist()
     detections, areas = evaluation.matcher.detections, evaluation.matcher.areas
     dataset = {
         "images": [
@@ -145,10 +148,10 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         "annotations": [
             {**record, "area": area, "iscrowd": int(crowd), "num_keypoints": count}
             for record, area, crowd, count in zip(
-                _records(truth),
+                _records(truth, protocol),
                 truth.area.tolist(),
                 truth.crowd.tolist(),
-                [1] * len(truth) if truth.keypoint_count is None else truth.keypoint_count.tolist(),
+                counts,
                 strict=True,
             )
         ],
@@ -156,7 +159,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
     results = [
         {**record, "score": score, "area": area}
         for record, score, area in zip(
-            _records(detections),
+            _records(detections, protocol),
             detections.scores.tolist(),
             areas.tolist(),
             strict=True,
@@ -217,7 +220,7 @@ def _pixels(sizes: Any) -> list[list[int]]:
     return pixels
 
 
-def _records(table: Any) -> list[dict[str, Any]]:
+def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
     """Rows of a table as COCO dictionaries, numbered from 1."""
     boxes = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
     records = [
@@ -226,10 +229,10 @@ def _records(table: Any) -> list[dict[str, Any]]:
             zip(table.image.tolist(), table.category.tolist(), boxes, strict=True), start=1
         )
     ]
-    if table.masks is not None:
+    if "masks" in needed_columns(protocol) and table.masks is not None:
         for record, mask in zip(records, table.masks.given, strict=True):
             record["segmentation"] = mask
-    if table.keypoints is not None:
+    if "keypoints" in needed_columns(protocol) and table.keypoints is not None:
         for record, points in zip(
             records, [points.ravel().tolist() for points in table.keypoints], strict=True
         ):

@@ -1,30 +1,200 @@
-"""Bringing two tables together: one vocabulary, chosen images and classes, pooled classes.
+"""Ids and names to rows, once: whose images and classes two tables mean, chosen ones, pooled ones.
 
 Conventions
 -----------
-Every function returns new tables; row order inside a table is kept, because it is part of the answer.
+- An image is found by its id. Where no id fits, ``"000012"`` and ``12`` are taken for each other, and a
+  name or path stands for the image with that file name, with or without its ending. An unknown image is an
+  error.
+- A class is found by its id, and a string also by its name. An unknown class is left out and counted: every
+  reference tool does that, silently.
+- A results file that has images and categories of its own (a COCO object) is matched by file name and by
+  class name, because such files are numbered on their own.
+- Every function that makes tables makes new ones; row order inside a table is kept, because it is part of the
+  answer.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.checks import Place
 from boxscore._utils.ordering import stable_order
+from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id, Images
+from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary
 from boxscore.errors import BoxscoreWarning, InputError
 
-__all__ = ["align", "concatenate", "pool_classes", "select", "warn_left_out"]
+__all__ = [
+    "OwnVocabulary",
+    "align",
+    "concatenate",
+    "find_categories",
+    "find_images",
+    "pool_classes",
+    "select",
+    "warn_left_out",
+]
 
 Table = TypeVar("Table", bound=BoxTable)
+
+
+class OwnVocabulary(NamedTuple):
+    """The images and categories that a results file itself declares."""
+
+    images: Images
+    categories: Categories
+
+
+def find_images(
+    ids: NDArray[Any], images: Images, *, own: Images | None = None, place: Place
+) -> NDArray[np.int32]:
+    """Return the image row of each id.
+
+    Parameters
+    ----------
+    ids : ndarray, [D]
+    images : Images
+        The ground truth's.
+    own : Images, optional
+        Those that the ids are of, which are found by file name.
+    place : callable
+        Names row ``i`` in messages.
+
+    Returns
+    -------
+    ndarray of int32, [D]
+
+    Raises
+    ------
+    InputError
+        When an image is unknown.
+    """
+    if own is not None and len(own):
+        names = [
+            identifier if name is None else name
+            for name, identifier in zip(own.file_names.tolist(), own.ids.tolist(), strict=True)
+        ]
+        rows = _through(own, ids, _by_any_name(names, images))
+    else:
+        rows = images.rows(ids)
+        if len(rows) and rows.min() < 0:
+            rows = _each_once(ids, lambda names: _by_any_name(names, images))
+    _refuse_unknown(rows, ids, place)
+    return rows
+
+
+def find_categories(
+    ids: NDArray[Any], categories: Categories, *, own: Categories | None = None
+) -> tuple[NDArray[np.int32], dict[str, int]]:
+    """Return the category row of each id, -1 for an unknown class, and how many there are of each unknown.
+
+    Parameters
+    ----------
+    ids : ndarray, [D]
+    categories : Categories
+        The ground truth's.
+    own : Categories, optional
+        Those that the ids are of, which are found by name.
+
+    Returns
+    -------
+    rows : ndarray of int32, [D]
+    left_out : dict of str to int
+    """
+    names: NDArray[Any] | None = None
+    if own is not None and len(own):
+        by_name = _first_rows(categories.names.tolist())
+        translated = [by_name.get(name, -1) for name in own.names.tolist()]
+        rows = _through(own, ids, np.array(translated, dtype=np.int32))
+        own_rows = own.rows(ids)
+        names = ids.astype(object)
+        names[own_rows >= 0] = own.names[own_rows[own_rows >= 0]]
+    else:
+        rows = categories.rows(ids)
+        if len(rows) and rows.min() < 0 and ids.dtype == object:
+            rows = _each_once(ids, categories.rows_by_id_or_name)
+    unknown = rows < 0
+    return rows, dict(Counter(map(str, (ids if names is None else names)[unknown].tolist())))
+
+
+def _first_rows(names: Iterable[Id]) -> dict[Id, int]:
+    """Map each name to its first row."""
+    rows: dict[Id, int] = {}
+    for row, name in enumerate(names):
+        rows.setdefault(name, row)
+    return rows
+
+
+def _through(own: Vocabulary, ids: NDArray[Any], translated: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Find rows of ids by way of their own vocabulary, whose rows are ``translated``."""
+    rows = own.rows(ids)
+    return np.where(rows >= 0, np.append(translated, -1)[rows], -1).astype(np.int32)
+
+
+def _each_once(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Find each id once, however often it occurs."""
+    unique = list(dict.fromkeys(ids.tolist()))
+    known = dict(zip(unique, find(unique).tolist(), strict=True))
+    return np.fromiter((known[identifier] for identifier in ids.tolist()), np.int32, len(ids))
+
+
+def _refuse_unknown(rows: NDArray[np.int32], ids: NDArray[Any], place: Place) -> None:
+    if not len(rows) or rows.min() >= 0:
+        return
+    row = int(np.argmin(rows))
+    unknown = len(set(ids[rows < 0].tolist()))
+    raise InputError(
+        "image_id",
+        "be in the ground truth",
+        got=f"{ids.tolist()[row]!r}",
+        place=place(row),
+        cause=f"{unknown} such image{'s' * (unknown > 1)} in all; results of another split?",
+    )
+
+
+def _by_any_name(names: Iterable[Id], images: Images) -> NDArray[np.int32]:
+    """Find images by id, by a number's other spelling, or by file name."""
+    known: dict[Id, int] = {}
+    for row, (identifier, file_name) in enumerate(
+        zip(images.ids.tolist(), images.file_names.tolist(), strict=True)
+    ):
+        for key in _spellings(identifier, file_name):
+            known.setdefault(key, row)
+    known.update(images.index())
+    return np.array([_first_known(name, known) for name in names], dtype=np.int32)
+
+
+def _spellings(identifier: Id, file_name: str | None) -> list[Id]:
+    keys: list[Id] = [identifier]
+    if isinstance(identifier, str) and identifier.isdecimal():
+        keys.append(int(identifier))
+    if file_name is not None:
+        path = PurePosixPath(file_name.replace("\\", "/"))
+        keys += [file_name, path.name, path.stem]
+    return keys
+
+
+def _first_known(name: Id, known: dict[Id, int]) -> int:
+    if name in known:
+        return known[name]
+    if isinstance(name, str):
+        path = PurePosixPath(name.replace("\\", "/"))
+        for key in (path.name, path.stem):
+            if key in known:
+                return known[key]
+        if name.isdecimal() and int(name) in known:
+            return known[int(name)]
+    return -1
 
 
 def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
@@ -50,19 +220,14 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     images, categories = ground_truth.images, ground_truth.categories
     if detections.images.same_as(images) and detections.categories.same_as(categories):
         return dataclasses.replace(detections, images=images, categories=categories)
-    image = _translate(images.rows(detections.images.ids), detections.image)
-    if len(image) and image.min() < 0:
-        row = int(np.argmin(image))
-        raise InputError(
-            "image id",
-            "be in the ground truth",
-            got=repr(detections.images.ids.tolist()[detections.image[row]]),
-            place=f"row {row} of {detections.source}",
-            cause="results of another split?",
-        )
-    category = _translate(
-        categories.rows_by_id_or_name(detections.categories.ids.tolist()), detections.category
-    )
+    own = detections.images.ids
+    known = images.rows(own)
+    if len(known) and known.min() < 0:
+        known = _by_any_name(own.tolist(), images)
+    image = known[detections.image] if len(detections) else detections.image
+    _refuse_unknown(image, own[detections.image], lambda row: f"row {row} of {detections.source}")
+    rows = categories.rows_by_id_or_name(detections.categories.ids.tolist())
+    category = rows[detections.category] if len(detections) else detections.category
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
     labels = detections.categories.labels
     left_out = {labels[row]: int(count) for row, count in zip(unknown.tolist(), counts.tolist(), strict=True)}
@@ -89,10 +254,6 @@ def warn_left_out(left_out: Mapping[str, int], source: str, *, stacklevel: int =
             BoxscoreWarning,
             stacklevel=stacklevel + 1,
         )
-
-
-def _translate(mapping: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int32]:
-    return mapping[rows] if len(rows) else rows
 
 
 def select(
@@ -172,7 +333,7 @@ def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
     Parameters
     ----------
     tables : sequence of tables
-        Of one kind, with the same optional columns.
+        Of one kind. Optional columns, and the user's own, are kept where all have them.
 
     Returns
     -------
@@ -185,13 +346,17 @@ def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
     images = Images.union([table.images for table in tables])
     categories = Categories.union([table.categories for table in tables])
     filled = [table for table in tables if len(table)] or [first]  # an empty table may lack a column
-    columns: dict[str, Any] = {}
-    for field in dataclasses.fields(first):
-        values = [getattr(table, field.name) for table in filled]
-        if isinstance(values[0], np.ndarray):
-            columns[field.name] = np.concatenate(values)
-        elif isinstance(values[0], Masks):
-            columns[field.name] = Masks.concatenate(values)
+    columns: dict[str, Any] = {
+        column.name: np.concatenate([getattr(table, column.name) for table in filled])
+        for column in first.schema.needed
+    }
+    for column in first.schema.instances:
+        parts = [table.instances[column.name] for table in filled]
+        if all(part is not None for part in parts):
+            join = Masks.concatenate if column.form == "masks" else np.concatenate
+            columns[column.name] = join(parts)
+    shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
+    own = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
     for name, vocabulary in (("image", images), ("category", categories)):
         columns[name] = np.concatenate(
             [
@@ -204,5 +369,6 @@ def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
     order = stable_order(columns["image"], len(images))
     rows = np.empty_like(order)
     rows[order] = np.arange(len(order))
-    whole = dataclasses.replace(filled[0], **columns, images=images, categories=categories)
+    fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
+    whole = filled[0].replaced(**columns, columns=own, instances=fresh, images=images, categories=categories)
     return whole.take(order), rows

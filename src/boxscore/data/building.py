@@ -1,9 +1,16 @@
-"""Checking and building what tables are made of: from arrays, and from DataFrames."""
+"""The one builder of tables: what is given is checked against the schema, what is not given is derived.
+
+Conventions
+-----------
+- Corners and sizes are both kept, because neither gives back the other to the last bit.
+- An area is width times height where none is given. Where no boxes are given they are those around the masks,
+  else around the keypoints, as in pycocotools.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,61 +18,72 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
-from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.data.keypoints import box_of_keypoints, keypoint_array
+from boxscore.data.lazy import LazyColumns, Reader
+from boxscore.data.masks import Masks
+from boxscore.data.schema import Column, Schema
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids, own_columns
 from boxscore.errors import InputError
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["DIVERGED", "LARGEST", "checked_boxes", "frame_columns", "table_columns"]
+__all__ = [
+    "CategoriesLike",
+    "ImagesLike",
+    "built_columns",
+    "categories_of",
+    "images_of",
+    "vocabulary_columns",
+]
 
 FloatArray = NDArray[np.float64]
 RowArray = NDArray[np.int32]
-
-LARGEST = float(np.finfo(np.float64).max)
-DIVERGED = "a diverged model?"
-
-
-def _vocabulary_rows(
-    vocabulary: Images | Categories, ids: NDArray[Any], *, name: str, place: Place
-) -> RowArray:
-    rows = vocabulary.rows(ids)
-    if len(rows) and rows.min() < 0:
-        row = int(np.argmin(rows))
-        raise InputError(f"{name} id", "be known", got=repr(ids[row : row + 1].tolist()[0]), place=place(row))
-    return rows
+ImagesLike = Images | Iterable[Id]
+CategoriesLike = Categories | Mapping[Id, str] | Iterable[Id]
 
 
-def table_columns(
+def vocabulary_columns(
     image_ids: Sequence[Id] | NDArray[Any],
     category_ids: Sequence[Id] | NDArray[Any],
-    boxes: ArrayLike | None,
-    box_format: BoxFormat,
-    images: Images | Iterable[Id] | None,
-    categories: Categories | Mapping[Id, str] | Iterable[Id] | None,
+    images: ImagesLike | None,
+    categories: CategoriesLike | None,
     *,
-    name: str,
+    count: int | None,
+    of: str,
     place: Place,
 ) -> dict[str, Any]:
-    """Check and build the columns that both tables have."""
-    image_ids = as_ids(image_ids, name="image_ids")
-    category_ids = as_ids(category_ids, name="category_ids")
-    checks.one_of(box_format, BOX_FORMATS, name="box_format")
-    given = np.zeros((len(image_ids), 4)) if boxes is None else boxes
-    array = checks.float_array(given, name="boxes", columns=4)
-    checks.same_length(len(array), of=f"{name} boxes", image_ids=image_ids, category_ids=category_ids)
-    corners, sizes = checked_boxes(array, box_format, place, cause=DIVERGED if name == "detections" else "")
-    if not isinstance(images, Images):
-        images = Images.build(_each_once(image_ids) if images is None else images)
-    categories = _as_categories(_each_once(category_ids) if categories is None else categories)
-    return {
-        "images": images,
-        "categories": categories,
-        "image": _vocabulary_rows(images, image_ids, name="image", place=place),
-        "category": _vocabulary_rows(categories, category_ids, name="category", place=place),
-        "boxes": corners,
-        "sizes": sizes,
-    }
+    """Return vocabularies, made of the ids where none are given, and each row's number in them.
+
+    Parameters
+    ----------
+    image_ids, category_ids : array_like, [N]
+    images, categories : optional
+        The vocabularies.
+    count, of
+        N, where it is known, and what messages say has that length.
+    place : callable
+        Names row ``i`` in messages.
+
+    Returns
+    -------
+    dict
+        ``images``, ``categories``, ``image`` and ``category``.
+
+    Raises
+    ------
+    InputError
+        When an id is no id, lengths differ, or an id is not in a given vocabulary.
+    """
+    image_ids, category_ids = as_ids(image_ids, name="image_ids"), as_ids(category_ids, name="category_ids")
+    count = len(image_ids) if count is None else count
+    checks.same_length(count, of=of, image_ids=image_ids, category_ids=category_ids)
+    images = images_of(_each_once(image_ids) if images is None else images)
+    categories = categories_of(_each_once(category_ids) if categories is None else categories)
+    rows = {}
+    for name, vocabulary, ids in (("image", images, image_ids), ("category", categories, category_ids)):
+        rows[name] = vocabulary.rows(ids)
+        if len(ids) and rows[name].min() < 0:
+            row = int(np.argmin(rows[name]))
+            raise InputError(f"{name} id", "be known", got=repr(ids.tolist()[row]), place=place(row))
+    return {"images": images, "categories": categories, **rows}
 
 
 def _each_once(ids: NDArray[Any]) -> NDArray[Any]:
@@ -73,7 +91,13 @@ def _each_once(ids: NDArray[Any]) -> NDArray[Any]:
     return ids if ids.dtype == object else np.unique(ids)
 
 
-def _as_categories(categories: Categories | Mapping[Id, str] | Iterable[Id]) -> Categories:
+def images_of(images: ImagesLike) -> Images:
+    """Return images as a vocabulary."""
+    return images if isinstance(images, Images) else Images.build(images)
+
+
+def categories_of(categories: CategoriesLike) -> Categories:
+    """Return classes as a vocabulary."""
     if isinstance(categories, Categories):
         return categories
     if isinstance(categories, Mapping):
@@ -81,48 +105,126 @@ def _as_categories(categories: Categories | Mapping[Id, str] | Iterable[Id]) -> 
     return Categories.build(categories)
 
 
-def checked_boxes(
-    boxes: FloatArray, box_format: BoxFormat, place: Place, *, cause: str = "", overwrite: bool = False
-) -> tuple[FloatArray, FloatArray]:
-    """Corners [N, 4] and sizes [N, 2] of boxes that keep the rules; ``cause`` of one that is not finite."""
-    checks.finite(boxes, name="bbox", place=place, cause=cause)
-    corners, sizes = corners_and_sizes(boxes, box_format, overwrite=overwrite)
-    cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
-    checks.sizes_not_negative(sizes, place=place, cause=cause)
-    return corners, sizes
-
-
-def frame_columns(
-    frame: pd.DataFrame, categories: Categories | Mapping[Id, str] | Iterable[Id] | None
+def built_columns(
+    schema: Schema,
+    rows: Mapping[str, Any],
+    boxes: ArrayLike | None,
+    *,
+    box_format: BoxFormat,
+    given: Mapping[str, Any],
+    columns: Mapping[str, ArrayLike] | None = None,
+    read: Reader | None = None,
+    sizes: FloatArray | None = None,
+    own: bool = False,
+    place: Place,
 ) -> dict[str, Any]:
-    """Read the arguments that both ``from_pandas`` need from a DataFrame."""
-    names = list(frame.columns)
-    label = "category_id" if "category_id" in frame else "class"
-    corners, sizes = ["x1", "y1", "x2", "y2"], ["x", "y", "w", "h"]
-    box = corners if set(corners) <= set(names) else sizes
-    missing = [column for column in ["image_id", label, *box] if column not in frame]
-    if missing:
-        raise InputError(
-            "a DataFrame of boxes",
-            "have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h",
-            got=f"columns {names} without {missing}",
+    """Check and derive every column of a table.
+
+    Parameters
+    ----------
+    schema : Schema
+    rows : mapping
+        ``images``, ``categories``, ``image`` and ``category``, as from :func:`vocabulary_columns`.
+    boxes : array_like, [N, 4], or None
+        None: those around the masks or keypoints.
+    box_format : {"xyxy", "xywh", "cxcywh"}
+    given : mapping
+        Other columns of the schema by name; None for one that is not given, and not to be read.
+    columns : mapping of str to array_like, optional
+        The user's own.
+    read : callable, optional
+        Reads instance columns that are not given, when they are first asked for.
+    sizes : ndarray of float64, [N, 2], optional
+        Widths and heights that the corners do not give back to the last bit.
+    own : bool, default False
+        Whether arrays may be kept, and boxes overwritten, because nobody else has them.
+    place : callable
+        Names row ``i`` in messages.
+
+    Returns
+    -------
+    dict
+        The arguments of the table's class.
+
+    Raises
+    ------
+    InputError
+        When lengths differ or a value breaks the rule of its column.
+    """
+    checks.one_of(box_format, BOX_FORMATS, name="box_format")
+    count, of = len(rows["image"]), f"{schema.noun} boxes"
+    table = dict(rows)
+    if boxes is not None:
+        array = checks.float_array(boxes, name="boxes", columns=4)
+        schema.column("boxes").check(array, place, cause=schema.cause)
+        table["boxes"], table["sizes"] = corners_and_sizes(array, box_format, overwrite=own)
+        cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
+        checks.sizes_not_negative(table["sizes"], place=place, cause=cause)
+        if sizes is not None:
+            schema.column("sizes").check(sizes, place)
+            table["sizes"] = sizes
+    instances = _instances(schema, given, rows, place=place)
+    checks.same_length(count, of=of, **instances)
+    if boxes is None:
+        table["boxes"] = _boxes_around(instances)
+        table["sizes"] = table["boxes"][:, 2:] - table["boxes"][:, :2]
+    names = tuple(column.name for column in schema.instances)
+    absent = {name: None for name in names if name in given}
+    table["instances"] = LazyColumns(names, {**absent, **instances}, read)
+    for column in schema.needed:
+        if column.name not in table:
+            table[column.name] = _filled(column, given.get(column.name), table, own=own)
+    checks.same_length(count, of=of, **{column.name: table[column.name] for column in schema.needed})
+    for column in schema.needed:
+        if column.name not in ("boxes", "sizes"):
+            column.check(table[column.name], place)
+    table["columns"] = own_columns(columns, count, of=of)
+    return table
+
+
+def _filled(column: Column, value: Any, table: Mapping[str, Any], *, own: bool) -> NDArray[Any]:
+    """Return a needed column as it is given, by its default, or derived from boxes."""
+    count = len(table["image"])
+    if value is None and column.default is not None:
+        return np.full(count, column.default, dtype=column.dtype)
+    if value is None and column.name == "area":
+        area: FloatArray = table["sizes"][:, 0] * table["sizes"][:, 1]
+        return area
+    if column.form == "ids":
+        return np.arange(1, count + 1) if value is None else as_ids(value, name=column.name).copy()
+    if column.form == "numbers":
+        array = checks.float_array(value, name=column.name)
+        return array if own else np.array(array)
+    return np.array(value, dtype=column.dtype)
+
+
+def _instances(
+    schema: Schema, given: Mapping[str, Any], rows: Mapping[str, Any], *, place: Place
+) -> dict[str, Any]:
+    """Masks, keypoints and counts of keypoints, as far as they are given."""
+    instances: dict[str, Any] = {}
+    masks, keypoints, counts = (given.get(name) for name in ("masks", "keypoints", "keypoint_count"))
+    if masks is not None:
+        sizes = rows["images"].sizes[rows["image"]]
+        instances["masks"] = (
+            masks if isinstance(masks, Masks) else Masks(masks, image_sizes=sizes, place=place)
         )
-    if categories is None and label == "category_id" and "class" in frame:
-        categories = dict(
-            zip(frame["category_id"].tolist(), frame["class"].astype(str).tolist(), strict=True)
-        )
-    labels = frame[label].to_numpy()
-    if categories is not None and label == "class":
-        categories = _as_categories(categories)
-        rows = categories.rows_by_id_or_name(labels.tolist())
-        labels = as_ids(
-            [categories.ids[row] if row >= 0 else name for row, name in zip(rows, labels, strict=True)],
-            name="class",
-        )
-    return {
-        "image_ids": frame["image_id"].to_numpy(),
-        "category_ids": labels,
-        "boxes": frame[box].to_numpy(dtype=np.float64),
-        "box_format": "xyxy" if box is corners else "xywh",
-        "categories": categories,
-    }
+    if keypoints is not None:
+        points = np.array(keypoint_array(keypoints))
+        checks.same_length(len(rows["image"]), of=f"{schema.noun} boxes", keypoints=points)
+        schema.column("keypoints").check(points, place)
+        instances["keypoints"] = points
+        if counts is None:
+            counts = (points[:, :, 2] > 0).sum(axis=1)
+    if counts is not None and any(column.name == "keypoint_count" for column in schema.instances):
+        instances["keypoint_count"] = np.array(counts, dtype=np.int64)
+    return instances
+
+
+def _boxes_around(instances: Mapping[str, Any]) -> FloatArray:
+    if "masks" in instances:
+        masks: Masks = instances["masks"]
+        return masks.boxes
+    if "keypoints" in instances:
+        return box_of_keypoints(instances["keypoints"])
+    raise InputError("boxes", "be given", got="None", cause="only masks or keypoints can stand for them")

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
+from boxscore._utils.text import html_lines
 from boxscore.data.run_lengths import DAMAGED, run_totals
 from boxscore.errors import InputError
 
@@ -138,6 +140,14 @@ class Masks:
     def __getitem__(self, rows: NDArray[Any]) -> Masks:
         """Return these rows, which share what was and will be computed."""
         return self._at(self._rows[rows])
+
+    def __repr__(self) -> str:
+        forms = Counter(_form_of(mask) for mask in self.given)
+        parts = [f"{count:,} {form}" for form, count in forms.most_common()]
+        return "\n  ".join([f"Masks: {len(self):,}", *([f"given as: {', '.join(parts)}"] if parts else [])])
+
+    def _repr_html_(self) -> str:
+        return html_lines(repr(self))
 
     @classmethod
     def from_boxes(cls, boxes: FloatArray, image_sizes: FloatArray, *, place: Place) -> Masks:
@@ -269,6 +279,12 @@ def _plain(mask: MaskLike, size: NDArray[np.int64], place: str) -> tuple[MaskLik
     from pycocotools import mask as coco_mask
 
     return coco_mask.encode(np.asfortranarray(array, dtype=np.uint8)), array.shape
+
+
+def _form_of(mask: MaskLike) -> str:
+    if mask is None:
+        return "missing"
+    return "RLE" if isinstance(mask, dict) else "polygons"
 
 
 def _short(value: object) -> str:

@@ -7,13 +7,12 @@ Columns (NumPy arrays), checked once, then read-only. A loader records facts (``
 
 Conventions
 -----------
-- Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
-  A area ranges, K categories, R recall points, M detection caps.
 - ``image`` and ``category`` are row numbers into :class:`~boxscore.data.vocabulary.Images` and
   :class:`~boxscore.data.vocabulary.Categories`. Row order inside a table is file order and is part of the
   answer: equal scores are taken in it.
 - Boxes are float64 pixels, ``x1, y1, x2, y2``, with their widths and heights beside them in ``sizes``.
   Neither gives back the other to the last bit: COCO files give sizes, VOC files give corners.
+- Masks and keypoints of a file are read when they are first asked for.
 - Undefined is NaN.
 """
 
@@ -21,25 +20,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
+from boxscore._utils.text import html_lines, printable, short_list
+from boxscore.data import frames
 from boxscore.data.boxes import BoxFormat
-from boxscore.data.building import DIVERGED, LARGEST, checked_boxes, frame_columns, table_columns
-from boxscore.data.instances import instance_columns
+from boxscore.data.building import CategoriesLike, ImagesLike, built_columns, vocabulary_columns
+from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import MaskLike, Masks
-from boxscore.data.vocabulary import Categories, Id, Images, as_ids, read_only
-from boxscore.errors import InputError
+from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
+from boxscore.data.vocabulary import Categories, Id, Images, positions, read_only
 
 if TYPE_CHECKING:
     import pandas as pd
-    from typing_extensions import Self, Unpack
-
-    from boxscore.suppression.suppressing import NmsOptions
+    from typing_extensions import Self
 
 __all__ = ["BoxTable", "Detections", "GroundTruth"]
 
@@ -48,9 +47,11 @@ RowArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class BoxTable:
     """What both tables have: rows of boxes, each in an image and of a category.
+
+    ``table[mask]``, ``table[a:b]`` and ``table[rows]`` are tables of these rows.
 
     Attributes
     ----------
@@ -64,13 +65,17 @@ class BoxTable:
         ``x1, y1, x2, y2`` in pixels.
     sizes : ndarray of float64, [N, 2]
         Width and height in pixels, as the file gave them or as ``x2 - x1``.
-    masks : Masks, [N], optional
-        Instance masks, rasterised when first needed.
-    keypoints : ndarray of float64, [N, J, 3], optional
-        x, y in pixels, and visibility.
+    columns : mapping of str to ndarray, [N] each
+        Anything else (``truncated``), for slicing.
+    masks : Masks, [N], or None
+        Instance masks, rasterised when first needed. A table from a file reads them when first asked.
+    keypoints : ndarray of float64, [N, J, 3], or None
+        x, y in pixels, and visibility. Read when first asked for, as masks are.
     source : str
         Where the table came from, for messages.
     """
+
+    schema: ClassVar[Schema]
 
     images: Images
     categories: Categories
@@ -78,47 +83,130 @@ class BoxTable:
     category: RowArray
     boxes: FloatArray
     sizes: FloatArray
-    masks: Masks | None = None
-    keypoints: FloatArray | None = None
-    source: str = "arrays"
+    columns: Mapping[str, NDArray[Any]]
+    instances: LazyColumns
+    source: str
+    if TYPE_CHECKING:  # no fields at run time: dataclasses.replace would read them from the file
+        masks: Masks | None = None
+        keypoints: FloatArray | None = None
 
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, field.name, read_only(value))
+    def __init__(self, **given: Any) -> None:
+        """Keep columns that are known to be right; ``from_arrays`` checks what it is given."""
+        schema = self.schema
+        names = tuple(column.name for column in schema.instances)
+        instances = given.pop("instances", None) or LazyColumns(names)
+        own = {name: given.pop(name) for name in names if name in given}
+        values = {
+            "columns": {},
+            **{name: default() for name, default in schema.values.items()},
+            **given,
+            "instances": instances.replaced(own),
+        }
+        fields = {field.name for field in dataclasses.fields(self)}
+        if fields != set(values):
+            wrong = ", ".join(sorted(fields ^ set(values)))
+            raise TypeError(f"{type(self).__name__}() has missing or unknown columns: {wrong}")
+        self.__dict__.update(_frozen(values))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("masks", "keypoints", "keypoint_count") and "instances" in self.__dict__:
+            return self.instances[name] if name in self.instances else self._unknown(name)
+        return self._unknown(name)
+
+    def _unknown(self, name: str) -> Any:
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take the columns of a pickle, whose arrays can be written to."""
+        self.__dict__.update(_frozen(state))
 
     def __len__(self) -> int:
         return len(self.image)
 
-    def take(self, rows: NDArray[Any]) -> Self:
-        """Return these rows, in this order, with the same vocabularies."""
-        return dataclasses.replace(self, **self._rows(rows))
+    def __getitem__(self, rows: slice | ArrayLike) -> Self:
+        return self.take(rows)
 
-    def _rows(self, keep: NDArray[Any]) -> dict[str, Any]:
-        """Every per-row column at these rows."""
-        rows = np.flatnonzero(keep) if np.asarray(keep).dtype == bool else keep
-        columns = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {
-            name: value[rows] if isinstance(value, Masks) else np.take(value, rows, axis=0)
-            for name, value in columns.items()
-            if isinstance(value, (np.ndarray, Masks))
+    def take(self, rows: slice | ArrayLike) -> Self:
+        """Return these rows, in this order, with the same vocabularies.
+
+        Parameters
+        ----------
+        rows : slice, array_like of bool, [N], or array_like of int, [K]
+
+        Returns
+        -------
+        GroundTruth or Detections
+
+        Raises
+        ------
+        InputError
+            When a mask is not as long as the table, or rows are neither a mask nor whole numbers.
+        """
+        at = positions(rows, len(self))
+        needed = {
+            column.name: np.take(getattr(self, column.name), at, axis=0) for column in self.schema.needed
         }
+        columns = {name: column[at] for name, column in self.columns.items()}
+        return self.replaced(**needed, columns=columns, instances=self.instances.take(at))
 
-    def _common_columns(self) -> dict[str, Any]:
-        names = self.categories.names
-        return {
-            "image_id": self.images.ids[self.image],
-            "category_id": self.categories.ids[self.category],
-            "class": names[self.category],
-            "x1": self.boxes[:, 0],
-            "y1": self.boxes[:, 1],
-            "x2": self.boxes[:, 2],
-            "y2": self.boxes[:, 3],
-        }
+    def replaced(self, **columns: Any) -> Self:
+        """Return the table with other columns in the place of some; nothing is checked."""
+        return dataclasses.replace(self, **columns)
+
+    def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return one row an object or detection, with everything that the table has of it.
+
+        ``annotation_id`` (ground truth), ``image_id``, ``category_id``, ``class``, ``x1 .. y2``, ``w, h``,
+        then ``area`` and flags or ``score``, ``segmentation`` and ``keypoints`` where there are masks and
+        keypoints (as COCO writes them), and the user's own columns. What belongs to no row is in
+        ``frame.attrs``; images and classes are ``table.images.to_pandas()`` and
+        ``table.categories.to_pandas()``.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Only these, in this order.
+
+        Returns
+        -------
+        DataFrame
+
+        Raises
+        ------
+        InputError
+            When a column of the user's has a name that the table's own columns have, or more than one number
+            a row; or a column that is asked for is unknown.
+        """
+        return frames.frame_of(self, columns)
+
+    @classmethod
+    def _from_frame(
+        cls, frame: pd.DataFrame, images: ImagesLike | pd.DataFrame | None, categories: Any
+    ) -> Self:
+        return cls(**frames.columns_of(cls.schema, frame, images, categories))
+
+    def _repr_html_(self) -> str:
+        return html_lines(repr(self))
+
+    def __repr__(self) -> str:
+        noun = {"ground truth": "objects", "detections": "detections"}[self.schema.name]
+        lines = [
+            f"{type(self).__name__}: {len(self):,} {noun}, {len(self.images):,} images, "
+            f"{len(self.categories):,} classes",
+            f"classes: {short_list(self.categories.names)}",
+        ]
+        there = [name for name in ("masks", "keypoints") if self.instances.is_read(name)]
+        also = [name for name in there if self.instances[name] is not None] + list(self.columns)
+        lines += self._counts()
+        if also:
+            lines.append(f"columns: {short_list(also)}")
+        return "\n  ".join([*lines, f"source: {printable(self.source)}"])
+
+    def _counts(self) -> list[str]:
+        return []
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class GroundTruth(BoxTable):
     """Annotated objects, one row each, in file order.
 
@@ -130,23 +218,23 @@ class GroundTruth(BoxTable):
         The area that the data set states (COCO: of the mask), else width times height; square pixels.
     crowd, difficult, ignore : ndarray of bool, [G]
         Flags as the data set states them.
-    keypoint_count : ndarray of int64, [G], optional
+    keypoint_count : ndarray of int64, [G], or None
         Labelled keypoints, as the data set states it.
-    columns : mapping of str to ndarray, [G] each
-        Anything else (``truncated``), for slicing.
 
     See Also
     --------
     BoxTable : the columns that both tables have.
     """
 
+    schema: ClassVar[Schema] = GROUND_TRUTH
+
     ids: NDArray[Any]
     area: FloatArray
     crowd: BoolArray
     difficult: BoolArray
     ignore: BoolArray
-    keypoint_count: NDArray[np.int64] | None = None
-    columns: Mapping[str, NDArray[Any]] = dataclasses.field(default_factory=dict)
+    if TYPE_CHECKING:
+        keypoint_count: NDArray[np.int64] | None = None
 
     @classmethod
     def from_arrays(
@@ -164,8 +252,8 @@ class GroundTruth(BoxTable):
         keypoints: ArrayLike | None = None,
         keypoint_count: ArrayLike | None = None,
         ids: Sequence[Id] | NDArray[Any] | None = None,
-        images: Images | Iterable[Id] | None = None,
-        categories: Categories | Mapping[Id, str] | Iterable[Id] | None = None,
+        images: ImagesLike | None = None,
+        categories: CategoriesLike | None = None,
         columns: Mapping[str, ArrayLike] | None = None,
         source: str = "arrays",
         place: Place | None = None,
@@ -220,78 +308,61 @@ class GroundTruth(BoxTable):
         (2, ['cat', 'dog'], [100.0, 16.0])
         """
         where = place or (lambda row: f"row {row} of {source}")
-        base = table_columns(
-            image_ids, category_ids, boxes, box_format, images, categories, name="ground truth", place=where
-        )
-        base |= instance_columns(base, masks, keypoints, boxes_given=boxes is not None, place=where)
-        count = len(base["image"])
-        areas = (
-            base["sizes"][:, 0] * base["sizes"][:, 1]
-            if area is None
-            else np.array(checks.float_array(area, name="area"))
-        )
-        flags: dict[str, Any] = {
-            name: np.zeros(count, dtype=bool) if value is None else np.array(value, dtype=bool)
-            for name, value in (("crowd", crowd), ("difficult", difficult), ("ignore", ignore))
+        given = {
+            "ids": ids,
+            "area": area,
+            "crowd": crowd,
+            "difficult": difficult,
+            "ignore": ignore,
+            "masks": masks,
+            "keypoints": keypoints,
+            "keypoint_count": keypoint_count,
         }
-        if keypoints is not None:
-            labelled = base["keypoints"][:, :, 2] > 0
-            counts = labelled.sum(axis=1) if keypoint_count is None else np.array(keypoint_count)
-            checks.same_length(count, of="ground truth boxes", keypoint_count=counts)
-            base["keypoint_count"] = counts.astype(np.int64)
-        numbers = np.arange(1, count + 1) if ids is None else as_ids(ids, name="ids").copy()
-        extra = {key: read_only(np.array(value)) for key, value in (columns or {}).items()}
-        checks.same_length(count, of="ground truth boxes", area=areas, ids=numbers, **flags, **extra)
-        checks.finite(areas, name="area", place=where, limit=LARGEST)
-        return cls(**base, ids=numbers, area=areas, **flags, columns=extra, source=source)
-
-    def _rows(self, keep: NDArray[Any]) -> dict[str, Any]:
-        columns = {key: value[keep] for key, value in self.columns.items()}
-        return {**BoxTable._rows(self, keep), "columns": columns}
-
-    def to_pandas(self) -> pd.DataFrame:
-        """One row an object: ``annotation_id, image_id, category_id, class, x1 .. y2, area``, flags."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "annotation_id": self.ids,
-                **self._common_columns(),
-                "area": self.area,
-                "crowd": self.crowd,
-                "difficult": self.difficult,
-                "ignore": self.ignore,
-                **self.columns,
-            }
+        rows = _rows(cls.schema, image_ids, category_ids, boxes, images, categories, place=where)
+        table = built_columns(
+            cls.schema, rows, boxes, box_format=box_format, given=given, columns=columns, place=where
         )
+        return cls(**table, source=source)
 
     @classmethod
     def from_pandas(
         cls,
         frame: pd.DataFrame,
         *,
-        images: Images | Iterable[Id] | None = None,
-        categories: Categories | Mapping[Id, str] | Iterable[Id] | None = None,
+        images: ImagesLike | pd.DataFrame | None = None,
+        categories: CategoriesLike | pd.DataFrame | None = None,
     ) -> GroundTruth:
         """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes.
 
         Needed are ``image_id``, ``category_id`` or ``class``, and ``x1, y1, x2, y2`` or ``x, y, w, h``;
-        the others may be absent.
+        the others may be absent. Columns of other names become the user's own.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        images, categories : optional
+            As for :meth:`from_arrays`, or the DataFrames that ``images.to_pandas()`` and
+            ``categories.to_pandas()`` write.
+
+        Returns
+        -------
+        GroundTruth
 
         Raises
         ------
         InputError
-            When a needed column is missing, or a row breaks a rule of :meth:`from_arrays`.
+            When a needed column is missing, ``w`` and ``h`` are not those of the corners, or a row breaks a
+            rule of :meth:`from_arrays`.
         """
-        needed = frame_columns(frame, categories)
-        optional: dict[str, Any] = {
-            name: frame[name].to_numpy() for name in ("area", "crowd", "difficult", "ignore") if name in frame
-        }
-        ids = frame["annotation_id"].to_numpy() if "annotation_id" in frame else None
-        return cls.from_arrays(**needed, **optional, ids=ids, images=images, source="DataFrame")
+        return cls._from_frame(frame, images, categories)
+
+    def _counts(self) -> list[str]:
+        flags = ("crowd", "difficult", "ignore")
+        counts = [f"{int(getattr(self, name).sum()):,} {name}" for name in flags if getattr(self, name).any()]
+        return [f"flags: {', '.join(counts)}"] if counts else []
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class Detections(BoxTable):
     """What a detector reported, one row each, in file order.
 
@@ -309,9 +380,11 @@ class Detections(BoxTable):
     BoxTable : the columns that both tables have.
     """
 
+    schema: ClassVar[Schema] = DETECTIONS
+
     scores: FloatArray
-    boxes_given: bool = True
-    left_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    boxes_given: bool
+    left_out: Mapping[str, int]
 
     @classmethod
     def from_arrays(
@@ -324,8 +397,9 @@ class Detections(BoxTable):
         box_format: BoxFormat = "xyxy",
         masks: Iterable[MaskLike] | None = None,
         keypoints: ArrayLike | None = None,
-        images: Images | Iterable[Id] | None = None,
-        categories: Categories | Mapping[Id, str] | Iterable[Id] | None = None,
+        images: ImagesLike | None = None,
+        categories: CategoriesLike | None = None,
+        columns: Mapping[str, ArrayLike] | None = None,
         source: str = "arrays",
         place: Place | None = None,
     ) -> Detections:
@@ -347,6 +421,8 @@ class Detections(BoxTable):
             x and y in pixels; the third number is not read.
         images, categories : optional
             As in :meth:`GroundTruth.from_arrays`; pass the ground truth's to refuse unknown ids here.
+        columns : mapping of str to array_like, optional
+            Further columns.
         source, place
             Name the data and its rows in messages.
 
@@ -365,173 +441,72 @@ class Detections(BoxTable):
         1
         """
         where = place or (lambda row: f"row {row} of {source}")
-        base = table_columns(
-            image_ids, category_ids, boxes, box_format, images, categories, name="detections", place=where
+        given = {"scores": scores, "masks": masks, "keypoints": keypoints}
+        rows = _rows(cls.schema, image_ids, category_ids, boxes, images, categories, place=where)
+        table = built_columns(
+            cls.schema, rows, boxes, box_format=box_format, given=given, columns=columns, place=where
         )
-        base |= instance_columns(base, masks, keypoints, boxes_given=boxes is not None, place=where)
-        confidence = np.array(checks.float_array(scores, name="scores"))
-        checks.same_length(len(base["image"]), of="detection boxes", scores=confidence)
-        checks.finite(confidence, name="score", place=where, limit=LARGEST, cause=DIVERGED)
-        return cls(**base, scores=confidence, boxes_given=boxes is not None, source=source)
-
-    @classmethod
-    def from_rows(
-        cls,
-        ground_truth: GroundTruth,
-        image: RowArray,
-        category: RowArray,
-        boxes: FloatArray | None,
-        scores: FloatArray,
-        *,
-        box_format: BoxFormat,
-        masks: Iterable[MaskLike] | None = None,
-        keypoints: ArrayLike | None = None,
-        left_out: Mapping[str, int],
-        source: str,
-        place: Place,
-    ) -> Detections:
-        """Make a table from row numbers into a ground truth's vocabularies; for loaders.
-
-        Parameters
-        ----------
-        ground_truth : GroundTruth
-            Whose vocabularies the row numbers point into.
-        image, category : ndarray of int32, [D]
-        boxes : ndarray of float64, [D, 4]
-            The table keeps it, overwritten with corners.
-        scores : ndarray of float64, [D]
-        box_format : {"xyxy", "xywh", "cxcywh"}
-        masks, keypoints : optional
-            As in :meth:`from_arrays`.
-        left_out : mapping of str to int
-            Detections of unknown classes, by label.
-        source : str
-            Names the data in messages.
-        place : callable
-            Names row ``i`` in messages.
-
-        Returns
-        -------
-        Detections
-
-        Raises
-        ------
-        InputError
-            When a box or score is not finite, or a side is negative.
-        """
-        checks.finite(scores, name="score", place=place, limit=LARGEST, cause=DIVERGED)
-        given = np.zeros((len(image), 4)) if boxes is None else boxes
-        corners, sizes = checked_boxes(given, box_format, place, cause=DIVERGED, overwrite=True)
-        base: dict[str, Any] = {
-            "images": ground_truth.images,
-            "categories": ground_truth.categories,
-            "image": image,
-            "category": category,
-            "boxes": corners,
-            "sizes": sizes,
-        }
-        base |= instance_columns(base, masks, keypoints, boxes_given=boxes is not None, place=place)
-        return cls(
-            **base,
-            scores=scores,
-            boxes_given=boxes is not None,
-            left_out=left_out,
-            source=source,
-        )
-
-    def nms(self, **options: Unpack[NmsOptions]) -> NDArray[np.int64]:
-        """Return the rows that non-maximum suppression keeps, best first, over all images and classes.
-
-        Parameters
-        ----------
-        **options
-            Those of :func:`boxscore.suppress`: ``method``, ``iou_threshold``,
-            ``class_agnostic``, caps and so on. The method must leave scores and boxes as they are;
-            :meth:`suppressed` takes every one.
-
-        Returns
-        -------
-        ndarray of int64, [K]
-            ``detections.take(rows)`` is the table of them.
-
-        Raises
-        ------
-        InputError
-            When an option breaks a rule, or the method would change scores or boxes, which rows cannot say.
-
-        Examples
-        --------
-        >>> boxes = [[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10]]
-        >>> found = Detections.from_arrays([7, 7, 8], ["cat", "cat", "cat"], boxes, [0.7, 0.9, 0.8])
-        >>> found.nms(iou_threshold=0.5).tolist()
-        [1, 2]
-        """
-        from boxscore.suppression.methods import METHODS
-        from boxscore.suppression.suppressing import suppress
-
-        method = options.get("method", "hard")
-        if method in METHODS and METHODS[method].changes != "nothing":
-            raise InputError(
-                "method",
-                "leave scores and boxes as they are",
-                got=f"{method!r}, which changes {METHODS[method].changes}",
-                cause="Detections.suppressed gives the table with the new ones",
-            )
-        return suppress(self, **options).indices
-
-    def suppressed(self, **options: Unpack[NmsOptions]) -> Detections:
-        """Return the table that non-maximum suppression leaves, in row order, with new scores and boxes.
-
-        Parameters
-        ----------
-        **options
-            Those of :func:`boxscore.suppress`.
-
-        Returns
-        -------
-        Detections
-
-        Raises
-        ------
-        InputError
-            When an option breaks a rule.
-
-        Examples
-        --------
-        >>> boxes = [[0, 0, 10, 10], [1, 0, 11, 10]]
-        >>> found = Detections.from_arrays([7, 7], ["cat", "cat"], boxes, [0.7, 0.9])
-        >>> found.suppressed(method="soft-linear", iou_threshold=0.5).scores.round(4).tolist()
-        [0.1273, 0.9]
-        """
-        from boxscore.suppression.suppressing import suppress
-
-        return suppress(self, **options).apply(self)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """One row a detection: ``image_id, category_id, class, x1, y1, x2, y2, score``."""
-        import pandas as pd
-
-        return pd.DataFrame({**self._common_columns(), "score": self.scores})
+        return cls(**table, boxes_given=boxes is not None, source=source)
 
     @classmethod
     def from_pandas(
         cls,
         frame: pd.DataFrame,
         *,
-        images: Images | Iterable[Id] | None = None,
-        categories: Categories | Mapping[Id, str] | Iterable[Id] | None = None,
+        images: ImagesLike | pd.DataFrame | None = None,
+        categories: CategoriesLike | pd.DataFrame | None = None,
     ) -> Detections:
         """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes.
 
         Needed are ``image_id``, ``category_id`` or ``class``, ``score``, and ``x1, y1, x2, y2`` or
-        ``x, y, w, h``.
+        ``x, y, w, h``. Columns of other names become the user's own.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        images, categories : optional
+            As for :meth:`GroundTruth.from_pandas`.
+
+        Returns
+        -------
+        Detections
 
         Raises
         ------
         InputError
-            When a needed column is missing, or a row breaks a rule of :meth:`from_arrays`.
+            When a needed column is missing, ``w`` and ``h`` are not those of the corners, or a row breaks a
+            rule of :meth:`from_arrays`.
         """
-        if "score" not in frame:
-            raise InputError("detections", "have a column score", got=list(frame.columns))
-        needed = frame_columns(frame, categories)
-        return cls.from_arrays(**needed, scores=frame["score"].to_numpy(), images=images, source="DataFrame")
+        return cls._from_frame(frame, images, categories)
+
+    def _counts(self) -> list[str]:
+        lines = []
+        if len(self):
+            lines.append(f"scores: {self.scores.min():.4g} to {self.scores.max():.4g}")
+        if self.left_out:
+            lines.append(f"left out: {sum(self.left_out.values()):,}, of classes the ground truth lacks")
+        return lines
+
+
+def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same, its arrays read-only."""
+    frozen = {
+        name: read_only(value) if isinstance(value, np.ndarray) else value for name, value in values.items()
+    }
+    return {**frozen, "columns": {name: read_only(column) for name, column in values["columns"].items()}}
+
+
+def _rows(
+    schema: Schema,
+    image_ids: Sequence[Id] | NDArray[Any],
+    category_ids: Sequence[Id] | NDArray[Any],
+    boxes: ArrayLike | None,
+    images: ImagesLike | None,
+    categories: CategoriesLike | None,
+    *,
+    place: Place,
+) -> dict[str, Any]:
+    count = None if boxes is None else len(checks.float_array(boxes, name="boxes", columns=4))
+    return vocabulary_columns(
+        image_ids, category_ids, images, categories, count=count, of=f"{schema.noun} boxes", place=place
+    )

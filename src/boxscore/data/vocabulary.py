@@ -14,15 +14,28 @@ import contextlib
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.text import html_lines, short_list
 from boxscore.errors import InputError
 
-__all__ = ["Categories", "Id", "Images", "Vocabulary", "as_ids", "read_only"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Categories",
+    "Id",
+    "Images",
+    "Vocabulary",
+    "as_ids",
+    "own_columns",
+    "positions",
+    "read_only",
+]
 
 Id = int | str
 
@@ -32,6 +45,48 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
+    """Return row numbers of a mask, a slice or row numbers.
+
+    Raises
+    ------
+    InputError
+        When a mask has another length than ``count``, or rows are neither a mask nor whole numbers.
+    """
+    if isinstance(rows, slice):
+        return np.arange(count)[rows]
+    at = np.asarray(rows)
+    if at.ndim == 1 and at.dtype == bool:
+        if len(at) != count:
+            raise InputError("a mask of rows", f"be as long as the table ({count})", got=f"length {len(at)}")
+        return np.flatnonzero(at)
+    if at.ndim == 1 and not at.size:
+        return np.empty(0, dtype=np.intp)
+    if at.ndim != 1 or at.dtype.kind not in "iu":
+        rule = "be a slice, a mask [N] or row numbers [K]"
+        raise InputError("rows", rule, got=f"{at.dtype} of shape {list(at.shape)}")
+    return at.astype(np.intp, copy=False)
+
+
+def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
+    """Return the user's own columns as arrays of their own, by name.
+
+    Raises
+    ------
+    InputError
+        When a name is no text, or a column has another length than ``count``.
+    """
+    arrays = {}
+    for name, values in (columns or {}).items():
+        if not isinstance(name, str):
+            raise InputError("a name in columns", "be a string", got=repr(name))
+        arrays[name] = np.array(values)
+        if arrays[name].ndim == 0 or len(arrays[name]) != count:
+            got = f"length {len(arrays[name])}" if arrays[name].ndim else "one value"
+            raise InputError(name, f"be as long as {of} ({count})", got=got)
+    return arrays
 
 
 def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
@@ -70,7 +125,7 @@ def _sort_key(identifier: Id) -> tuple[bool, Id]:
     return isinstance(identifier, str), identifier
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """Sorted unique ids, and what is known of each.
 
@@ -87,6 +142,12 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {len(self):,}\n  ids: {short_list(self.ids)}"
+
+    def _repr_html_(self) -> str:
+        return html_lines(repr(self))
 
     @staticmethod
     def order(ids: NDArray[Any]) -> NDArray[np.int64]:
@@ -130,7 +191,7 @@ def _integer_rows(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArra
     return np.where(known[rows] == values, rows, -1).astype(np.int32)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Images(Vocabulary):
     """The images of a data set.
 
@@ -152,6 +213,8 @@ class Images(Vocabulary):
         super().__post_init__()
         object.__setattr__(self, "file_names", read_only(self.file_names))
         object.__setattr__(self, "sizes", read_only(self.sizes))
+        columns = {name: read_only(column) for name, column in self.columns.items()}
+        object.__setattr__(self, "columns", columns)
 
     @classmethod
     def build(
@@ -173,8 +236,7 @@ class Images(Vocabulary):
         if sizes is not None:
             extent = checks.float_array(sizes, name="image sizes", columns=2)
             checks.same_length(len(given), of="image ids", sizes=extent)
-        extra = {key: np.asarray(value) for key, value in (columns or {}).items()}
-        checks.same_length(len(given), of="image ids", **extra)
+        extra = own_columns(columns, len(given), of="image ids")
         return cls(given[order], names[order], extent[order], {k: v[order] for k, v in extra.items()})
 
     @classmethod
@@ -193,8 +255,26 @@ class Images(Vocabulary):
         columns = {key: value[rows] for key, value in self.columns.items()}
         return Images(self.ids[rows], self.file_names[rows], self.sizes[rows], columns)
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return ``image_id, file_name, width, height`` and the user's own columns, one row an image.
 
-@dataclasses.dataclass(frozen=True, eq=False)
+        Raises
+        ------
+        InputError
+            When a column of the user's has one of these names, or more than one number a row.
+        """
+        from boxscore.data.frames import images_frame
+
+        return images_frame(self)
+
+    def __repr__(self) -> str:
+        known = int((~np.isnan(self.sizes).any(axis=1)).sum())
+        lines = [super().__repr__(), f"sizes known: {known:,}"]
+        lines += [f"columns: {short_list(self.columns)}"] if self.columns else []
+        return "\n  ".join(lines)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Categories(Vocabulary):
     """The classes of a data set.
 
@@ -253,6 +333,15 @@ class Categories(Vocabulary):
     def take(self, rows: NDArray[Any]) -> Categories:
         """Return these rows, which must be ascending, as a vocabulary of their own."""
         return Categories(self.ids[rows], self.names[rows])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return ``category_id, class``, one row a class."""
+        from boxscore.data.frames import categories_frame
+
+        return categories_frame(self)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}\n  names: {short_list(self.names)}"
 
     def rows_by_id_or_name(self, values: Sequence[Id]) -> NDArray[np.int32]:
         """Return the row of each value, taken for an id first and for a name second; -1 for unknown."""

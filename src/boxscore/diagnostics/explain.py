@@ -31,6 +31,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore.data.alignment import align
+from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._tools import (
     CHOICES,
@@ -42,8 +44,9 @@ from boxscore.diagnostics._tools import (
     with_field,
 )
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.evaluation import evaluate
-from boxscore.protocols.protocol import Protocol
+from boxscore.evaluation import Evaluation
+from boxscore.matching.matcher import Matcher
+from boxscore.protocols.protocol import Protocol, RoundingRules
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,13 +123,14 @@ def explain(
         When a tool is unknown, or its number is undefined on this data.
     """
     start, end = tool_of(first, iou), tool_of(last, iou)
-    value = _value(ground_truth, detections, start)
+    tables = _Tables(ground_truth, detections)
+    value = tables.value(start)
     now, first_value, steps = start, value, []
     for choice in CHOICES:
         changed = with_choice(now, end, choice)
         if changed == now:
             continue
-        after = _value(ground_truth, detections, changed)
+        after = tables.value(changed)
         old, new = choice.text(now), choice.text(changed)
         text = f"{choice.title}: {old} -> {new}" if old != new else f"{choice.title}: last bits of {old}"
         steps.append((text, after - value, after))
@@ -184,7 +188,8 @@ def ablation(
     import pandas as pd
 
     tool = tool_of(base, iou)
-    value = _value(ground_truth, detections, tool)
+    tables = _Tables(ground_truth, detections)
+    value = tables.value(tool)
     rows = [(tool.name, math.nan, value)]
     for name, changes in VARIANTS.items():
         changed = tool
@@ -193,7 +198,7 @@ def ablation(
                 setting = tuple(np.linspace(0, 1, setting).tolist())
             changed = with_field(changed, field, setting)
         if changed != tool:
-            after = _value(ground_truth, detections, changed)
+            after = tables.value(changed)
             rows.append((name, after - value, after))
     return pd.DataFrame(rows, columns=["change", "delta", "value"])
 
@@ -234,9 +239,9 @@ def find_number(
     digits = len(text.partition(".")[2])
     scale = 100.0 if wanted > 1 or str(number).strip().endswith("%") else 1.0
     margin = 0.5 * 10.0**-digits / scale if within is None else within
-    rows = []
+    rows, tables = [], _Tables(ground_truth, detections)
     for name in box_protocols():
-        metrics = _metrics(ground_truth, detections, tool_of(name, None))
+        metrics = tables.metrics(tool_of(name, None))
         if len(metrics) == 2 and metrics["AP"] == metrics.get("AP50"):
             del metrics["AP"]  # one threshold: one number
         for key, value in metrics.items():
@@ -247,21 +252,32 @@ def find_number(
     return frame.loc[order].reset_index(drop=True)
 
 
-def _metrics(ground_truth: GroundTruth, detections: Detections, tool: Tool) -> dict[str, float]:
-    """Evaluate under a tool's protocol; warnings were given before, or will be by the evaluation itself."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)
-        return evaluate(ground_truth, detections, protocol=tool.protocol).metrics
+class _Tables:
+    """Two tables that are scored under many protocols; overlaps that these measure alike are found once."""
 
+    def __init__(self, ground_truth: GroundTruth, detections: Detections) -> None:
+        self._truth, self._given = ground_truth, align(detections, ground_truth)
+        self._matchers: dict[RoundingRules, Matcher] = {}
 
-def _value(ground_truth: GroundTruth, detections: Detections, tool: Tool) -> float:
-    """AP, as a multiple of 2**-53."""
-    value = _metrics(ground_truth, detections, tool)["AP"]
-    if math.isnan(value):
-        raise InputError(
-            "an explained AP",
-            "be defined",
-            got=f"NaN for {tool.name!r}",
-            cause="no counted ground truth in any class?",
-        )
-    return round(value * 2**53) / 2**53
+    def metrics(self, tool: Tool) -> dict[str, float]:
+        """Evaluate under a tool's protocol; of its tables the evaluation itself warns."""
+        protocol, rules = tool.protocol, tool.protocol.rounding
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoxscoreWarning)
+            if rules not in self._matchers:
+                table = rounded(self._given, scores=rules.scores, boxes=rules.boxes)
+                self._matchers[rules] = Matcher(self._truth, table, protocol)
+            matcher = self._matchers[rules].under(protocol)
+            return Evaluation(self._truth, matcher.detections, protocol, matcher.match()).metrics
+
+    def value(self, tool: Tool) -> float:
+        """AP, as a multiple of 2**-53."""
+        value = self.metrics(tool)["AP"]
+        if math.isnan(value):
+            raise InputError(
+                "an explained AP",
+                "be defined",
+                got=f"NaN for {tool.name!r}",
+                cause="no counted ground truth in any class?",
+            )
+        return round(value * 2**53) / 2**53

@@ -11,6 +11,11 @@ Conventions
 - Records that hold numbers alone, which nearly every file has, take the way of ``_packed``; others (ids that
   are text, null, masks) become columns by their attributes.
 - An id is a whole number or text; ``7.0`` is 7, as in pycocotools.
+- ``segmentation`` is kept as the file has it: polygons, or a run-length code. ``keypoints`` are
+  ``x1, y1, v1, x2, ...``; a record without them has none labelled. Both are skipped while boxes are read.
+- ``[]`` for a ``segmentation`` or ``keypoints`` is none: many programs write it where there are only boxes.
+- Results may leave out ``bbox``. As in pycocotools the first record decides for all whether the results
+  carry boxes; where they do not, boxes are those around the masks or else the keypoints.
 """
 
 from __future__ import annotations
@@ -21,16 +26,19 @@ import operator
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
+from boxscore._utils.checks import Place
 from boxscore._utils.processes import Forked
+from boxscore.data.masks import Masks
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError
-from boxscore.formats import _coco_parts, _json
+from boxscore.formats import _json
 from boxscore.formats._packed import packed_columns
 
 __all__ = [
@@ -40,7 +48,11 @@ __all__ = [
     "Reading",
     "Text",
     "annotation_kind",
+    "given_boxes",
+    "instance_columns",
+    "instance_kind",
     "result_kind",
+    "stand_in",
     "text_in_file",
     "text_in_memory",
 ]
@@ -90,6 +102,24 @@ class _NumericAnnotation(msgspec.Struct, gc=False):
     difficult: float = 0.0
 
 
+class _Code(TypedDict):
+    size: list[int]
+    counts: str | list[int]
+
+
+_INSTANCE_FIELDS: dict[str, list[tuple[str, Any, Any]]] = {
+    "masks": [("segmentation", list[list[float]] | _Code | None, None)],
+    "keypoints": [("keypoints", list[float] | None, None), ("num_keypoints", int | None, None)],
+}
+"""What a record holds of each instance column: key, type, default."""
+
+
+class _FirstRecord(msgspec.Struct):
+    bbox: Any = None
+    segmentation: Any = None
+    keypoints: Any = None
+
+
 class Kind(NamedTuple):
     """One kind of record, and how it becomes columns."""
 
@@ -136,19 +166,19 @@ class Reading:
     path : Path
         Where it is from, for messages.
     kind : Kind
-    workers : int
-        Processes that read a large text of numbers alone together, this one included. Masks are Python
+    processes : int
+        That read a large text of numbers alone together, this one included. Masks are Python
         objects, which take as long to hand over as to read.
     beside : float, default 0
         Work this process has to do before it asks for the columns, as a share of all work; it gets as much
         less of the text.
     """
 
-    def __init__(self, text: Text, path: Path, kind: Kind, *, workers: int, beside: float = 0) -> None:
+    def __init__(self, text: Text, path: Path, kind: Kind, *, processes: int, beside: float = 0) -> None:
         self._text, self._path, self._kind = text, path, kind
-        workers = max(1, min(workers, text.size // _json.PART_BYTES)) if kind.numeric else 1
-        own = max(1 / workers - beside, 0.0) / (1 - beside) if workers > 1 else 1.0
-        others = [(1 - own) / (workers - 1)] * (workers - 1) if workers > 1 else []
+        processes = max(1, min(processes, text.size // _json.PART_BYTES)) if kind.numeric else 1
+        own = max(1 / processes - beside, 0.0) / (1 - beside) if processes > 1 else 1.0
+        others = [(1 - own) / (processes - 1)] * (processes - 1) if processes > 1 else []
         self._parts = _json.parts_of(text.size, self._read, [own, *others])
         self._forked = Forked([functools.partial(self._part, part) for part in self._parts[1:]])
 
@@ -308,11 +338,24 @@ def _boxes(records: list[Any], name: str) -> NDArray[np.float64]:
     return _numbers_of(flat, "d").reshape(-1, 4).copy()  # the table overwrites it
 
 
-# ---------------------------------------------------------------- the two kinds
+def _objects(records: list[Any], name: str) -> NDArray[Any]:
+    return np.fromiter(map(operator.attrgetter(name), records), dtype=object, count=len(records))
 
 
-def annotation_kind(part: _coco_parts.Part) -> Kind:
-    """Return the kind of ground truth's records; ``part`` says what they are read for beside boxes."""
+def _boxes_or_nan(records: list[Any], name: str) -> NDArray[np.float64]:
+    """Read boxes [N, 4]; NaN for a record without one, infinite for one of another length."""
+    missing, wrong = [np.nan] * 4, [np.inf] * 4
+    rows = [
+        wrong if box and len(box) != 4 else box or missing for box in map(operator.attrgetter(name), records)
+    ]
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+
+
+# ---------------------------------------------------------------- the kinds
+
+
+def annotation_kind(instances: Sequence[str]) -> Kind:
+    """Return the kind of ground truth's records, read for boxes and for these instance columns."""
     readers = {
         "image_id": _ids,
         "category_id": _ids,
@@ -321,20 +364,134 @@ def annotation_kind(part: _coco_parts.Part) -> Kind:
         "area": _numbers,
         "iscrowd": _flags,
         "difficult": _flags,
-        **_coco_parts.readers(part, results=False),
     }
-    numeric = _NumericAnnotation if part == "none" else None
-    return Kind("annotation", "a list", _coco_parts.record_type(_Annotation, part), readers, numeric)
+    return _kind(_Annotation, _NumericAnnotation, readers, instances, of_results=False)
 
 
-def result_kind(part: _coco_parts.Part) -> Kind:
-    """Return the kind of results' records; ``part`` says what they are read for beside boxes."""
-    readers = {
-        "image_id": _ids,
-        "category_id": _ids,
-        "bbox": _boxes,
-        "score": _numbers,
-        **_coco_parts.readers(part, results=True),
-    }
-    numeric = _NumericResult if part == "none" else None
-    return Kind("detection", "a list of results", _coco_parts.record_type(_Result, part), readers, numeric)
+def result_kind(instances: Sequence[str]) -> Kind:
+    """Return the kind of results' records, read for boxes and for these instance columns."""
+    readers = {"image_id": _ids, "category_id": _ids, "bbox": _boxes, "score": _numbers}
+    return _kind(_Result, _NumericResult, readers, instances, of_results=True)
+
+
+def instance_kind(instance: str, *, of_results: bool) -> Kind:
+    """Return the kind of records that are read for one instance column and nothing else."""
+    base = msgspec.defstruct("_Instance", [], gc=False)
+    return _kind(base, None, {}, [instance], of_results=of_results)
+
+
+def _kind(
+    base: type[msgspec.Struct],
+    numeric: type[msgspec.Struct] | None,
+    readers: Readers,
+    instances: Sequence[str],
+    *,
+    of_results: bool,
+) -> Kind:
+    """Return a kind that has instance columns as well; of results, with or without a box."""
+    fields = [
+        field
+        for name in instances
+        for field in _INSTANCE_FIELDS[name]
+        if not (of_results and field[0] == "num_keypoints")
+    ]
+    readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _objects)}
+    if fields and "bbox" in readers and of_results:
+        fields.append(("bbox", list[float] | None, None))
+        readers = {**readers, "bbox": _boxes_or_nan}
+    if fields:
+        base = msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True, gc=False)
+    name, whole = ("detection", "a list of results") if of_results else ("annotation", "a list")
+    return Kind(name, whole, base, readers, None if fields else numeric)
+
+
+def stand_in(text: Text) -> str | None:
+    """Return the instance column that stands for the boxes of results whose first record has none.
+
+    None where it has one, or nothing that could stand for it.
+    """
+    decode = msgspec.json.Decoder(list[_FirstRecord]).decode
+    slices = _json.decode_records(text.chunks(0, text.size), decode, text.whole)
+    try:
+        first = next((records[0] for records in slices if records), None)
+    except DECODING_ERRORS:
+        return None  # whatever reads it next says what is wrong
+    if first is None or first.bbox not in (None, []):
+        return None
+    if first.segmentation is not None:
+        return "masks"
+    return "keypoints" if first.keypoints is not None else None
+
+
+def given_boxes(boxes: NDArray[np.float64], *, place: Place) -> NDArray[np.float64] | None:
+    """Return the boxes of results, or None where the first record has none.
+
+    Raises
+    ------
+    FileFormatError
+        When the first record has a box and another has none, or one of another length.
+    """
+    if not len(boxes) or np.isnan(boxes[0, 0]):
+        return None
+    bad = ~np.isfinite(boxes).all(axis=1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        got = "none" if np.isnan(boxes[row, 0]) else "another length"
+        rule = "have 4 numbers, as the first detection's has"
+        raise FileFormatError("bbox", rule, got=got, place=place(row))
+    return boxes
+
+
+def instance_columns(
+    columns: Columns,
+    instances: Sequence[str],
+    *,
+    image_sizes: Callable[[], NDArray[np.float64]],
+    place: Place,
+) -> dict[str, Any]:
+    """Return these instance columns of records; None for one that no record has.
+
+    Parameters
+    ----------
+    columns : dict
+        What a kind of :func:`instance_kind` and the like read.
+    instances : sequence of str
+    image_sizes : callable
+        Gives width and height of each row's image, [N, 2] float64.
+    place : callable
+        Names record ``i`` in messages.
+
+    Raises
+    ------
+    FileFormatError
+        When keypoints are not three numbers each, or not equally many in every record.
+    """
+    found: dict[str, Any] = {}
+    if "masks" in instances:
+        given = [mask or None for mask in columns["segmentation"].tolist()]  # []: annotated with boxes
+        none = all(mask is None for mask in given)
+        found["masks"] = None if none else Masks(given, image_sizes=image_sizes(), place=place)
+    if "keypoints" in instances:
+        found |= _keypoints(columns, place)
+    return found
+
+
+def _keypoints(columns: Columns, place: Place) -> dict[str, Any]:
+    given = columns["keypoints"].tolist()
+    length = max((len(values) for values in given if values), default=0)
+    for row, values in enumerate(given):
+        if values and (len(values) != length or length % 3):
+            rule = "be three numbers a keypoint, and as many in every record"
+            raise FileFormatError("keypoints", rule, got=f"{len(values)} numbers", place=place(row))
+    none = [0.0] * length
+    points = np.array([values or none for values in given], dtype=np.float64)
+    points = points.reshape(len(given), length // 3, 3)
+    checks.finite(points.reshape(len(given), length), name="keypoints", place=place)
+    found: dict[str, Any] = {"keypoints": points if length else None}
+    if "num_keypoints" in columns:
+        stated = columns["num_keypoints"].tolist()
+        labelled = (points[:, :, 2] > 0).sum(axis=1).tolist()
+        counts = [own if count is None else count for count, own in zip(stated, labelled, strict=True)]
+        known = length > 0 or any(count is not None for count in stated)
+        found["keypoint_count"] = np.array(counts, dtype=np.int64) if known else None
+    return found

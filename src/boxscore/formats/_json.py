@@ -21,7 +21,6 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from boxscore._utils.checks import message
 from boxscore._utils.collector import paused_collector
 from boxscore.errors import FileFormatError
 
@@ -212,11 +211,11 @@ def explain(
     if isinstance(error, RecursionError):
         return FileFormatError("a JSON file", "not nest deeper", got="too many levels", place=str(path))
     if isinstance(error, UnicodeDecodeError):
-        return FileFormatError(_not_utf8(text, path))
+        return _not_utf8(text, path)
     if "truncated" in text_of_error:
-        return FileFormatError(_cut_short(path))
+        return _cut_short(path)
     if "malformed" in text_of_error:
-        return FileFormatError(_malformed(text_of_error, text, path))
+        return _malformed(text_of_error, text, path)
     found = _PLACE.search(text_of_error)
     place = found["place"] if found else ""
     rule = text_of_error[: found.start()] if found else text_of_error
@@ -253,12 +252,12 @@ def _cause_of_missing(record: str, field: str) -> str:
         return ""
     return {
         "score": "is this a ground-truth file?",
-        "bbox": "are these results of masks or keypoints without boxes?",
+        "bbox": "only results without any bbox may have masks or keypoints instead",
     }.get(field, "")
 
 
-def _cut_short(path: Path) -> str:
-    return message(
+def _cut_short(path: Path) -> FileFormatError:
+    return FileFormatError(
         "a JSON file",
         "be complete",
         got="an end of file in the middle of a value",
@@ -267,24 +266,24 @@ def _cut_short(path: Path) -> str:
     )
 
 
-def _not_utf8(text: bytes, path: Path) -> str:
+def _not_utf8(text: bytes, path: Path) -> FileFormatError:
     cause = "UTF-16?" if text[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
     try:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
         got = f"the byte {text[error.start]:#04x} at byte {error.start}"
-        return message("a JSON file", "be UTF-8", got=got, place=str(path), cause=cause)
-    return message("a JSON file", "be UTF-8", got="other bytes", place=str(path))
+        return FileFormatError("a JSON file", "be UTF-8", got=got, place=str(path), cause=cause)
+    return FileFormatError("a JSON file", "be UTF-8", got="other bytes", place=str(path))
 
 
-def _malformed(error: str, text: bytes, path: Path) -> str:
+def _malformed(error: str, text: bytes, path: Path) -> FileFormatError:
     position = re.search(r"byte (\d+)", error)
     start = int(position[1]) if position else 0
     for word in (b"-Infinity", b"Infinity", b"NaN"):
         begin = text.find(word, max(0, start - len(word)), start + len(word))
         if begin >= 0:
             key = re.findall(rb'"(\w+)"\s*:', text[max(0, begin - 200) : begin])
-            return message(
+            return FileFormatError(
                 key[-1].decode() if key else "a number",
                 "be finite",
                 got=word.decode(),
@@ -295,6 +294,6 @@ def _malformed(error: str, text: bytes, path: Path) -> str:
         return _cut_short(path)
     if b"\0" in text[:64] or text[:2] in (b"\x1f\x8b", b"PK"):
         kind = "compressed" if text[:2] in (b"\x1f\x8b", b"PK") else "binary or UTF-16"
-        return message("a JSON file", "be JSON text", got=f"{kind} data", place=str(path))
+        return FileFormatError("a JSON file", "be JSON text", got=f"{kind} data", place=str(path))
     near = text[max(0, start - 20) : start + 20].decode("utf-8", errors="replace")
-    return message("a JSON file", "be JSON", got=f"{near!r} near byte {start}", place=str(path))
+    return FileFormatError("a JSON file", "be JSON", got=f"{near!r} near byte {start}", place=str(path))

@@ -8,6 +8,7 @@ Conventions
 - Of annotations that share one id, pycocotools reads the last in every one's place; so do we, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
 - Results are a list of records, or a COCO object whose annotations carry a ``score``. Extra keys are skipped.
+- Masks and keypoints are read from the file once more when they are first asked for.
 
 References
 ----------
@@ -16,31 +17,43 @@ https://cocodataset.org/#format-data and #format-results; pycocotools ``coco.py`
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.data.tables import Detections, GroundTruth
+from boxscore._utils.checks import Place
+from boxscore.data.alignment import OwnVocabulary, find_categories, find_images
+from boxscore.data.building import built_columns, vocabulary_columns
+from boxscore.data.lazy import Reader
+from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError
-from boxscore.formats import _coco_parts, _json
+from boxscore.formats import _json
 from boxscore.formats._coco_records import (
     DECODING_ERRORS,
     Columns,
     Reading,
     Text,
     annotation_kind,
+    given_boxes,
+    instance_columns,
+    instance_kind,
     result_kind,
+    stand_in,
     text_in_file,
     text_in_memory,
 )
-from boxscore.formats._places import OwnVocabulary, resolve_categories, resolve_images
-from boxscore.protocols.protocol import Similarity
+from boxscore.formats._format import Format, Read, Snapshot
+from boxscore.formats.results import Kept
 
-__all__ = ["ResultsReading", "load_ground_truth", "load_results"]
+__all__ = ["FORMAT", "CocoFormat", "ResultsReading"]
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -61,119 +74,98 @@ class _File(msgspec.Struct):
     annotations: msgspec.Raw = msgspec.Raw(b"")
 
 
-def load_ground_truth(path: Path, *, similarity: Similarity = "box", workers: int = 1) -> GroundTruth:
-    """Read a COCO ground-truth file.
+class CocoFormat(Format):
+    """COCO JSON files."""
 
-    Parameters
-    ----------
-    path : Path
-    similarity : {"box", "mask", "boundary", "keypoints"}
-        What will be compared; masks and keypoints are read only for it.
-    workers : int, default 1
-        Processes to fork for a large file, where only boxes are read.
+    name = "coco"
+    boxes = "xywh"
 
-    Returns
-    -------
-    GroundTruth
+    def detect(self, path: Path) -> str | None:
+        """Take any file: what is wrong with one that is no JSON is said when it is read."""
+        return None if path.is_dir() else "a JSON file"
 
-    Raises
-    ------
-    FileFormatError
-        When the file is not JSON, or not ground truth; names the annotation and the field.
-    InputError
-        When a box is not finite or has a negative side, or an id is unknown.
-    """
-    start = _json.first_byte(path)
-    if start == b"[":
-        raise FileFormatError(
-            "ground truth",
-            "be an object with images, annotations and categories",
-            got="a list",
-            place=str(path),
-            cause="is this a results file?",
+    def load_ground_truth(
+        self,
+        path: Path,
+        *,
+        image_set: str | Path | None = None,
+        columns: Sequence[str] = (),
+        processes: int = 1,
+    ) -> GroundTruth:
+        """Read a COCO ground-truth file.
+
+        Raises
+        ------
+        FileFormatError
+            When the file is not JSON, or not ground truth; names the annotation and the field.
+        InputError
+            When a box is not finite or has a negative side, or an id is unknown.
+        """
+        snapshot = Snapshot(path)
+        content = _ground_truth_object(path)
+        kind = annotation_kind(columns)
+        with Reading(text_in_memory(content.annotations), path, kind, processes=processes) as reading:
+            records = reading.columns()
+        images, categories = _vocabularies(content)
+
+        def place(row: int) -> str:
+            return f"annotation {row} (id {records['id'].tolist()[row]}) of {path}"
+
+        rows = vocabulary_columns(
+            records["image_id"],
+            records["category_id"],
+            images,
+            categories,
+            count=None,
+            of="annotations",
+            place=place,
         )
-    content = _read_object(path)
-    present = {
-        "images": content.images is not None,
-        "annotations": len(memoryview(content.annotations)) > 0,
-        "categories": content.categories is not None,
-    }
-    for key, is_present in present.items():
-        if not is_present:
-            raise FileFormatError("ground truth", f"have {key}", got=f"no such key in {path}")
-    part = _coco_parts.part_of(similarity)
-    text = text_in_memory(content.annotations)
-    with Reading(text, path, annotation_kind(part), workers=workers) as reading:
-        columns = reading.columns()
-    images, categories = _vocabularies(content)
+        image, ids = rows["image"], records["id"]
 
-    def place(row: int) -> str:
-        return f"annotation {row} (id {columns['id'].tolist()[row]}) of {path}"
+        def extent() -> NDArray[np.float64]:
+            sizes: NDArray[np.float64] = images.sizes[image]
+            return sizes
 
-    ground_truth = GroundTruth.from_arrays(
-        columns["image_id"],
-        columns["category_id"],
-        columns["bbox"],
-        box_format="xywh",
-        area=_areas(columns["area"], columns["bbox"], path),
-        crowd=columns["iscrowd"],
-        difficult=columns["difficult"],
-        ids=columns["id"],
-        images=images,
-        categories=categories,
-        source=str(path),
-        place=place,
-        **_coco_parts.part_columns(columns, part, place=place),
-    )
-    return _resolve_repeated_ids(ground_truth)
+        table = built_columns(
+            GROUND_TRUTH,
+            rows,
+            records["bbox"],
+            box_format="xywh",
+            given={
+                "ids": ids,
+                "area": _areas(records["area"], records["bbox"], path),
+                "crowd": records["iscrowd"],
+                "difficult": records["difficult"],
+                **instance_columns(records, columns, image_sizes=extent, place=place),
+            },
+            read=_later(snapshot, _annotations_text, extent, place, of_results=False),
+            own=True,
+            place=place,
+        )
+        return _resolve_repeated_ids(GroundTruth(**table, source=str(path)))
+
+    @contextlib.contextmanager
+    def reading(
+        self, path: Path, *, columns: Sequence[str] = (), processes: int = 1, beside: float = 0
+    ) -> Iterator[Read]:
+        """Begin to read a results file, in part by other processes; none is left when the context ends."""
+        with ResultsReading(path, columns=columns, processes=processes, beside=beside) as reading:
+            yield reading.detections
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write detections as a results file."""
+        from boxscore.formats._coco_writing import save_results
+
+        save_results(table, path)
+
+    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+        """Write the records that are left, each as it stood where nothing in it is new."""
+        from boxscore.formats._coco_writing import rewrite_results
+
+        rewrite_results(path, kept, output)
 
 
-def load_results(path: Path, *, similarity: Similarity = "box", workers: int = 1) -> Detections:
-    """Read a COCO results file for its own sake: no ground truth says which ids there are.
-
-    Parameters
-    ----------
-    path : Path
-        A list of records ``image_id, category_id, bbox, score``, or a COCO object whose annotations have a
-        ``score``. An empty list is legal.
-    similarity : {"box", "mask", "boundary", "keypoints"}
-        What will be compared; masks and keypoints are read only for it, and may then stand for boxes.
-    workers : int, default 1
-        Processes to fork for a large list of results.
-
-    Returns
-    -------
-    Detections
-        In file order, every record a row. Images and classes are those that occur, or those the file itself
-        declares.
-
-    Raises
-    ------
-    FileFormatError
-        When the file is not JSON, or not results; names the detection and the field.
-    InputError
-        When a box or score is not finite, or a side is negative.
-    """
-    part = _coco_parts.part_of(similarity)
-    with ResultsReading(path, similarity=similarity, workers=workers) as reading:
-        columns, own = reading.columns()
-
-    def place(row: int) -> str:
-        return f"detection {row} of {path}"
-
-    boxes = columns["bbox"]
-    return Detections.from_arrays(
-        columns["image_id"],
-        columns["category_id"],
-        boxes if part == "none" else _coco_parts.given_boxes(boxes, place=place),
-        columns["score"],
-        box_format="xywh",
-        images=own.images if own is not None and len(own.images) else None,
-        categories=own.categories if own is not None and len(own.categories) else None,
-        source=str(path),
-        place=place,
-        **_coco_parts.part_columns(columns, part, place=place),
-    )
+FORMAT = CocoFormat()
 
 
 class ResultsReading:
@@ -182,21 +174,27 @@ class ResultsReading:
     Parameters
     ----------
     path : Path
-        As for :func:`load_results`.
-    similarity, workers
-        As for :func:`load_results`.
-    beside : float, default 0
+        A list of records ``image_id, category_id, bbox, score``, or a COCO object whose annotations have a
+        ``score``. An empty list is legal.
+    columns : sequence of str
+        Instance columns to read at once.
+    processes : int
+        That may read a large list of results together.
+    beside : float
         As for :class:`~boxscore.formats._coco_records.Reading`.
     """
 
     def __init__(
-        self, path: Path, *, similarity: Similarity = "box", workers: int = 1, beside: float = 0
+        self, path: Path, *, columns: Sequence[str] = (), processes: int = 1, beside: float = 0
     ) -> None:
         self._path = path
-        self._part = _coco_parts.part_of(similarity)
         self._own: OwnVocabulary | None = None
+        self._snapshot = Snapshot(path)
         text = self._object() if _json.first_byte(path) == b"{" else text_in_file(path)
-        self._reading = Reading(text, path, result_kind(self._part), workers=workers, beside=beside)
+        boxes = stand_in(text)
+        self._instances = list(dict.fromkeys([*columns, *([boxes] if boxes else [])]))
+        kind = result_kind(self._instances)
+        self._reading = Reading(text, path, kind, processes=processes, beside=beside)
 
     def __enter__(self) -> ResultsReading:
         return self
@@ -216,22 +214,20 @@ class ResultsReading:
         self._own = OwnVocabulary(*_vocabularies(content))
         return text_in_memory(content.annotations)
 
-    def columns(self) -> tuple[Columns, OwnVocabulary | None]:
-        """Return the records as columns, and what the file declares itself."""
-        return self._reading.columns(), self._own
-
-    def detections(self, ground_truth: GroundTruth) -> Detections:
+    def detections(self, ground_truth: GroundTruth | None) -> Detections:
         """Return the table.
 
         Parameters
         ----------
-        ground_truth : GroundTruth
-            Whose images and classes the results are of, in whatever format it was.
+        ground_truth : GroundTruth or None
+            Whose images and classes the results are of, in whatever format it was. None: those that occur, or
+            those that the file itself declares.
 
         Returns
         -------
         Detections
-            Without those of classes that the ground truth does not have: they are counted in ``left_out``.
+            In file order, without those of classes that the ground truth does not have: they are counted in
+            ``left_out``.
 
         Raises
         ------
@@ -240,30 +236,112 @@ class ResultsReading:
         InputError
             When a box or score is not finite, a side is negative, or an image is unknown.
         """
-        columns, own = self.columns()
-        path, part = self._path, self._part
+        records = self._reading.columns()
+        path, instances = self._path, self._instances
 
         def place(row: int) -> str:
             return f"detection {row} of {path}"
 
-        image = resolve_images(columns["image_id"], ground_truth, own=own, place=place)
-        category, left_out = resolve_categories(columns["category_id"], ground_truth, own=own)
-        kept = np.flatnonzero(category >= 0) if left_out else slice(None)
-        boxes = columns["bbox"]
-        given = boxes if part == "none" else _coco_parts.given_boxes(boxes, place=place)
-        parts = _coco_parts.part_columns(columns, part, place=place)
-        return Detections.from_rows(
-            ground_truth,
-            image[kept],
-            category[kept],
+        rows, left_out = self._rows(records, ground_truth, place)
+        kept = np.flatnonzero(rows["category"] >= 0) if left_out else slice(None)
+        boxes = records["bbox"]
+        given = given_boxes(boxes, place=place) if instances else boxes
+        images, image = rows["images"], rows["image"]
+
+        def extent() -> NDArray[np.float64]:
+            sizes: NDArray[np.float64] = images.sizes[image]
+            return sizes
+
+        parts = instance_columns(records, instances, image_sizes=extent, place=place)
+        table = built_columns(
+            DETECTIONS,
+            {**rows, "image": image[kept], "category": rows["category"][kept]},
             None if given is None else given[kept],
-            columns["score"][kept],
             box_format="xywh",
-            **{name: values[kept] for name, values in parts.items()},
-            left_out=left_out,
-            source=str(path),
+            given={
+                "scores": records["score"][kept],
+                **{name: None if column is None else column[kept] for name, column in parts.items()},
+            },
+            read=_later(self._snapshot, _results_text, extent, place, of_results=True, rows=kept),
+            own=True,
             place=lambda row: place(int(np.arange(len(image))[kept][row])),
         )
+        return Detections(**table, boxes_given=given is not None, left_out=left_out, source=str(path))
+
+    def _rows(
+        self, records: Columns, ground_truth: GroundTruth | None, place: Place
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """Vocabularies and every record's row in them; -1 for a class that the ground truth does not have."""
+        image_ids, category_ids, own = records["image_id"], records["category_id"], self._own
+        if ground_truth is None:
+            images = own.images if own is not None and len(own.images) else None
+            categories = own.categories if own is not None and len(own.categories) else None
+            count, of = None, "detections"
+            return vocabulary_columns(
+                image_ids, category_ids, images, categories, count=count, of=of, place=place
+            ), {}
+        rows: dict[str, Any] = {"images": ground_truth.images, "categories": ground_truth.categories}
+        rows["image"] = find_images(image_ids, rows["images"], own=own and own.images, place=place)
+        rows["category"], left_out = find_categories(
+            category_ids, rows["categories"], own=own and own.categories
+        )
+        return rows, left_out
+
+
+def _later(
+    snapshot: Snapshot,
+    text_of: Callable[[Path], Text],
+    image_sizes: Callable[[], NDArray[np.float64]],
+    place: Place,
+    *,
+    of_results: bool,
+    rows: NDArray[np.intp] | slice = slice(None),
+) -> Reader:
+    """Return what reads an instance column of a file, at ``rows``, when it is first asked for."""
+
+    def read(name: str) -> Mapping[str, Any]:
+        name = "keypoints" if name == "keypoint_count" else name
+        snapshot.check()
+        kind = instance_kind(name, of_results=of_results)
+        with Reading(text_of(snapshot.path), snapshot.path, kind, processes=1) as reading:
+            records = reading.columns()
+        snapshot.check()
+        columns = instance_columns(records, [name], image_sizes=image_sizes, place=place)
+        return {key: None if column is None else column[rows] for key, column in columns.items()}
+
+    return read
+
+
+def _annotations_text(path: Path) -> Text:
+    return text_in_memory(_ground_truth_object(path).annotations)
+
+
+def _results_text(path: Path) -> Text:
+    if _json.first_byte(path) == b"{":
+        return text_in_memory(_read_object(path).annotations)
+    return text_in_file(path)
+
+
+def _ground_truth_object(path: Path) -> _File:
+    """Decode the top level of a ground-truth file, which must have its three keys."""
+    if _json.first_byte(path) == b"[":
+        raise FileFormatError(
+            "ground truth",
+            "be an object with images, annotations and categories",
+            got="a list",
+            place=str(path),
+            cause="is this a results file?",
+        )
+    content = _read_object(path)
+    present = {
+        "images": content.images is not None,
+        "annotations": len(memoryview(content.annotations)) > 0,
+        "categories": content.categories is not None,
+    }
+    for key, is_present in present.items():
+        if not is_present:
+            raise FileFormatError("ground truth", f"have {key}", got=f"no such key in {path}")
+    return content
 
 
 def _read_object(path: Path) -> _File:

@@ -1,4 +1,4 @@
-"""PASCAL VOC ground truth: folders of XML annotations with image sets.
+"""PASCAL VOC: folders of XML annotations with image sets, and the devkit's results files, one per class.
 
 Conventions
 -----------
@@ -6,124 +6,169 @@ Conventions
   A folder of XML files alone works as well.
 - Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as they stand; the protocol's
   ``pixel_offset`` says what they mean. Decimals occur.
-- Missing ``difficult``, ``truncated`` and ``occluded`` mean 0.
-- Classes are the names that occur in the chosen images: sorted, with ids 1, 2, ... in that order.
+- Results are ``comp4_det_<set>_<class>.txt``, lines of ``image score xmin ymin xmax ymax``. Without ground
+  truth their classes are the names of the files: sorted, with ids 1, 2, ... in that order.
 
 References
 ----------
-The PASCAL VOC development kit: ``VOCreadrecxml.m``, and its documentation.
+The PASCAL VOC development kit: ``VOCreadrecxml.m``, ``VOCevaldet.m``, and its documentation.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from xml.etree.ElementTree import Element
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
-from boxscore._utils.files import is_file
-from boxscore.data.tables import GroundTruth
-from boxscore.data.vocabulary import Images
-from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._voc_files import is_results, read_text
-from boxscore.formats._xml import XmlFile, read_xml
+from boxscore._utils.files import is_file, write_folder
+from boxscore.data.alignment import find_images
+from boxscore.data.building import built_columns, vocabulary_columns
+from boxscore.data.schema import DETECTIONS
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import as_ids
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.formats._format import Format, Read
+from boxscore.formats.results import Kept
 
-__all__ = ["load_ground_truth"]
+__all__ = ["FORMAT", "VocFormat"]
 
-SIDES = ("xmin", "ymin", "xmax", "ymax")
+RESULTS = "comp[0-9]_det_*.txt"
+RESULTS_COLUMNS = 6
 
 
-@paused_collector()
-def load_ground_truth(path: Path, *, image_set: str | Path | None = None) -> GroundTruth:
-    """Read a VOC folder.
+class VocFormat(Format):
+    """PASCAL VOC folders."""
 
-    Parameters
-    ----------
-    path : Path
-        ``VOC2007``, or a folder of XML files.
-    image_set : str or Path, optional
-        The name of a file in ``ImageSets/Main`` (``"test"``) or the path of one. When not given: the only
-        set there is, or every XML file where there are no sets.
+    name = "voc"
+    boxes = "xyxy"
+    folder = "VOC annotations or comp4_det_*.txt results"
+    takes_image_set = True
 
-    Returns
-    -------
-    GroundTruth
+    def detect(self, path: Path) -> str | None:
+        """Know a folder by what lies in it, and refuse single files of one."""
+        if path.is_dir():
+            if _has_results(path):
+                return "a folder of comp*_det_*.txt files"
+            return "a folder of XML annotations" if _has_annotations(path) else None
+        if path.suffix.lower() == ".xml":
+            raise FileFormatError(
+                "VOC ground truth", "be the folder of the XML files", got=f"one file, {path}"
+            )
+        if path.suffix == ".txt" and re.match(r"comp\d_det_", path.name):
+            raise FileFormatError(
+                "VOC results", "be the folder of the comp4_det_*.txt files", got=f"one file, {path}"
+            )
+        return None
+
+    def load_ground_truth(
+        self,
+        path: Path,
+        *,
+        image_set: str | Path | None = None,
+        columns: Sequence[str] = (),
+        processes: int = 1,
+    ) -> GroundTruth:
+        """Read a folder of annotations.
+
+        Parameters
+        ----------
+        path : Path
+            ``VOC2007``, or a folder of XML files.
+        image_set : str or Path, optional
+            The name of a file in ``ImageSets/Main`` (``"test"``) or the path of one. When not given: the only
+            set there is, or every XML file where there are no sets.
+        columns, processes
+            Not looked at: VOC has neither masks nor keypoints here.
+
+        Raises
+        ------
+        FileFormatError
+            When a file is missing or breaks a rule; names file, line and value.
+        """
+        from boxscore.formats._voc_xml import read_annotations
+
+        folder = path / "Annotations" if (path / "Annotations").is_dir() else path
+        return read_annotations(path, folder, _image_names(path, folder, image_set))
+
+    @contextlib.contextmanager
+    def reading(
+        self, path: Path, *, columns: Sequence[str] = (), processes: int = 1, beside: float = 0
+    ) -> Iterator[Read]:
+        """Read a folder of the devkit's results files, when the ground truth is known."""
+        yield lambda ground_truth: _detections(path, ground_truth)
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write detections as results files, one per class, also of a class without any."""
+        if not isinstance(table, Detections):
+            raise InputError("VOC results", "hold detections", got="ground truth")
+        _refuse_file(path)
+        prefix = "comp4_det_test" if like is None else _stem_parts(_results_files(like)[0])[0]
+        names = [f"{prefix}_{label}.txt" for label in table.categories.ids.tolist()]
+        _refuse_other_results(path, set(names))
+        lines: list[list[str]] = [[] for _ in names]
+        image_ids = table.images.ids[table.image].tolist()
+        rows = (image_ids, table.category.tolist(), table.scores.tolist(), table.boxes.tolist())
+        for image, category, score, box in zip(*rows, strict=True):
+            lines[category].append(" ".join([image, repr(score), *map(repr, box)]) + "\n")
+        write_folder(path, {name: "".join(texts) for name, texts in zip(names, lines, strict=True)})
+
+    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+        """Write the lines that are left, each as it stood where nothing in it is new."""
+        _refuse_file(output)
+        files = _results_files(path)
+        _refuse_other_results(output, {file.name for file in files})
+        contents: dict[str, str | bytes] = {}
+        row = 0
+        for file in files:
+            lines: list[str] = []
+            for line in _read_text(file).splitlines():
+                if not line.split():
+                    continue
+                if kept.wanted[row]:
+                    lines.append(_line(line, *kept.changes(row)))
+                row += 1
+            contents[file.name] = "".join(f"{line}\n" for line in lines)
+        write_folder(output, contents)
+
+
+FORMAT = VocFormat()
+
+
+def _has_annotations(folder: Path) -> bool:
+    return (folder / "Annotations").is_dir() or any(folder.glob("*.xml"))
+
+
+def _has_results(folder: Path) -> bool:
+    return any(folder.glob(RESULTS))
+
+
+def _read_text(path: Path) -> str:
+    """Read a text file.
 
     Raises
     ------
     FileFormatError
-        When a file is missing or breaks a rule; names file, line and value.
+        When it cannot be read or is not UTF-8.
     """
-    from tqdm import tqdm
-
-    annotations = path / "Annotations" if (path / "Annotations").is_dir() else path
-    if not annotations.is_dir():
-        raise FileFormatError(
-            "VOC ground truth", "be a folder with Annotations", got=f"{path}, which is not a folder"
-        )
-    names = _image_names(path, annotations, image_set)
-    image_ids: list[str] = []
-    classes: list[str] = []
-    boxes: list[list[float]] = []
-    flags: list[tuple[bool, bool, bool]] = []
-    places: list[tuple[Path, int]] = []
-    file_names: list[str | None] = []
-    sizes: list[tuple[float, float]] = []
-    for name in tqdm(names, desc=f"reading {path.name}", unit="file", delay=1, disable=None, leave=False):
-        file = annotations / f"{name}.xml"
-        if not is_file(file):
-            raise FileFormatError(
-                "every image of the set",
-                "have its XML",
-                got=f"no {file.name}",
-                place=str(annotations),
-                cause="is this the right image set?",
-            )
-        read = read_xml(file)
-        root = read.root
-        if root.tag != "annotation":
-            raise FileFormatError(
-                "a VOC file",
-                "be an <annotation>",
-                got=f"<{root.tag}>",
-                place=str(file),
-                cause="was it written by another program?",
-            )
-        file_names.append(_text_of(root, "filename"))
-        sizes.append(_image_size(read))
-        for number, element in enumerate(root.findall("object")):
-            image_ids.append(name)
-            classes.append(_class_name(element, read))
-            boxes.append(_box(element, read))
-            flags.append(
-                (
-                    _flag(element, "difficult", read),
-                    _flag(element, "truncated", read),
-                    _flag(element, "occluded", read),
-                )
-            )
-            places.append((file, number))
-    marks = np.array(flags, dtype=bool).reshape(-1, 3)
-    numbers = {label: index for index, label in enumerate(sorted(set(classes)), start=1)}
-    return GroundTruth.from_arrays(
-        image_ids,
-        np.array([numbers[label] for label in classes], dtype=np.int64),
-        np.array(boxes, dtype=np.float64).reshape(-1, 4),
-        box_format="xyxy",
-        difficult=marks[:, 0],
-        images=Images.build(names, file_names=file_names, sizes=np.array(sizes).reshape(-1, 2)),
-        categories={index: label for label, index in numbers.items()},
-        columns={"truncated": marks[:, 1], "occluded": marks[:, 2]},
-        source=str(path),
-        place=lambda row: _place_of_object(*places[row]),
-    )
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise FileFormatError("a text file", "be UTF-8", got="other bytes", place=str(path)) from None
 
 
-def _place_of_object(path: Path, number: int) -> str:
-    file = read_xml(path)
-    return file.place(file.root.findall("object")[number])
+# ---------------------------------------------------------------- image sets
 
 
 def _image_names(path: Path, annotations: Path, image_set: str | Path | None) -> list[str]:
@@ -138,7 +183,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                     "VOC ground truth",
                     "hold XML files",
                     got=f"none in {annotations}",
-                    cause="is this a folder of results?" if is_results(path) else "",
+                    cause="is this a folder of results?" if _has_results(path) else "",
                 )
             return names
         if len(sets) > 1:
@@ -161,7 +206,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
             "image_set", "be the name of a set or a file", got=f"{file}, which is not there", cause=cause
         )
     names = []
-    for number, line in enumerate(read_text(file).splitlines(), start=1):
+    for number, line in enumerate(_read_text(file).splitlines(), start=1):
         fields = line.split()
         if not fields:
             continue
@@ -180,48 +225,189 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
     return list(dict.fromkeys(names))
 
 
-def _text_of(element: Element, tag: str) -> str | None:
-    """Return the text of the first child with a tag, None without one or when it is blank."""
-    return (element.findtext(tag) or "").strip() or None
+# ---------------------------------------------------------------- results
 
 
-def _image_size(file: XmlFile) -> tuple[float, float]:
-    size = file.root.find("size")
-    if size is None:
-        return (np.nan, np.nan)
-    return (_number(size, "width", file, default=np.nan), _number(size, "height", file, default=np.nan))
+def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
+    """Read a folder of results files, in file order, class by class.
+
+    Parameters
+    ----------
+    path : Path
+        A class without a file has no detections.
+    ground_truth : GroundTruth or None
+        Detections of classes that it does not have are left out and counted in ``left_out``. None: a file's
+        class is what its name says after ``comp4_det_<set>_``.
+
+    Raises
+    ------
+    FileFormatError
+        When a line breaks a rule; names file, line and value.
+    InputError
+        When an image is unknown, a number not finite or a side negative.
+    """
+    files = _results_files(path)
+    if ground_truth is None:
+        labels, known = [_stem_parts(file)[1] for file in files], None
+    else:
+        known = {str(label): row for row, label in enumerate(ground_truth.categories.names.tolist())}
+        labels = _results_classes(files, known)
+    left_out: dict[str, int] = {}
+    read: list[tuple[Path, str, list[str], NDArray[np.float64]]] = []
+    for file, label in zip(files, labels, strict=True):
+        names, values = _results_lines(file)
+        if known is None or label in known:
+            read.append((file, label, names, values))
+        elif names:
+            left_out[label] = left_out.get(label, 0) + len(names)
+    counts = [len(names) for _, _, names, _ in read]
+    starts = (np.cumsum(counts) - counts).tolist()
+
+    def place(row: int) -> str:
+        return _results_place([file for file, *_ in read], starts, row)
+
+    images = as_ids([name for _, _, names, _ in read for name in names], name="image")
+    numbers = np.concatenate([np.empty((0, 5)), *(values for *_, values in read)])
+    rows: dict[str, Any]
+    if ground_truth is None or known is None:
+        classes = [label for _, label, names, _ in read for _ in names]
+        rows = vocabulary_columns(
+            images, classes, None, list(dict.fromkeys(labels)), count=None, of="detections", place=place
+        )
+    else:
+        own = [known[label] for _, label, *_ in read]
+        rows = {
+            "images": ground_truth.images,
+            "categories": ground_truth.categories,
+            "image": find_images(images, ground_truth.images, place=place),
+            "category": np.repeat(np.array(own, dtype=np.int32), counts),
+        }
+    table = built_columns(
+        DETECTIONS,
+        rows,
+        np.ascontiguousarray(numbers[:, 1:]),
+        box_format="xyxy",
+        given={"scores": np.ascontiguousarray(numbers[:, 0])},
+        own=True,
+        place=place,
+    )
+    return Detections(**table, left_out=left_out, source=str(path))
 
 
-def _class_name(element: Element, file: XmlFile) -> str:
-    name = _text_of(element, "name")
-    if name is None:
-        raise FileFormatError("an object", "have a name", got="none", place=file.place(element))
-    return name
+def _results_files(path: Path) -> list[Path]:
+    """List the results files of a folder, in the order in which they are read.
+
+    Raises
+    ------
+    FileFormatError
+        When there are none.
+    """
+    files = sorted(path.glob(RESULTS))
+    if not files:
+        raise FileFormatError(
+            "VOC results",
+            "be a folder of comp4_det_<set>_<class>.txt files",
+            got=f"none of them in {path}",
+            cause="is this the ground truth?" if _has_annotations(path) else "",
+        )
+    if len({_stem_parts(file)[0] for file in files}) > 1:
+        sets = sorted({_stem_parts(file)[0] for file in files})
+        warnings.warn(
+            f"{path}: results of several competitions or sets lie here ({', '.join(sets)}); all are read.",
+            BoxscoreWarning,
+            stacklevel=4,
+        )
+    return files
 
 
-def _box(element: Element, file: XmlFile) -> list[float]:
-    box = element.find("bndbox")
-    if box is None:
-        raise FileFormatError("an object", "have a bndbox", got="none", place=file.place(element))
-    return [_number(box, side, file) for side in SIDES]
+def _results_place(files: Sequence[Path], starts: Sequence[int], row: int) -> str:
+    """Name the file and line of a row; ``starts`` is the first row of each file."""
+    index = int(np.searchsorted(starts, row, side="right")) - 1
+    filled = (n for n, line in enumerate(_read_text(files[index]).splitlines(), start=1) if line.split())
+    return f"{files[index]}, line {next(itertools.islice(filled, row - starts[index], None))}"
 
 
-def _number(parent: Element, tag: str, file: XmlFile, *, default: float | None = None) -> float:
-    text = _text_of(parent, tag)
-    if text is None:
-        if default is not None:
-            return default
-        raise FileFormatError(f"a {parent.tag}", f"have {tag}", got="none", place=file.place(parent))
+def _stem_parts(file: Path) -> tuple[str, str]:
+    """Split ``comp4_det_test_car`` into ``comp4_det_test`` and ``car``."""
+    found = re.match(r"(comp\d_det_[^_]+)_(.+)$", file.stem)
+    return (found[1], found[2]) if found else (file.stem, file.stem)
+
+
+def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
+    """Name the class of each results file: what stands after the part that names competition and set.
+
+    Sets and classes may both have underscores. That part is taken to be the one with which most files of the
+    folder end in a known class, so that ``..._tabby_cat`` beside ``..._cat`` is not a cat.
+    """
+    labels = sorted(known)
+    votes = Counter(
+        file.stem.removesuffix(label) for file in files for label in labels if file.stem.endswith(f"_{label}")
+    )
+    classes = []
+    for file in files:
+        starts = [start for start in votes if file.stem.startswith(start)]
+        start = max(starts, key=lambda start: (votes[start], -len(start)), default="")
+        classes.append(file.stem.removeprefix(start) if start else _stem_parts(file)[1])
+    return classes
+
+
+@paused_collector()
+def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
+    """Image of each line, and its score and box [N, 5]."""
+    lines = [(number, line.split()) for number, line in enumerate(_read_text(file).splitlines(), start=1)]
+    lines = [(number, fields) for number, fields in lines if fields]
+    for number, fields in lines:
+        if len(fields) != RESULTS_COLUMNS:
+            raise FileFormatError(
+                "a line of a results file",
+                "have 6 columns: image score xmin ymin xmax ymax",
+                got=f"{len(fields)}, {' '.join(fields)[:60]!r},",
+                place=f"{file}, line {number}",
+            )
     try:
-        return float(text)
+        values = [float(field) for _, fields in lines for field in fields[1:]]
     except ValueError:
-        raise FileFormatError(tag, "be a number", got=repr(text), place=file.place(parent)) from None
+        number, fields = next((n, f) for n, f in lines if not all(map(_is_number, f[1:])))
+        bad = next(field for field in fields[1:] if not _is_number(field))
+        raise FileFormatError(
+            "scores and coordinates", "be numbers", got=repr(bad), place=f"{file}, line {number}"
+        ) from None
+    return [fields[0] for _, fields in lines], np.array(values, dtype=np.float64).reshape(-1, 5)
 
 
-def _flag(element: Element, tag: str, file: XmlFile) -> bool:
-    text = _text_of(element, tag)
-    if text is None or text == "0":
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
         return False
-    if text == "1":
-        return True
-    raise FileFormatError(tag, "be 0 or 1", got=repr(text), place=file.place(element))
+    return True
+
+
+# ---------------------------------------------------------------- results written again
+
+
+def _refuse_file(path: Path) -> None:
+    if path.is_file():
+        raise InputError("the output of VOC results", "be a folder", got=f"the file {path}")
+
+
+def _refuse_other_results(path: Path, own: set[str]) -> None:
+    """Refuse a folder of VOC results that holds files which are not written anew."""
+    others = {file.name for file in path.glob(RESULTS)} - own
+    if others:
+        raise InputError(
+            "the output folder",
+            "hold no other results, which would be read with these",
+            got=f"{min(others)}",
+            place=str(path),
+        )
+
+
+def _line(line: str, score: float | None, box: list[float] | None) -> str:
+    """Text of a line, with a new score or box where there is one."""
+    fields = line.split()
+    if score is not None:
+        fields[1] = repr(score)
+    if box is not None:
+        fields[2:] = map(repr, box)
+    return line if score is None and box is None else " ".join(fields)

@@ -28,6 +28,7 @@ __all__ = [
     "Pairs",
     "candidate_pairs",
     "detection_areas",
+    "needed_columns",
     "warn_of_stand_ins",
     "with_needed_columns",
 ]
@@ -108,6 +109,13 @@ def warn_of_stand_ins(detections: Detections, protocol: Protocol) -> None:
     message = similarity_of(protocol).stand_ins(detections)
     if message:
         warnings.warn(message, BoxscoreWarning, stacklevel=3)
+
+
+def needed_columns(protocol: Protocol) -> list[str]:
+    """Name the instance columns that a protocol reads, for loaders that read them with the boxes."""
+    compared = similarity_of(protocol).column
+    measured = "masks" if protocol.ignore.detection_area == "mask" else None
+    return sorted({column for column in (compared, measured) if column is not None})
 
 
 def detection_areas(detections: Detections, protocol: Protocol) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,11 +73,15 @@ class _Overlaps(NamedTuple):
     value: FloatArray
     """[P]"""
 
-    def under(self, rows: Rows, positions: Rows) -> Pairs:
-        """Pairs of some rows, each under the position that it has in a ranking."""
+    def under(self, rows: Rows, positions: Rows, floor: float) -> Pairs:
+        """Pairs of some rows at or above a floor, each under the position that it has in a ranking."""
         counts = self.counts[rows]
         pairs = ragged_ranges(self.starts[rows], counts)
-        return Pairs(np.repeat(positions, counts), self.truth[pairs], self.value[pairs])
+        found = Pairs(np.repeat(positions, counts), self.truth[pairs], self.value[pairs])
+        enough = np.flatnonzero(found.iou >= floor)
+        if len(enough) == len(pairs):
+            return found
+        return Pairs(found.detection[enough], found.ground_truth[enough], found.iou[enough])
 
 
 class Matcher:
@@ -109,6 +113,8 @@ class Matcher:
         self.ground_truth = ground_truth
         self.detections = with_needed_columns(ground_truth, detections, protocol)
         self._given_areas = areas
+        self._kept: dict[Any, tuple[float, _Overlaps]] = {}  # overlaps of all rows, by how they are measured
+        self._shares = False  # whether other protocols use them
         # Tables in the order in which they are matched, and the given rows behind their rows; None: the same.
         self._truth, self._found = ground_truth, self.detections
         self._truth_rows: Rows | None = None
@@ -122,6 +128,15 @@ class Matcher:
                 self._truth = self._truth.take(self._truth_rows)
                 self._found = self._found.take(self._rows)
             self._truth, self._found = pool_classes(self._truth), pool_classes(self._found)
+
+    def under(self, protocol: Protocol) -> Matcher:
+        """Return a matcher of the same tables under another protocol.
+
+        Overlaps that the two measure alike are found once, for all matchers that come from one.
+        """
+        other = Matcher(self.ground_truth, self.detections, protocol)
+        other._kept, other._shares = self._kept, True
+        return other
 
     @functools.cached_property
     def ignoring(self) -> Ignoring:
@@ -170,7 +185,7 @@ class Matcher:
         chosen = np.flatnonzero(~np.isnan(lowered))
         detections = dataclasses.replace(self._found.take(chosen), scores=lowered[chosen])
         ranking = rank_detections(detections, self.protocol)
-        pairs = self._overlaps.under(chosen[ranking.rows[ranking.grouped]], ranking.grouped)
+        pairs = self._overlaps.under(chosen[ranking.rows[ranking.grouped]], ranking.grouped, self._floor)
         matches = self._matches(detections, ranking, pairs, self._ordered(self.areas)[chosen], self.protocol)
         return dataclasses.replace(matches, row=self._given_rows(chosen[ranking.rows]))
 
@@ -239,19 +254,17 @@ class Matcher:
         ranking = rank_detections(
             pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules)
         )
-        pairs = self._across(iou_threshold, by_foreground).under(
-            ranking.rows[ranking.grouped], ranking.grouped
-        )
-        enough = np.flatnonzero(pairs.iou >= iou_threshold)
+        grouped = ranking.rows[ranking.grouped]
+        pairs = self._across(iou_threshold, by_foreground).under(grouped, ranking.grouped, iou_threshold)
         return CrossPairs(
-            ranking.rows[ranking.grouped],
-            ranking.rows[pairs.detection[enough]],
-            pairs.ground_truth[enough],
-            pairs.iou[enough],
-            pairs.detection[enough],
+            grouped, ranking.rows[pairs.detection], pairs.ground_truth, pairs.iou, pairs.detection
         )
 
     # ------------------------------------------------------------ parts
+
+    @property
+    def _floor(self) -> float:
+        return float(self.protocol.matching.effective_thresholds[0])
 
     def _ordered(self, values: FloatArray) -> FloatArray:
         """Values of the given detections, in the order in which they are matched."""
@@ -274,35 +287,39 @@ class Matcher:
 
     @functools.cached_property
     def _pairs(self) -> Pairs:
-        return candidate_pairs(self._truth, self._found, self._ranking, self.protocol, self._truth_ignoring)
+        ranking = self._ranking
+        if self._shares:
+            return self._overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)
+        return candidate_pairs(self._truth, self._found, ranking, self.protocol, self._truth_ignoring)
 
-    @functools.cached_property
+    @property
     def _overlaps(self) -> _Overlaps:
-        return _overlaps(self._truth, self._found, self.protocol, self._truth_ignoring)
+        """Overlaps of all rows, class by class."""
+        rules = self.protocol.matching
+        order = (rules.per_class, rules.per_class or rules.equal_scores)
+        return self._find(order, self._truth, self._found, self.protocol, self._truth_ignoring)
 
     def _across(self, floor: float, by_foreground: BoolArray | None) -> _Overlaps:
-        """Overlaps across classes, kept for whoever asks next at the same floor or a higher one."""
-        known = self.ignoring
-        if by_foreground is None:
-            flags = known
-        else:
-            flags = known._replace(deleted=np.zeros_like(known.deleted), by_foreground=by_foreground)
-        key = (flags.deleted.tobytes(), flags.by_foreground.tobytes())
-        lowest, overlaps = self._across_kept.get(key, (np.inf, None))
-        if overlaps is None or floor < lowest:
-            lowest, rules = floor, MatchingRules(iou_thresholds=(floor,))
-            overlaps = _overlaps(
-                pool_classes(self.ground_truth),
-                pool_classes(self.detections),
-                dataclasses.replace(self.protocol, matching=rules),
-                flags,
-            )
-            self._across_kept[key] = lowest, overlaps
-        return overlaps
+        """Overlaps of all rows, whatever the classes."""
+        flags = self.ignoring
+        if by_foreground is not None:
+            flags = flags._replace(deleted=np.zeros_like(flags.deleted), by_foreground=by_foreground)
+        protocol = dataclasses.replace(self.protocol, matching=MatchingRules(iou_thresholds=(floor,)))
+        tables = pool_classes(self.ground_truth), pool_classes(self.detections)
+        return self._find("across classes", *tables, protocol, flags)
 
-    @functools.cached_property
-    def _across_kept(self) -> dict[tuple[bytes, bytes], tuple[float, _Overlaps]]:
-        return {}
+    def _find(
+        self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
+    ) -> _Overlaps:
+        """Find overlaps, or take those that were found for the same question at this floor or a lower one."""
+        measured = (protocol.similarity, protocol.boxes, protocol.masks, protocol.keypoints)
+        key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
+        floor = float(protocol.matching.effective_thresholds[0])
+        known, overlaps = self._kept.get(key, (np.inf, None))
+        if overlaps is None or floor < known:
+            overlaps = _overlaps(truth, detections, protocol, flags)
+            self._kept[key] = floor, overlaps
+        return overlaps
 
     def _block(self, first: int, end: int) -> Matches:
         """Match the images with row numbers in [first, end)."""

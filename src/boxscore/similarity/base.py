@@ -68,9 +68,8 @@ class Similarity(abc.ABC):
     def detection_areas(self, detections: Detections) -> NDArray[np.float64]:
         """Area of each detection [D] in square pixels: what area ranges measure."""
         rule = self.area_rule
-        if detections.masks is not None and (
-            rule == "mask" or (rule == "box_or_mask" and not detections.boxes_given)
-        ):
+        by_mask = rule == "mask" or (rule == "box_or_mask" and not detections.boxes_given)
+        if by_mask and detections.masks is not None:  # in this order: masks of files are read when asked for
             return detections.masks.area
         sizes = detections.sizes + self.pixel_offset
         area: NDArray[np.float64] = sizes[:, 0] * sizes[:, 1]

@@ -191,7 +191,7 @@ class KeypointSimilarity(Similarity):
             f"have {count} keypoints in every row, one for each sigma",
             got="none" if keypoints is None else f"{keypoints.shape[1]}",
             place=table.source,
-            cause="were they loaded with similarity='keypoints'?" if keypoints is None else "other sigmas?",
+            cause="" if keypoints is None else "other sigmas?",
         )
 
     def of_pairs(

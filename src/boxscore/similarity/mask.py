@@ -240,7 +240,7 @@ class MaskSimilarity(Similarity):
                 "have a mask in every row",
                 got="none",
                 place=f"row {row} of {ground_truth.source}" if masks is None else masks.place(row),
-                cause="was it loaded with similarity='mask', and is it annotated with masks?",
+                cause="is it annotated with masks?",
             )
         return with_masks(detections)
 

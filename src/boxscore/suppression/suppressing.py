@@ -358,7 +358,6 @@ def _masks_of(detections: Detections) -> Masks:
             "have a mask where masks are compared",
             got="none",
             place=f"row {row} of {detections.source}" if masks is None else masks.place(row),
-            cause="was it loaded with similarity='mask'?" if masks is None else "",
         )
     return masks or Masks([])
 

@@ -18,12 +18,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from boxscore.data.alignment import align
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.formats import detect_format, load_detections, load_ground_truth
+from boxscore.formats import detect_format
+from boxscore.formats.reading import read_detections, read_ground_truth
+from boxscore.matching.candidates import needed_columns
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation._findings import Context, Finding
@@ -93,9 +95,8 @@ def validate_files(
     detections: str | Path | None = None,
     *,
     protocol: ProtocolLike = "coco",
-    format: Literal["auto", "coco", "voc", "columns"] = "auto",
+    format: str = "auto",
     image_set: str | Path | None = None,
-    workers: int = 1,
 ) -> list[Finding]:
     """Check files: what :func:`validate` checks, and what a loader refuses or resolves.
 
@@ -108,8 +109,6 @@ def validate_files(
         Of the ground truth.
     image_set : str or Path, optional
         VOC only.
-    workers : int, default 1
-        Processes that read a large COCO file together.
 
     Returns
     -------
@@ -128,19 +127,18 @@ def validate_files(
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
     for path in paths:
         detect_format(path)  # a path where nothing is, or nothing known, is a wrong option
-    found = list(ground_truth_file_findings(paths[0])) if paths[0].suffix.lower() != ".npz" else []
+    found = list(ground_truth_file_findings(paths[0])) if detect_format(paths[0])[0] == "coco" else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:
-            truth = load_ground_truth(
-                paths[0], format=format, image_set=image_set, similarity=rules.similarity, workers=workers
-            )
+            columns = needed_columns(rules)
+            truth = read_ground_truth(paths[0], format=format, image_set=image_set, columns=columns)
         except InputError as error:
             return _sorted([*found, _refused("ground-truth-refused", error)])
         table, rows = None, None
         if detections is not None:
             try:
-                table = load_detections(paths[1], truth, similarity=rules.similarity, workers=workers)
+                table = read_detections(paths[1], truth, columns=columns)
             except InputError as error:
                 found += detection_file_findings(paths[1], truth)
                 found.append(_refused("detections-refused", error))

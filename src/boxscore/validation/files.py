@@ -18,8 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.collector import paused_collector
 from boxscore.data.tables import GroundTruth
-from boxscore.formats._json import paused_collector
 from boxscore.validation._findings import MOST_EXAMPLES, Finding, Severity, counted
 
 __all__ = ["detection_file_findings", "ground_truth_file_findings", "kept_rows"]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.data.tables import BoxTable, Detections
+from boxscore.matching.candidates import needed_columns
 from boxscore.similarity.box import box_iou
 from boxscore.validation._findings import Context, Finding, Repair, counted
 
@@ -142,7 +143,7 @@ def _areas(context: Context) -> Iterator[Finding]:
             repair="areas of the boxes",
             repaired=with_areas(np.where(truth.area <= 0, box_area, truth.area)),
         )
-    if truth.masks is not None:
+    if "masks" in needed_columns(context.protocol) and truth.masks is not None:
         mask_area = truth.masks.area
         ratio = np.maximum(truth.area, mask_area) / np.maximum(np.minimum(truth.area, mask_area), 1.0)
         apart = np.flatnonzero((ratio > 2 * AREA_SLACK - 1) & (np.abs(truth.area - mask_area) > 16))
@@ -162,9 +163,10 @@ def _areas(context: Context) -> Iterator[Finding]:
 
 def _repeated(context: Context, found: Detections) -> Iterator[Finding]:
     rows = np.column_stack([found.image, found.category, found.boxes, found.scores])
-    if found.keypoints is not None:
+    by_keypoints = "keypoints" in needed_columns(context.protocol) or not found.boxes_given
+    if by_keypoints and found.keypoints is not None:
         rows = np.column_stack([rows, found.keypoints.reshape(len(found), -1)])
-    if not found.boxes_given and found.keypoints is None:
+    elif not found.boxes_given:
         return  # masks of one box may differ
     _, first = np.unique(rows, axis=0, return_index=True)
     again = np.setdiff1d(np.arange(len(found)), first)

@@ -1,0 +1,276 @@
+"""Tables as pandas DataFrames and back, without loss.
+
+Conventions
+-----------
+- A row is a row; its columns are columns, the user's own among them. As in COCO files, masks are
+  ``segmentation`` as it was given, RLE with its counts as text, and keypoints are lists ``x1, y1, v1, ...``.
+- ``w`` and ``h`` stand beside the corners because neither gives back the other to the last bit. Sizes that
+  are not those of the corners are refused: one of the two was changed and the other forgotten.
+- Images and classes have DataFrames of their own. What belongs to a whole table is in ``frame.attrs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
+from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Schema
+from boxscore.data.vocabulary import Categories, Images, as_ids
+from boxscore.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from boxscore.data.tables import BoxTable
+
+__all__ = [
+    "categories_frame",
+    "categories_of_frame",
+    "columns_of",
+    "frame_of",
+    "images_frame",
+    "images_of_frame",
+]
+
+ATTRIBUTES = ("boxes_given", "left_out")
+"""Values of a whole table that a DataFrame keeps in ``attrs``."""
+
+
+def frame_of(table: BoxTable, names: Sequence[str] | None) -> pd.DataFrame:
+    """Return a table as a DataFrame; see :meth:`~boxscore.data.tables.BoxTable.to_pandas`."""
+    import pandas as pd
+
+    schema = table.schema
+    for name, own in table.columns.items():
+        if name in schema.frame_names:
+            raise InputError("a column", "have a name that a table does not use itself", got=repr(name))
+        _one_number(name, own)
+    instances = {column.frame[0]: column for column in schema.instances}
+    parts = {**_parts(table), **_own(table.columns)}
+    for name in names or ():
+        if name not in parts and name not in instances:
+            cause = checks.did_you_mean(name, [*parts, *instances])
+            raise InputError("a column", "be in the table", got=repr(name), cause=cause)
+    for name, column in instances.items():
+        values = table.instances[column.name] if names is None or name in names else None
+        if values is not None:
+            parts[name] = _in_cells(column.name, values)
+    frame = pd.DataFrame({name: parts[name] for name in names or parts if name in parts})
+    frame.attrs.update({name: _plain(getattr(table, name)) for name in ATTRIBUTES if name in schema.values})
+    return frame
+
+
+def _parts(table: BoxTable) -> dict[str, Any]:
+    """Return what every table has, by the names of a DataFrame's columns."""
+    parts: dict[str, Any] = {
+        "image_id": table.images.ids[table.image],
+        "category_id": table.categories.ids[table.category],
+        "class": table.categories.names[table.category],
+    }
+    for column in table.schema.needed:
+        values = getattr(table, column.name)
+        if column.form == "ids":
+            parts = {column.frame[0]: values, **parts}
+        elif column.form != "rows":
+            sides = values.T if column.shape else [values]
+            parts |= dict(zip(column.frame, sides, strict=True))
+    return parts
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _own(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the user's own columns; Python objects stay what they are, None among texts too."""
+    import pandas as pd
+
+    return {
+        name: pd.Series(column, dtype=object) if column.dtype == object else column
+        for name, column in columns.items()
+    }
+
+
+def _one_number(name: str, column: NDArray[Any]) -> None:
+    if column.ndim != 1:
+        got = f"shape {list(column.shape)}"
+        raise InputError(f"column {name}", "have one value a row to go into a DataFrame", got=got)
+
+
+def _in_cells(name: str, values: Any) -> Any:
+    """Return a column whose cells are as in COCO files."""
+    if name == "masks":
+        return _objects([_text_code(mask) for mask in values.given])
+    if name == "keypoints":
+        return _objects([points.ravel().tolist() for points in values])
+    return values
+
+
+def _from_cells(cells: NDArray[Any]) -> list[Any] | None:
+    """Return the cells of masks or keypoints; None where they are all empty."""
+    values = [None if isinstance(cell, float) else cell for cell in cells.tolist()]
+    return None if all(value is None for value in values) else values
+
+
+def _text_code(mask: Any) -> Any:
+    """Write the counts of an RLE as text, which JSON and Parquet take."""
+    if isinstance(mask, dict) and isinstance(mask.get("counts"), bytes):
+        return {"size": [int(side) for side in mask["size"]], "counts": mask["counts"].decode("ascii")}
+    return mask
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = list(values) if len(values) else []
+    return cells
+
+
+def columns_of(schema: Schema, frame: pd.DataFrame, images: Any, categories: Any) -> dict[str, Any]:
+    """Return the arguments of a table's class from a DataFrame; see ``from_pandas``.
+
+    Raises
+    ------
+    InputError
+        When a needed column is missing, or a value breaks a rule.
+    """
+    names = list(frame.columns)
+    if schema.name == "detections" and "score" not in frame:
+        raise InputError("detections", "have a column score", got=names)
+    label = "category_id" if "category_id" in frame else "class"
+    corners, sides = ["x1", "y1", "x2", "y2"], ["x", "y", "w", "h"]
+    box = corners if set(corners) <= set(names) else sides
+    missing = [column for column in ["image_id", label, *box] if column not in frame]
+    if missing:
+        raise InputError(
+            "a DataFrame of boxes",
+            "have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h",
+            got=f"columns {names} without {missing}",
+        )
+    if categories is None and label == "category_id" and "class" in frame:
+        categories = dict(
+            zip(frame["category_id"].tolist(), frame["class"].astype(str).tolist(), strict=True)
+        )
+    if _is_frame(images):
+        images = images_of_frame(images)
+    if _is_frame(categories):
+        categories = categories_of_frame(categories)
+    labels = frame[label].to_numpy()
+    if categories is not None and label == "class":
+        categories = categories_of(categories)
+        rows = categories.rows_by_id_or_name(labels.tolist())
+        labels = as_ids(
+            [categories.ids[row] if row >= 0 else name for row, name in zip(rows, labels, strict=True)],
+            name="class",
+        )
+
+    def place(row: int) -> str:
+        return f"row {row} of DataFrame"
+
+    boxes = frame[box].to_numpy(dtype=np.float64)
+    given: dict[str, Any] = {}
+    for column in (*schema.needed, *schema.instances):
+        if len(column.frame) == 1 and column.frame[0] in frame:
+            cells = frame[column.frame[0]].to_numpy()
+            given[column.name] = _from_cells(cells) if column.name in ("masks", "keypoints") else cells
+    used = {*schema.frame_names, *box}
+    table = built_columns(
+        schema,
+        vocabulary_columns(
+            frame["image_id"].to_numpy(),
+            labels,
+            None if images is None else images_of(images),
+            categories,
+            count=len(frame),
+            of="the DataFrame",
+            place=place,
+        ),
+        boxes,
+        box_format="xyxy" if box is corners else "xywh",
+        given=given,
+        columns={str(name): frame[name].to_numpy() for name in names if name not in used},
+        sizes=_sizes(frame, boxes, place) if box is corners and {"w", "h"} <= set(names) else None,
+        place=place,
+    )
+    attributes = {
+        name: frame.attrs[name] for name in ATTRIBUTES if name in schema.values and name in frame.attrs
+    }
+    return {**table, **attributes, "source": "DataFrame"}
+
+
+def _sizes(frame: pd.DataFrame, corners: NDArray[np.float64], place: Any) -> NDArray[np.float64]:
+    """Return widths and heights of boxes with corners, which they must fit but for rounding."""
+    sizes = frame[["w", "h"]].to_numpy(dtype=np.float64)
+    expected = corners[:, 2:] - corners[:, :2]
+    slack = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(corners[:, :2]), np.abs(corners[:, 2:]))
+    wrong: NDArray[np.bool_] = ~np.less_equal(np.abs(sizes - expected), slack)
+    wrong &= np.isfinite(corners).all(axis=1, keepdims=True)
+    if wrong.any():
+        row, side = np.argwhere(wrong)[0].tolist()
+        raise InputError(
+            "wh"[side],
+            f"be {'xy'[side]}2 - {'xy'[side]}1, which is {expected[row, side]}",
+            got=sizes[row, side],
+            place=place(row),
+            cause="were the corners changed? then drop the columns w and h",
+        )
+    return sizes
+
+
+def _is_frame(value: Any) -> bool:
+    return hasattr(value, "columns") and hasattr(value, "iloc")
+
+
+def images_frame(images: Images) -> pd.DataFrame:
+    """Return ``image_id, file_name, width, height`` and the user's own columns, one row an image."""
+    import pandas as pd
+
+    for name, column in images.columns.items():
+        if name in IMAGE_NAMES:
+            raise InputError("a column", "have a name that images do not use themselves", got=repr(name))
+        _one_number(name, column)
+    sides = (images.ids, images.file_names, images.sizes[:, 0], images.sizes[:, 1])
+    return pd.DataFrame({**dict(zip(IMAGE_NAMES, sides, strict=True)), **_own(images.columns)})
+
+
+def images_of_frame(frame: pd.DataFrame) -> Images:
+    """Return the images of a DataFrame; only ``image_id`` is needed."""
+    _need(frame, "image_id", "images")
+    sizes = np.column_stack(
+        [
+            frame[name].to_numpy(dtype=np.float64) if name in frame else np.full(len(frame), np.nan)
+            for name in ("width", "height")
+        ]
+    )
+    names = frame["file_name"].tolist() if "file_name" in frame else [None] * len(frame)
+    return Images.build(
+        frame["image_id"].to_numpy(),
+        file_names=[name if isinstance(name, str) else None for name in names],
+        sizes=sizes,
+        columns={name: frame[name].to_numpy() for name in frame.columns if name not in IMAGE_NAMES},
+    )
+
+
+def categories_frame(categories: Categories) -> pd.DataFrame:
+    """Return ``category_id, class``, one row a class."""
+    import pandas as pd
+
+    return pd.DataFrame(dict(zip(CATEGORY_NAMES, (categories.ids, categories.names), strict=True)))
+
+
+def categories_of_frame(frame: pd.DataFrame) -> Categories:
+    """Return the classes of a DataFrame; only ``category_id`` is needed."""
+    _need(frame, "category_id", "categories")
+    names = frame["class"].tolist() if "class" in frame else None
+    return Categories.build(frame["category_id"].to_numpy(), names=names)
+
+
+def _need(frame: pd.DataFrame, name: str, what: str) -> None:
+    if name not in frame:
+        raise InputError(
+            f"a DataFrame of {what}", f"have a column {name}", got=f"columns {list(frame.columns)}"
+        )

@@ -1,0 +1,106 @@
+"""Columns that few questions need: given, or read when one of them is first asked for.
+
+Goal
+----
+Nobody says at load time what will be compared. Reading a file for its boxes skips its masks and keypoints; a
+question that needs them has them read then, once, for all selections of the table's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.vocabulary import read_only
+
+__all__ = ["LazyColumns"]
+
+Reader = Callable[[str], Mapping[str, Any]]
+"""Reads a column of a whole file: by name, with others that come with it; without it where there is none."""
+
+
+class _Shared:
+    """What has been read of one file, for every table made of its rows."""
+
+    __slots__ = ("known", "read")
+
+    def __init__(self, read: Reader) -> None:
+        self.read = read
+        self.known: dict[str, Any] = {}
+
+    def column(self, name: str) -> Any:
+        if name not in self.known:
+            self.known = {**self.known, name: None, **self.read(name)}
+        return self.known[name]
+
+
+class LazyColumns:
+    """Columns by name, each there or to be read; None where a table has no such column.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Every name there may be.
+    given : mapping of str to column
+        Those that are there.
+    read : callable, optional
+        Reads the others, of every row.
+    """
+
+    __slots__ = ("_given", "_names", "_rows", "_shared")
+
+    def __init__(
+        self, names: tuple[str, ...], given: Mapping[str, Any] | None = None, read: Reader | None = None
+    ) -> None:
+        self._names = names
+        self._given = {name: _frozen(column) for name, column in (given or {}).items()}
+        self._shared = None if read is None else _Shared(read)
+        self._rows: NDArray[np.intp] | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._given:
+            column = None if self._shared is None else self._shared.column(name)
+            if column is not None and self._rows is not None:
+                column = column[self._rows]
+            self._given[name] = _frozen(column)
+        return self._given[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def is_read(self, name: str) -> bool:
+        """Whether a column is there, or known to be absent."""
+        return name in self._given or self._shared is None
+
+    def take(self, rows: NDArray[np.intp]) -> LazyColumns:
+        """Return the columns at these rows; what is not read yet stays so."""
+        chosen = object.__new__(LazyColumns)
+        chosen._names, chosen._shared = self._names, self._shared
+        chosen._given = {
+            name: None if column is None else _frozen(column[rows]) for name, column in self._given.items()
+        }
+        chosen._rows = rows if self._rows is None else self._rows[rows]
+        return chosen
+
+    def replaced(self, columns: Mapping[str, Any]) -> LazyColumns:
+        """Return the columns with others in the place of some."""
+        chosen = object.__new__(LazyColumns)
+        chosen._names, chosen._shared, chosen._rows = self._names, self._shared, self._rows
+        chosen._given = {**self._given, **{name: _frozen(column) for name, column in columns.items()}}
+        return chosen
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Read what is not read yet: the file may not be there where the copy is used."""
+        return self._names, {name: self[name] for name in self._names}
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._names, given = state
+        self._given = {name: _frozen(column) for name, column in given.items()}
+        self._shared, self._rows = None, None
+
+
+def _frozen(column: Any) -> Any:
+    return read_only(column) if isinstance(column, np.ndarray) else column

@@ -1,0 +1,194 @@
+"""The columns of every table, once: dtype, shape, check, default, and what files and DataFrames call them.
+
+Goal
+----
+A table, its constructors, its copies and every file of columns go through this list, so that none of them can
+forget a column.
+
+Conventions
+-----------
+- Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
+  A area ranges, K categories, R recall points, M detection caps. N is D or G, J keypoints.
+- Needed columns are arrays that every table has. Instance columns (masks, keypoints) may be absent, and may
+  be read later. Beside both a table has columns of the user's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.checks import Place
+
+__all__ = [
+    "CATEGORY_NAMES",
+    "DETECTIONS",
+    "GROUND_TRUTH",
+    "IMAGE_NAMES",
+    "LARGEST",
+    "Column",
+    "Schema",
+]
+
+LARGEST = float(np.finfo(np.float64).max)
+
+Form = Literal["rows", "numbers", "flags", "counts", "ids", "masks"]
+_DTYPES: dict[Form, type] = {"rows": np.int32, "numbers": np.float64, "flags": np.bool_, "counts": np.int64}
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+        The attribute of the table.
+    form : {"rows", "numbers", "flags", "counts", "ids", "masks"}
+        Row numbers into a vocabulary, float64, bool, int64, ids (int64, or object where any is a string), or
+        :class:`~boxscore.data.masks.Masks`.
+    shape : tuple of int or None
+        What follows the axis of rows; None for any length.
+    label : str
+        What messages call one value; the name where it is empty.
+    limit : float
+        How large a number may be.
+    cause : str
+        The likely cause of a number that is not finite.
+    not_negative : bool
+    default : object
+        The value of every row where none is given; None: the column is needed, or derived.
+    frame : tuple of str
+        The column's names in a DataFrame; several for a column of several numbers.
+    """
+
+    name: str
+    form: Form
+    shape: tuple[int | None, ...] = ()
+    label: str = ""
+    limit: float = checks.LARGEST_COORDINATE
+    cause: str = ""
+    not_negative: bool = False
+    default: object = None
+    frame: tuple[str, ...] = ()
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """The dtype; None where it depends on the values."""
+        return np.dtype(_DTYPES[self.form]) if self.form in _DTYPES else None
+
+    def has_form(self, array: NDArray[Any], count: int) -> bool:
+        """Whether an array is of this column's dtype, and of its shape for ``count`` rows."""
+        wanted = (count, *self.shape)
+        fits = len(array.shape) == len(wanted) and all(
+            have == want for have, want in zip(array.shape, wanted, strict=True) if want is not None
+        )
+        return fits and (self.dtype is None or array.dtype == self.dtype)
+
+    def form_text(self, count: int) -> str:
+        """Say in words what :meth:`has_form` asks for: ``float64 [282, 4]``."""
+        sides = [str(count), *("J" if side is None else str(side) for side in self.shape)]
+        return f"{self.dtype} [{', '.join(sides)}]"
+
+    def check(self, array: NDArray[Any], place: Place, *, cause: str = "") -> None:
+        """Check the values.
+
+        Raises
+        ------
+        InputError
+            When a number is not finite, absurdly large, or negative where it must not be.
+        """
+        if self.form != "numbers":
+            return
+        flat = array if array.ndim < 3 else array.reshape(len(array), math.prod(array.shape[1:]))
+        name = self.label or self.name
+        checks.finite(flat, name=name, place=place, limit=self.limit, cause=cause or self.cause)
+        if self.not_negative:
+            checks.sizes_not_negative(flat, place=place)
+
+
+@dataclasses.dataclass(frozen=True)
+class Schema:
+    """The columns of one kind of table.
+
+    Attributes
+    ----------
+    name : str
+        ``"ground truth"`` or ``"detections"``.
+    noun : str
+        What messages call its rows: ``"ground truth"``, ``"detection"``.
+    cause : str
+        The likely cause of a coordinate that is not finite.
+    needed, instances : tuple of Column
+    values : mapping of str to callable
+        What is no column: a name, and what makes its default.
+    """
+
+    name: str
+    noun: str
+    cause: str
+    needed: tuple[Column, ...]
+    instances: tuple[Column, ...]
+    values: Mapping[str, Callable[[], Any]]
+
+    def column(self, name: str) -> Column:
+        """Return the column with a name."""
+        return next(column for column in (*self.needed, *self.instances) if column.name == name)
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Every name that a DataFrame's column has here, and no column of the user's own may have."""
+        columns = (*self.needed, *self.instances)
+        return ("image_id", "category_id", "class", *(name for one in columns for name in one.frame))
+
+
+_BOXES = (
+    Column("image", "rows"),
+    Column("category", "rows"),
+    Column("boxes", "numbers", (4,), label="bbox", frame=("x1", "y1", "x2", "y2")),
+    Column("sizes", "numbers", (2,), label="size", not_negative=True, frame=("w", "h")),
+)
+_INSTANCES = (
+    Column("masks", "masks", frame=("segmentation",)),
+    Column("keypoints", "numbers", (None, 3), frame=("keypoints",)),
+)
+
+GROUND_TRUTH = Schema(
+    name="ground truth",
+    noun="ground truth",
+    cause="",
+    needed=(
+        Column("ids", "ids", frame=("annotation_id",)),
+        *_BOXES,
+        Column("area", "numbers", limit=LARGEST, frame=("area",)),
+        Column("crowd", "flags", default=False, frame=("crowd",)),
+        Column("difficult", "flags", default=False, frame=("difficult",)),
+        Column("ignore", "flags", default=False, frame=("ignore",)),
+    ),
+    instances=(*_INSTANCES, Column("keypoint_count", "counts", frame=("num_keypoints",))),
+    values={"source": lambda: "arrays"},
+)
+DETECTIONS = Schema(
+    name="detections",
+    noun="detection",
+    cause="a diverged model?",
+    needed=(
+        *_BOXES,
+        Column(
+            "scores", "numbers", label="score", limit=LARGEST, cause="a diverged model?", frame=("score",)
+        ),
+    ),
+    instances=_INSTANCES,
+    values={"boxes_given": lambda: True, "left_out": dict, "source": lambda: "arrays"},
+)
+
+IMAGE_NAMES = ("image_id", "file_name", "width", "height")
+"""Columns of a DataFrame of images, before the user's own."""
+CATEGORY_NAMES = ("category_id", "class")
+"""Columns of a DataFrame of categories."""

@@ -1,0 +1,142 @@
+"""What a file format is: how it is told, read and written.
+
+Conventions
+-----------
+A format is one file with one :class:`Format` and one line of the registry. Whatever a format does not take
+(image sets, processes, columns to read at once) it does not look at.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from boxscore.formats.results import Kept
+
+__all__ = ["Format", "Read", "Snapshot"]
+
+Read = Callable[[GroundTruth | None], Detections]
+"""Finishes reading detections: of the images and classes of a ground truth, or for their own sake."""
+
+
+class Format(abc.ABC):
+    """One file format.
+
+    Attributes
+    ----------
+    name : str
+        What ``--format`` calls it.
+    boxes : {"xywh", "xyxy"} or None
+        What its files give, which a warning of the box order names. None: there is nothing to warn of,
+        because boxes were checked before they were written.
+    folder : str
+        What a folder of this format holds, for messages; empty for a format of single files.
+    takes_image_set : bool
+        Whether its ground truth has image sets to choose from.
+    """
+
+    name: ClassVar[str]
+    boxes: ClassVar[Literal["xywh", "xyxy"] | None] = None
+    folder: ClassVar[str] = ""
+    takes_image_set: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def detect(self, path: Path) -> str | None:
+        """Say by what this format is told at a path where something is; None where it is not.
+
+        Raises
+        ------
+        FileFormatError
+            When it is a part of this format that cannot be read alone.
+        """
+
+    @abc.abstractmethod
+    def load_ground_truth(
+        self, path: Path, *, image_set: str | Path | None, columns: Sequence[str], processes: int
+    ) -> GroundTruth:
+        """Read ground truth.
+
+        Parameters
+        ----------
+        path : Path
+        image_set : str or Path, optional
+            For a format that has them.
+        columns : sequence of str
+            Instance columns that will be asked for: a hint to read them at once.
+        processes : int
+            That may read a large file together.
+        """
+
+    @abc.abstractmethod
+    def reading(
+        self, path: Path, *, columns: Sequence[str], processes: int, beside: float
+    ) -> AbstractContextManager[Read]:
+        """Begin to read detections; what the context gives finishes.
+
+        Parameters
+        ----------
+        path : Path
+        columns, processes
+            As for :meth:`load_ground_truth`.
+        beside : float
+            Work that this process does before it finishes, as a share of all work.
+        """
+
+    @abc.abstractmethod
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write a table.
+
+        Parameters
+        ----------
+        table : BoxTable
+        path : Path
+        like : Path, optional
+            Results whose file names are taken, where a format has several files.
+
+        Raises
+        ------
+        InputError
+            When it cannot be written, or the format cannot hold it.
+        """
+
+    @abc.abstractmethod
+    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+        """Write results again with the rows that are left, each as it stood where nothing in it is new."""
+
+
+class Snapshot:
+    """A file as it was when a table was read from it, for what is read of it later."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._state = self._look()
+
+    def _look(self) -> tuple[int, int]:
+        try:
+            status = self.path.stat()
+        except OSError as error:
+            raise FileFormatError(f"{self.path}: cannot be read: {error.strerror}.") from None
+        return status.st_size, status.st_mtime_ns
+
+    def check(self) -> None:
+        """Refuse a file that is another one now.
+
+        Raises
+        ------
+        FileFormatError
+            When it has vanished, or its size or time of change is not what it was.
+        """
+        if self._look() != self._state:
+            raise FileFormatError(
+                str(self.path),
+                "stay as it is while tables of it are used",
+                got="another size or time of change",
+                cause="masks and keypoints are read when they are first asked for: load the file again",
+            )

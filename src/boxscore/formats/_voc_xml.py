@@ -1,0 +1,232 @@
+"""VOC's XML annotations, read safely and quickly, with the line of an element where a message needs it.
+
+Conventions
+-----------
+- A document type declaration is refused before the parser sees it: entities, internal or external, are how
+  an XML file blows up memory or reads other files, and no annotation tool writes them. To be sure that what
+  is searched is what is parsed, the text is decoded here, by its byte order mark or its declaration.
+- Elements are the standard library's. They do not know their lines: a file that breaks a rule is parsed once
+  more, by the parser beneath, which counts lines.
+- Missing ``difficult``, ``truncated`` and ``occluded`` mean 0.
+- Classes are the names that occur: sorted, with ids 1, 2, ... in that order.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+from xml.parsers import expat
+
+import numpy as np
+
+from boxscore._utils.collector import paused_collector
+from boxscore._utils.files import is_file
+from boxscore.data.tables import GroundTruth
+from boxscore.data.vocabulary import Images
+from boxscore.errors import FileFormatError
+
+__all__ = ["XmlFile", "read_annotations", "read_xml"]
+
+SIDES = ("xmin", "ymin", "xmax", "ymax")
+
+_DECLARED = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+class XmlFile(NamedTuple):
+    """An XML file and its outermost element."""
+
+    path: Path
+    root: ElementTree.Element
+
+    def place(self, element: ElementTree.Element) -> str:
+        """Name the file and the line in which an element starts."""
+        number = next(number for number, other in enumerate(self.root.iter()) if other is element)
+        return f"{self.path}, line {_line_of(_text(self.path), number)}"
+
+
+def read_xml(path: Path) -> XmlFile:
+    """Read an XML file.
+
+    Raises
+    ------
+    FileFormatError
+        When the file cannot be read, is not XML, or declares a document type.
+    """
+    text = _text(path)
+    if not text.strip():
+        raise FileFormatError("an XML file", "hold XML", got="an empty file", place=str(path))
+    found = text.find("<!DOCTYPE")
+    if found >= 0:
+        place = f"{path}, line {text.count(chr(10), 0, found) + 1}"
+        cause = "entities are not read"
+        raise FileFormatError("an XML file", "have no DOCTYPE", got="one", place=place, cause=cause)
+    try:
+        return XmlFile(path, ElementTree.fromstring(text))
+    except (ElementTree.ParseError, ValueError) as error:
+        line = error.position[0] if isinstance(error, ElementTree.ParseError) else 1
+        raise _malformed(path, line, str(error).split(":")[0]) from None
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
+    declared = _DECLARED.search(content, 0, 200)
+    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "")
+    encoding = encoding or (declared[1].decode("ascii") if declared else "utf-8")
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise _malformed(path, line, f"bytes that are not {encoding}") from None
+    except (LookupError, ValueError):
+        raise _malformed(path, 1, "unknown encoding") from None
+
+
+def _malformed(path: Path, line: int, got: str) -> FileFormatError:
+    return FileFormatError("an XML file", "be well-formed", got=got, place=f"{path}, line {line}")
+
+
+def _line_of(text: str, number: int) -> int:
+    """Return the line in which the element with this number, in document order from 0, starts."""
+    lines: list[int] = []
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda *_: lines.append(parser.CurrentLineNumber)
+    parser.Parse(text, True)
+    return lines[number]
+
+
+@paused_collector()
+def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTruth:
+    """Read the annotations of images.
+
+    Parameters
+    ----------
+    path : Path
+        What messages and the table's ``source`` call the whole.
+    folder : Path
+        Where the XML files are.
+    names : sequence of str
+        Of the images.
+
+    Raises
+    ------
+    FileFormatError
+        When a file is missing or breaks a rule; names file, line and value.
+    """
+    from tqdm import tqdm
+
+    image_ids: list[str] = []
+    classes: list[str] = []
+    boxes: list[list[float]] = []
+    flags: list[tuple[bool, bool, bool]] = []
+    places: list[tuple[Path, int]] = []
+    file_names: list[str | None] = []
+    sizes: list[tuple[float, float]] = []
+    for name in tqdm(names, desc=f"reading {path.name}", unit="file", delay=1, disable=None, leave=False):
+        file = folder / f"{name}.xml"
+        if not is_file(file):
+            raise FileFormatError(
+                "every image of the set",
+                "have its XML",
+                got=f"no {file.name}",
+                place=str(folder),
+                cause="is this the right image set?",
+            )
+        read = read_xml(file)
+        root = read.root
+        if root.tag != "annotation":
+            raise FileFormatError(
+                "a VOC file",
+                "be an <annotation>",
+                got=f"<{root.tag}>",
+                place=str(file),
+                cause="was it written by another program?",
+            )
+        file_names.append(_text_of(root, "filename"))
+        sizes.append(_image_size(read))
+        for number, element in enumerate(root.findall("object")):
+            image_ids.append(name)
+            classes.append(_class_name(element, read))
+            boxes.append(_box(element, read))
+            flags.append(
+                (
+                    _flag(element, "difficult", read),
+                    _flag(element, "truncated", read),
+                    _flag(element, "occluded", read),
+                )
+            )
+            places.append((file, number))
+    marks = np.array(flags, dtype=bool).reshape(-1, 3)
+    numbers = {label: index for index, label in enumerate(sorted(set(classes)), start=1)}
+    return GroundTruth.from_arrays(
+        image_ids,
+        np.array([numbers[label] for label in classes], dtype=np.int64),
+        np.array(boxes, dtype=np.float64).reshape(-1, 4),
+        box_format="xyxy",
+        difficult=marks[:, 0],
+        images=Images.build(names, file_names=file_names, sizes=np.array(sizes).reshape(-1, 2)),
+        categories={index: label for label, index in numbers.items()},
+        columns={"truncated": marks[:, 1], "occluded": marks[:, 2]},
+        source=str(path),
+        place=lambda row: _place_of_object(*places[row]),
+    )
+
+
+def _place_of_object(path: Path, number: int) -> str:
+    file = read_xml(path)
+    return file.place(file.root.findall("object")[number])
+
+
+def _text_of(element: Element, tag: str) -> str | None:
+    """Return the text of the first child with a tag, None without one or when it is blank."""
+    return (element.findtext(tag) or "").strip() or None
+
+
+def _image_size(file: XmlFile) -> tuple[float, float]:
+    size = file.root.find("size")
+    if size is None:
+        return (np.nan, np.nan)
+    return (_number(size, "width", file, default=np.nan), _number(size, "height", file, default=np.nan))
+
+
+def _class_name(element: Element, file: XmlFile) -> str:
+    name = _text_of(element, "name")
+    if name is None:
+        raise FileFormatError("an object", "have a name", got="none", place=file.place(element))
+    return name
+
+
+def _box(element: Element, file: XmlFile) -> list[float]:
+    box = element.find("bndbox")
+    if box is None:
+        raise FileFormatError("an object", "have a bndbox", got="none", place=file.place(element))
+    return [_number(box, side, file) for side in SIDES]
+
+
+def _number(parent: Element, tag: str, file: XmlFile, *, default: float | None = None) -> float:
+    text = _text_of(parent, tag)
+    if text is None:
+        if default is not None:
+            return default
+        raise FileFormatError(f"a {parent.tag}", f"have {tag}", got="none", place=file.place(parent))
+    try:
+        return float(text)
+    except ValueError:
+        raise FileFormatError(tag, "be a number", got=repr(text), place=file.place(parent)) from None
+
+
+def _flag(element: Element, tag: str, file: XmlFile) -> bool:
+    text = _text_of(element, tag)
+    if text is None or text == "0":
+        return False
+    if text == "1":
+        return True
+    raise FileFormatError(tag, "be 0 or 1", got=repr(text), place=file.place(element))

@@ -1,0 +1,99 @@
+"""The formats there are: one line each.
+
+Conventions
+-----------
+A format is told by what lies at the path, never by the file's name alone. The first in the list that knows it
+has it; the last takes any file.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from pathlib import Path
+
+from boxscore._utils import checks
+from boxscore.errors import FileFormatError
+from boxscore.formats._format import Format
+
+__all__ = ["detect_format", "format_at", "format_named", "format_names"]
+
+_MODULES = {
+    "columns": "boxscore.formats.columns",
+    "voc": "boxscore.formats.voc",
+    "coco": "boxscore.formats.coco",
+}
+"""The module of each format, which has its ``FORMAT``; in the order in which they are tried."""
+
+
+@functools.cache
+def format_named(name: str) -> Format:
+    """Return the format with a name."""
+    found: Format = importlib.import_module(_MODULES[name]).FORMAT
+    return found
+
+
+def format_names(*, auto: bool = True) -> tuple[str, ...]:
+    """Return every name that ``format`` may have.
+
+    Parameters
+    ----------
+    auto : bool, default True
+        Whether with ``"auto"``, first.
+
+    Returns
+    -------
+    tuple of str
+    """
+    return (*(("auto",) if auto else ()), *reversed(_MODULES))
+
+
+def detect_format(path: str | Path) -> tuple[str, str]:
+    """Tell the format of ground truth or detections, and by what it was told.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    format, reason : str
+
+    Raises
+    ------
+    FileFormatError
+        When nothing is there, or nothing that is known.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+    ...     _ = file.write("[]"), file.flush()
+    ...     detect_format(file.name)
+    ('coco', 'a JSON file')
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
+    for name in _MODULES:
+        reason = format_named(name).detect(path)
+        if reason is not None:
+            return name, reason
+    folders = [format_named(name).folder for name in format_names(auto=False)]
+    rule = f"hold {' or '.join(folder for folder in folders if folder)}"
+    raise FileFormatError("a folder", rule, got="neither", place=str(path))
+
+
+def format_at(path: Path, name: str = "auto") -> Format:
+    """Return the format of what lies at a path, which must be the named one.
+
+    Raises
+    ------
+    FileFormatError
+        When it is another, or none that is known.
+    """
+    checks.one_of(name, format_names(), name="format")
+    detected, reason = detect_format(path)
+    if name not in ("auto", detected):
+        raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({detected})")
+    return format_named(detected)

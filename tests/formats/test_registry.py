@@ -1,0 +1,112 @@
+"""A format is one file and one line: everything else asks the registry."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boxscore
+from boxscore.cli import main
+from boxscore.formats import detect_format, format_names, registry
+from boxscore.formats._format import Format
+from boxscore.validation import validate_files
+
+SAMPLES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+
+
+def test_every_format_has_its_name() -> None:
+    assert format_names() == ("auto", "coco", "voc", "columns")
+    for name in format_names(auto=False):
+        assert registry.format_named(name).name == name
+
+
+@pytest.mark.parametrize(
+    "command", ["evaluate", "validate", "convert", "check", "sweep", "compare", "explain"]
+)
+def test_choices_of_the_command_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert "{auto,coco,voc,columns}" in capsys.readouterr().out
+
+
+class _Lines(Format):
+    """One box a line: ``image class x1 y1 x2 y2 [score]``."""
+
+    name = "lines"
+    boxes = "xyxy"
+
+    def detect(self, path: Path) -> str | None:
+        return "a file of lines" if path.suffix == ".lines" else None
+
+    def load_ground_truth(self, path: Path, **_: Any) -> boxscore.GroundTruth:
+        rows = [line.split() for line in path.read_text().splitlines()]
+        return boxscore.GroundTruth.from_arrays(
+            [row[0] for row in rows], [row[1] for row in rows], [list(map(float, row[2:6])) for row in rows]
+        )
+
+    @contextlib.contextmanager
+    def reading(self, path: Path, **_: Any) -> Iterator[Any]:
+        rows = [line.split() for line in path.read_text().splitlines()]
+        yield lambda ground_truth: boxscore.Detections.from_arrays(
+            [row[0] for row in rows],
+            [row[1] for row in rows],
+            [list(map(float, row[2:6])) for row in rows],
+            [float(row[6]) for row in rows],
+        )
+
+    def save(self, table: Any, path: Path, *, like: Path | None = None) -> None:
+        raise NotImplementedError
+
+    rewrite = save
+
+
+def test_a_format_is_one_object_and_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = registry.format_named
+    monkeypatch.setattr(registry, "_MODULES", {"lines": "", **registry._MODULES})
+    monkeypatch.setattr(registry, "format_named", lambda name: _Lines() if name == "lines" else named(name))
+    truth, found = tmp_path / "gt.lines", tmp_path / "dt.lines"
+    truth.write_text("a cat 0 0 10 10\nb dog 5 5 9 9\n")
+    found.write_text("a cat 0 0 10 10 0.5\n")
+    assert detect_format(truth) == ("lines", "a file of lines")
+    command = ["evaluate", "--gt", str(truth), "--dt", str(found), "--format", "lines", "--output", "csv"]
+    assert main(command) == 0
+    assert "AR100,0.5," in capsys.readouterr().out
+    (tmp_path / "run.toml").write_text(
+        '[ground_truth]\npath = "gt.lines"\nformat = "lines"\n[detections]\npath = "dt.lines"\n'
+        '[output]\nform = "csv"\n'
+    )
+    assert main(["run", str(tmp_path / "run.toml")]) == 0
+    assert {finding.code for finding in validate_files(truth, found, format="lines")} >= {
+        "class-without-detections"
+    }
+
+
+def test_a_run_configuration_takes_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = boxscore.load_ground_truth(SAMPLES / "instances.json")
+    boxscore.save_columns(truth, tmp_path / "gt.npz")
+    (tmp_path / "run.toml").write_text(
+        f'[ground_truth]\npath = "gt.npz"\nformat = "columns"\n'
+        f'[detections]\npath = "{SAMPLES / "detections.json"}"\n[output]\nform = "csv"\n'
+    )
+    assert main(["run", str(tmp_path / "run.toml")]) == 0
+    assert capsys.readouterr().out.startswith("metric,value")
+
+
+def test_image_sets_where_there_are_none() -> None:
+    with pytest.raises(boxscore.InputError, match="image_set must be left out where the format is not voc"):
+        boxscore.load_ground_truth(SAMPLES / "instances.json", image_set="test")
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    truth = boxscore.load_ground_truth(SAMPLES / "instances.json")
+    for name, rule in (
+        ("coco", "a COCO results file must hold detections"),
+        ("voc", "VOC results must hold detections"),
+    ):
+        with pytest.raises(boxscore.InputError, match=rule):
+            registry.format_named(name).save(truth, tmp_path / "out")
