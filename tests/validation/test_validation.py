@@ -217,6 +217,11 @@ def equal_scores(truth: Record, results: list[Record]) -> None:
         row["score"] = 1.0
 
 
+def rounded_scores(truth: Record, results: list[Record]) -> None:
+    for row in results:
+        row["score"] = round(row["score"], 1)
+
+
 def floor(truth: Record, results: list[Record]) -> None:
     results[:] = [row for row in results if row["score"] > 0.5]
 
@@ -293,6 +298,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (written_twice, "repeated-detection", "warning", r"10 detections .* written twice\?", 10),
     (percent, "score-outside-0-1", "warning", r"percentages\?", 0),
     (equal_scores, "scores-all-equal", "error", r"all scores are 1", 0),
+    (rounded_scores, "tied-scores", "warning", r"share their score .* rounded\?", 0),
     (floor, "score-floor", "warning", r"no score lies below 0\.5", 0),
     (low_floor, "score-floor", "info", r"no score lies below 0\.1", 0),
     (many, "beyond-cap", "info", r"beyond the cap of 100 for an image and class", 0),
@@ -482,3 +488,13 @@ def test_the_page_on_checks_has_every_code() -> None:
     assert {case[1] for case in CASES} <= codes
     page = (DATASETS.parent / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
     assert sorted(code for code in codes if f"`{code}`" not in page) == []
+
+
+def test_boxes_of_two_angles_are_not_repeated() -> None:
+    """The upright box around both is the same."""
+    rotated = [[50, 50, 30, 10, 0.3], [50, 50, 30, 10, -0.3]]
+    truth = boxscore.GroundTruth.from_arrays([1] * 2, ["a"] * 2, None, rotated=rotated)
+    for boxes, expected in ((rotated, []), (rotated[:1] * 2, [1])):
+        table = boxscore.Detections.from_arrays([1] * 2, ["a"] * 2, None, [0.5] * 2, rotated=boxes)
+        found = [finding for finding in validate(truth, table, protocol="coco-rotated")]
+        assert [finding.count for finding in found if finding.code == "repeated-detection"] == expected
