@@ -496,5 +496,5 @@ def test_boxes_of_two_angles_are_not_repeated() -> None:
     truth = boxscore.GroundTruth.from_arrays([1] * 2, ["a"] * 2, None, rotated=rotated)
     for boxes, expected in ((rotated, []), (rotated[:1] * 2, [1])):
         table = boxscore.Detections.from_arrays([1] * 2, ["a"] * 2, None, [0.5] * 2, rotated=boxes)
-        found = [finding for finding in validate(truth, table, protocol="coco-rotated")]
+        found = validate(truth, table, protocol="coco-rotated")
         assert [finding.count for finding in found if finding.code == "repeated-detection"] == expected
