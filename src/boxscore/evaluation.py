@@ -25,12 +25,12 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import reading
-from boxscore.matching.candidates import needed_columns, warn_of_stand_ins
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import TruePositives
+from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,9 @@ def evaluate(
     result = Evaluation(ground_truth, detections, chosen, matcher.match(workers=workers))
     vars(result)["matcher"] = matcher  # its overlaps serve further questions
     _warn_of_id_zero(result)
-    warn_of_stand_ins(detections, chosen)
+    stand_ins = matcher.similarity.stand_ins(detections)
+    if stand_ins:
+        warnings.warn(stand_ins, BoxscoreWarning, stacklevel=2)
     return result
 
 
@@ -118,7 +120,7 @@ def _tables(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
-    columns = needed_columns(protocol)
+    columns = similarity_of(protocol).needed_columns
     if not isinstance(ground_truth, GroundTruth):
         if not isinstance(detections, Detections):
             return reading.load_both(ground_truth, detections, columns=columns)

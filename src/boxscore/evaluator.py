@@ -438,23 +438,7 @@ def _check_key(given: dict[str, tuple[bool, Id]], key: str, is_given: bool, iden
 
 
 def gather_with_torch(share: Any) -> list[Any]:
-    """Collect every process's share with ``torch.distributed``; alone where it is not initialised.
-
-    Parameters
-    ----------
-    share : object
-        Anything picklable.
-
-    Returns
-    -------
-    list
-        One a process, by rank.
-
-    Raises
-    ------
-    MissingDependencyError
-        When torch is not installed.
-    """
+    """Collect every process's share with ``torch.distributed``; alone where it is not initialised."""
     try:
         from torch import distributed
     except ImportError:

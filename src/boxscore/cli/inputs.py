@@ -16,9 +16,9 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
-from boxscore.matching.candidates import needed_columns
 from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     from boxscore.suppression.suppressing import GroupOptions
@@ -64,7 +64,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         arguments.detections,
         format=arguments.format,
         image_set=arguments.image_set,
-        columns=needed_columns(protocol),
+        columns=similarity_of(protocol).needed_columns,
         processes=processes,
     )
     categories = ground_truth.categories

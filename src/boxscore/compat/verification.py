@@ -18,9 +18,9 @@ import numpy as np
 from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
-from boxscore.matching.candidates import needed_columns
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.boundary import mask_boundary
+from boxscore.similarity.registry import similarity_of
 
 __all__ = ["Verification", "check_protocol", "verify"]
 
@@ -57,23 +57,7 @@ class Verification:
 
 
 def verify(evaluation: Evaluation) -> Verification:
-    """Evaluate the same tables with pycocotools and compare precision, recall and scores.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-
-    Returns
-    -------
-    Verification
-
-    Raises
-    ------
-    ProtocolError
-        When pycocotools cannot compute the protocol.
-    MissingDependencyError
-        When pycocotools is not installed.
-    """
+    """Evaluate the same tables with pycocotools and compare precision, recall and scores."""
     check_protocol(evaluation.protocol)
     if evaluation.protocol.ignore.flagged != "count" and evaluation.ground_truth.ignore.any():
         raise ProtocolError(
@@ -98,13 +82,7 @@ def verify(evaluation: Evaluation) -> Verification:
 
 
 def check_protocol(protocol: Protocol) -> None:
-    """Check that pycocotools can compute a protocol.
-
-    Raises
-    ------
-    ProtocolError
-        Naming the first choice that it does not have.
-    """
+    """Check that pycocotools can compute a protocol."""
     per_class = protocol.matching.per_class
     reasons = {
         "boxes.pixel_offset = 0": protocol.boxes.pixel_offset == 0,
@@ -136,7 +114,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
     except ImportError:
         raise MissingDependencyError("--verify needs pycocotools: pip install pycocotools.") from None
     truth, protocol = evaluation.ground_truth, evaluation.protocol
-    stated = truth.keypoint_count if "keypoints" in needed_columns(protocol) else None
+    stated = truth.keypoint_count if "keypoints" in similarity_of(protocol).needed_columns else None
     counts = [1] * len(truth) if stated is None else stated.tolist()
     detections, areas = evaluation.matcher.detections, evaluation.matcher.areas
     dataset = {
@@ -229,10 +207,10 @@ def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
             zip(table.image.tolist(), table.category.tolist(), boxes, strict=True), start=1
         )
     ]
-    if "masks" in needed_columns(protocol) and table.masks is not None:
+    if "masks" in similarity_of(protocol).needed_columns and table.masks is not None:
         for record, mask in zip(records, table.masks.given, strict=True):
             record["segmentation"] = mask
-    if "keypoints" in needed_columns(protocol) and table.keypoints is not None:
+    if "keypoints" in similarity_of(protocol).needed_columns and table.keypoints is not None:
         for record, points in zip(
             records, [points.ravel().tolist() for points in table.keypoints], strict=True
         ):

@@ -58,27 +58,7 @@ class OwnVocabulary(NamedTuple):
 def find_images(
     ids: NDArray[Any], images: Images, *, own: Images | None = None, place: Place
 ) -> NDArray[np.int32]:
-    """Return the image row of each id.
-
-    Parameters
-    ----------
-    ids : ndarray, [D]
-    images : Images
-        The ground truth's.
-    own : Images, optional
-        Those that the ids are of, which are found by file name.
-    place : callable
-        Names row ``i`` in messages.
-
-    Returns
-    -------
-    ndarray of int32, [D]
-
-    Raises
-    ------
-    InputError
-        When an image is unknown.
-    """
+    """Return the image row of each id, int32 [D]; ``own`` lets an id be found by its file name."""
     if own is not None and len(own):
         names = [
             identifier if name is None else name
@@ -96,21 +76,7 @@ def find_images(
 def find_categories(
     ids: NDArray[Any], categories: Categories, *, own: Categories | None = None
 ) -> tuple[NDArray[np.int32], dict[str, int]]:
-    """Return the category row of each id, -1 for an unknown class, and how many there are of each unknown.
-
-    Parameters
-    ----------
-    ids : ndarray, [D]
-    categories : Categories
-        The ground truth's.
-    own : Categories, optional
-        Those that the ids are of, which are found by name.
-
-    Returns
-    -------
-    rows : ndarray of int32, [D]
-    left_out : dict of str to int
-    """
+    """Return the category row of each id, int32 [D], -1 where unknown, and the count of each unknown id."""
     names: NDArray[Any] | None = None
     if own is not None and len(own):
         by_name = _first_rows(categories.names.tolist())
@@ -202,20 +168,6 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
 
     Detections of classes that the ground truth does not have are left out, with a warning, and counted
     in ``left_out``.
-
-    Parameters
-    ----------
-    detections : Detections
-    ground_truth : GroundTruth
-
-    Returns
-    -------
-    Detections
-
-    Raises
-    ------
-    InputError
-        When a detection's image is not in the ground truth.
     """
     images, categories = ground_truth.images, ground_truth.categories
     if detections.images.same_as(images) and detections.categories.same_as(categories):
@@ -263,24 +215,7 @@ def select(
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
 ) -> tuple[GroundTruth, Detections]:
-    """Keep only these images (by id) and these classes (by id or name).
-
-    Parameters
-    ----------
-    ground_truth, detections : GroundTruth, Detections
-        With the same vocabularies.
-    images, classes : sequence of ids, optional
-        None keeps all.
-
-    Returns
-    -------
-    GroundTruth, Detections
-
-    Raises
-    ------
-    InputError
-        When a chosen image or class is not in the ground truth.
-    """
+    """Keep only these images (by id) and these classes (by id or name); None keeps all."""
     known_images, known_classes = ground_truth.images, ground_truth.categories
     image_rows = np.arange(len(known_images))
     category_rows = np.arange(len(known_classes))
@@ -328,20 +263,7 @@ def pool_classes(table: Table) -> Table:
 
 
 def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
-    """Put tables of disjoint images into one, image by image as their ids ascend.
-
-    Parameters
-    ----------
-    tables : sequence of tables
-        Of one kind. Optional columns, and the user's own, are kept where all have them.
-
-    Returns
-    -------
-    table : table
-        With the united vocabularies.
-    rows : ndarray of intp, [N]
-        Where each row went, the tables taken one after the other.
-    """
+    """Put tables of disjoint images into one, by ascending image id; also return where each row went, [N]."""
     first = tables[0]
     images = Images.union([table.images for table in tables])
     categories = Categories.union([table.categories for table in tables])

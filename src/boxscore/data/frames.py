@@ -131,13 +131,7 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def columns_of(schema: Schema, frame: pd.DataFrame, images: Any, categories: Any) -> dict[str, Any]:
-    """Return the arguments of a table's class from a DataFrame; see ``from_pandas``.
-
-    Raises
-    ------
-    InputError
-        When a needed column is missing, or a value breaks a rule.
-    """
+    """Return the arguments of a table's class from a DataFrame; see ``from_pandas``."""
     names = list(frame.columns)
     if schema.name == "detections" and "score" not in frame:
         raise InputError("detections", "have a column score", got=names)

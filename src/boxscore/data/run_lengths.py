@@ -36,18 +36,7 @@ BATCH = 1 << 15
 
 
 def run_totals(counts: Sequence[bytes]) -> NDArray[np.int64]:
-    """Add up the runs of each code.
-
-    Parameters
-    ----------
-    counts : sequence of bytes, [N]
-        Compressed, none cut short inside a number.
-
-    Returns
-    -------
-    ndarray of int64, [N]
-        Pixels; :data:`DAMAGED` where the code cannot be one.
-    """
+    """Count the pixels of each compressed code, int64 [N]; :data:`DAMAGED` where it cannot be one."""
     lengths = np.fromiter(map(len, counts), np.int64, len(counts))
     totals = np.zeros(len(counts), dtype=np.int64)
     filled = np.flatnonzero(lengths)

@@ -58,13 +58,7 @@ def image_id(target: Mapping[str, Any], *, place: str) -> Id | None:
 
 
 def prediction_columns(prediction: Mapping[str, Any], *, box_format: BoxFormat, place: str) -> Columns:
-    """Check one image's prediction.
-
-    Raises
-    ------
-    InputError
-        When a key is missing, lengths differ, or a number is not finite; the message names ``place``.
-    """
+    """Check the prediction for one image; messages name ``place``."""
     _check_mapping(prediction, "prediction", place)
     return _columns(prediction, ("scores",), "prediction", box_format, place, needed=("labels", "scores"))
 
@@ -130,13 +124,7 @@ def labels_of(sides: Sequence[Columns]) -> list[Id]:
 
 
 def table_columns(sides: Sequence[Columns], images: Images) -> dict[str, Any]:
-    """Concatenate images, in their order, into arguments of ``from_arrays``.
-
-    Raises
-    ------
-    InputError
-        When some images with objects have boxes, masks, keypoints or areas, and others do not.
-    """
+    """Concatenate images, in their order, into arguments of ``from_arrays``."""
     counts = [len(side["labels"]) for side in sides]
     filled = [side for side in sides if len(side["labels"])]
     table: dict[str, Any] = {

@@ -48,13 +48,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
-    """Return row numbers of a mask, a slice or row numbers.
-
-    Raises
-    ------
-    InputError
-        When a mask has another length than ``count``, or rows are neither a mask nor whole numbers.
-    """
+    """Return row numbers of a mask, a slice or row numbers."""
     if isinstance(rows, slice):
         return np.arange(count)[rows]
     at = np.asarray(rows)
@@ -71,13 +65,7 @@ def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
 
 
 def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
-    """Return the user's own columns as arrays of their own, by name.
-
-    Raises
-    ------
-    InputError
-        When a name is no text, or a column has another length than ``count``.
-    """
+    """Return copies of the user's own columns by name; each must have ``count`` values."""
     arrays = {}
     for name, values in (columns or {}).items():
         if not isinstance(name, str):
@@ -90,13 +78,7 @@ def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> di
 
 
 def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
-    """Return ids as an int64 array, or as an object array when any is a string.
-
-    Raises
-    ------
-    InputError
-        When an id is neither an integer nor a string.
-    """
+    """Return ids as an int64 array, or as an object array when any is a string."""
     if not isinstance(values, np.ndarray):
         values = list(values)
         if all(type(item) is int for item in values):
@@ -256,13 +238,7 @@ class Images(Vocabulary):
         return Images(self.ids[rows], self.file_names[rows], self.sizes[rows], columns)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return ``image_id, file_name, width, height`` and the user's own columns, one row an image.
-
-        Raises
-        ------
-        InputError
-            When a column of the user's has one of these names, or more than one number a row.
-        """
+        """Return ``image_id, file_name, width, height`` and the user's own columns, one row an image."""
         from boxscore.data.frames import images_frame
 
         return images_frame(self)
@@ -303,13 +279,7 @@ class Categories(Vocabulary):
 
     @classmethod
     def union(cls, parts: Sequence[Categories]) -> Categories:
-        """Unite vocabularies.
-
-        Raises
-        ------
-        InputError
-            When an id has two names.
-        """
+        """Unite vocabularies."""
         names: dict[Id, str] = {}
         for part in parts:
             for identifier, name in zip(part.ids.tolist(), part.names.tolist(), strict=True):

@@ -44,35 +44,14 @@ class BoxOrder(NamedTuple):
 
 
 def warn_of_box_order(table: BoxTable, *, given_sizes: bool, stacklevel: int = 3) -> None:
-    """Warn when a table's boxes look like another form of box.
-
-    Parameters
-    ----------
-    table : BoxTable
-        Nothing is said where the images' sizes are unknown.
-    given_sizes : bool
-        Whether the file gave ``x, y, width, height`` (true) or two corners.
-    stacklevel : int, default 3
-        Of the warning.
-    """
+    """Warn when a table's boxes look like another form of box."""
     found = box_order(table, given_sizes=given_sizes)
     if found is not None:
         warnings.warn(f"{table.source}: {found.message}", BoxscoreWarning, stacklevel=stacklevel)
 
 
 def box_order(table: BoxTable, *, given_sizes: bool) -> BoxOrder | None:
-    """Say whether a table's boxes look like another form of box; None where nothing is suspicious.
-
-    Parameters
-    ----------
-    table : BoxTable
-    given_sizes : bool
-        Whether the file gave ``x, y, width, height`` (true) or two corners.
-
-    Returns
-    -------
-    BoxOrder or None
-    """
+    """Say whether a table's boxes look like another form of box; None where nothing is suspicious."""
     if not len(table):
         return None
     rows = np.arange(0, len(table), -(-len(table) // MOST_LOOKED_AT))

@@ -193,13 +193,7 @@ class Reading:
         self._forked.close()
 
     def columns(self) -> Columns:
-        """Read what is left to read, and return the columns: ``bbox`` is [N, 4], the others are [N].
-
-        Raises
-        ------
-        FileFormatError
-            Naming the record and the field.
-        """
+        """Read what is left to read, and return the columns: ``bbox`` is [N, 4], the others are [N]."""
         try:
             columns = self._together()
         except DECODING_ERRORS as error:
@@ -299,13 +293,7 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _numbers_of(values: list[Any], code: str) -> NDArray[Any]:
-    """Turn Python numbers into an array; struct reads them several times faster than NumPy.
-
-    Raises
-    ------
-    struct.error
-        When a value is of another kind or out of range.
-    """
+    """Turn Python numbers into an array; struct reads them several times faster than NumPy."""
     return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
 
 
@@ -424,13 +412,7 @@ def stand_in(text: Text) -> str | None:
 
 
 def given_boxes(boxes: NDArray[np.float64], *, place: Place) -> NDArray[np.float64] | None:
-    """Return the boxes of results, or None where the first record has none.
-
-    Raises
-    ------
-    FileFormatError
-        When the first record has a box and another has none, or one of another length.
-    """
+    """Return the boxes of results, or None where the first record has none."""
     if not len(boxes) or np.isnan(boxes[0, 0]):
         return None
     bad = ~np.isfinite(boxes).all(axis=1)
@@ -449,23 +431,7 @@ def instance_columns(
     image_sizes: Callable[[], NDArray[np.float64]],
     place: Place,
 ) -> dict[str, Any]:
-    """Return these instance columns of records; None for one that no record has.
-
-    Parameters
-    ----------
-    columns : dict
-        What a kind of :func:`instance_kind` and the like read.
-    instances : sequence of str
-    image_sizes : callable
-        Gives width and height of each row's image, [N, 2] float64.
-    place : callable
-        Names record ``i`` in messages.
-
-    Raises
-    ------
-    FileFormatError
-        When keypoints are not three numbers each, or not equally many in every record.
-    """
+    """Return these instance columns of records; None for one that no record has."""
     found: dict[str, Any] = {}
     if "masks" in instances:
         given = [mask or None for mask in columns["segmentation"].tolist()]  # []: annotated with boxes

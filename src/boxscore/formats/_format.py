@@ -49,62 +49,23 @@ class Format(abc.ABC):
 
     @abc.abstractmethod
     def detect(self, path: Path) -> str | None:
-        """Say by what this format is told at a path where something is; None where it is not.
-
-        Raises
-        ------
-        FileFormatError
-            When it is a part of this format that cannot be read alone.
-        """
+        """Say what identifies this format at an existing path; None where it is another."""
 
     @abc.abstractmethod
     def load_ground_truth(
         self, path: Path, *, image_set: str | Path | None, columns: Sequence[str], processes: int
     ) -> GroundTruth:
-        """Read ground truth.
-
-        Parameters
-        ----------
-        path : Path
-        image_set : str or Path, optional
-            For a format that has them.
-        columns : sequence of str
-            Instance columns that will be asked for: a hint to read them at once.
-        processes : int
-            That may read a large file together.
-        """
+        """Read ground truth; ``columns`` names instance columns worth reading at once."""
 
     @abc.abstractmethod
     def reading(
         self, path: Path, *, columns: Sequence[str], processes: int, beside: float
     ) -> AbstractContextManager[Read]:
-        """Begin to read detections; what the context gives finishes.
-
-        Parameters
-        ----------
-        path : Path
-        columns, processes
-            As for :meth:`load_ground_truth`.
-        beside : float
-            Work that this process does before it finishes, as a share of all work.
-        """
+        """Begin to read detections; ``beside`` is the share of all work done here before this is finished."""
 
     @abc.abstractmethod
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write a table.
-
-        Parameters
-        ----------
-        table : BoxTable
-        path : Path
-        like : Path, optional
-            Results whose file names are taken, where a format has several files.
-
-        Raises
-        ------
-        InputError
-            When it cannot be written, or the format cannot hold it.
-        """
+        """Write a table; ``like`` gives the file names where a format has several files."""
 
     @abc.abstractmethod
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
@@ -126,13 +87,7 @@ class Snapshot:
         return status.st_size, status.st_mtime_ns
 
     def check(self) -> None:
-        """Refuse a file that is another one now.
-
-        Raises
-        ------
-        FileFormatError
-            When it has vanished, or its size or time of change is not what it was.
-        """
+        """Refuse a file that has vanished or changed since it was read."""
         if self._look() != self._state:
             raise FileFormatError(
                 str(self.path),

@@ -85,23 +85,7 @@ def _progress(path: Path) -> Iterator[Callable[[int], object]]:
 
 
 def parts_of(size: int, read: Callable[[int, int], bytes], shares: Sequence[float]) -> list[tuple[int, int]]:
-    """Cut the text of a JSON array between records into ranges of bytes.
-
-    Parameters
-    ----------
-    size : int
-        Of the text, in bytes.
-    read : callable
-        Returns the bytes [start, end) of the text.
-    shares : sequence of float
-        About how much of the text each range shall have; they sum to 1.
-
-    Returns
-    -------
-    list of (start, end)
-        The whole as one where no boundary is found. Every range but the first starts
-        at a record; every one but the last ends before the comma behind one.
-    """
+    """Cut a JSON array between records into byte ranges of about these shares; one where no cut is found."""
     starts, ends = [0], []
     for middle in [int(size * share) for share in itertools.accumulate(shares[:-1])]:
         found = _last_boundary(read(middle, middle + SLICE_BYTES))
@@ -117,22 +101,7 @@ def decode_records(
     decode: Callable[[bytes], list[Record]],
     whole: Callable[[], bytes],
 ) -> Iterator[list[Record]]:
-    """Decode a JSON array of records slice by slice.
-
-    Parameters
-    ----------
-    chunks : iterable of bytes
-        The array's text, in pieces of any length.
-    decode : callable
-        Decodes the text of an array; raises ``msgspec.MsgspecError``.
-    whole : callable
-        Returns the whole text, for when a slice does not decode. Then the array is decoded at once, and
-        what ``decode`` raises names the place in it.
-
-    Yields
-    ------
-    list of records
-    """
+    """Decode a JSON array piece by piece; whole, so that an error is located, where a piece fails."""
     buffer = b""
     done = 0
     for chunk in chunks:

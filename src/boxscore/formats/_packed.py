@@ -40,21 +40,7 @@ _SPARE = 17 / 16
 def packed_columns(
     slices: Iterable[list[msgspec.Struct]], kind: type[msgspec.Struct], *, expected_slices: float
 ) -> Columns:
-    """Turn slices of records into columns.
-
-    Parameters
-    ----------
-    slices : iterable of list of ``kind``
-    kind : type of msgspec.Struct
-        With fields ``float`` or ``tuple[float, ...]`` of a fixed length.
-    expected_slices : float
-        About how many slices will come, all of about equal length.
-
-    Returns
-    -------
-    dict of str to ndarray of float64
-        [N], or [N, n] for tuples of n.
-    """
+    """Turn slices of records whose fields are ``float`` or fixed tuples of it into columns [N] or [N, n]."""
     layout = _layout(kind)
     encode = msgspec.msgpack.Encoder().encode
     columns = _allocated(layout, 0)

@@ -51,13 +51,7 @@ class XmlFile(NamedTuple):
 
 
 def read_xml(path: Path) -> XmlFile:
-    """Read an XML file.
-
-    Raises
-    ------
-    FileFormatError
-        When the file cannot be read, is not XML, or declares a document type.
-    """
+    """Read an XML file."""
     text = _text(path)
     if not text.strip():
         raise FileFormatError("an XML file", "hold XML", got="an empty file", place=str(path))
@@ -105,22 +99,7 @@ def _line_of(text: str, number: int) -> int:
 
 @paused_collector()
 def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTruth:
-    """Read the annotations of images.
-
-    Parameters
-    ----------
-    path : Path
-        What messages and the table's ``source`` call the whole.
-    folder : Path
-        Where the XML files are.
-    names : sequence of str
-        Of the images.
-
-    Raises
-    ------
-    FileFormatError
-        When a file is missing or breaks a rule; names file, line and value.
-    """
+    """Read the annotations of the named images in a folder; ``path`` is what messages call the whole."""
     from tqdm import tqdm
 
     image_ids: list[str] = []

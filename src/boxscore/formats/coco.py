@@ -92,15 +92,7 @@ class CocoFormat(Format):
         columns: Sequence[str] = (),
         processes: int = 1,
     ) -> GroundTruth:
-        """Read a COCO ground-truth file.
-
-        Raises
-        ------
-        FileFormatError
-            When the file is not JSON, or not ground truth; names the annotation and the field.
-        InputError
-            When a box is not finite or has a negative side, or an id is unknown.
-        """
+        """Read a COCO ground-truth file."""
         snapshot = Snapshot(path)
         content = _ground_truth_object(path)
         kind = annotation_kind(columns)
@@ -215,27 +207,7 @@ class ResultsReading:
         return text_in_memory(content.annotations)
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
-        """Return the table.
-
-        Parameters
-        ----------
-        ground_truth : GroundTruth or None
-            Whose images and classes the results are of, in whatever format it was. None: those that occur, or
-            those that the file itself declares.
-
-        Returns
-        -------
-        Detections
-            In file order, without those of classes that the ground truth does not have: they are counted in
-            ``left_out``.
-
-        Raises
-        ------
-        FileFormatError
-            When the file is not JSON, or not results; names the detection and the field.
-        InputError
-            When a box or score is not finite, a side is negative, or an image is unknown.
-        """
+        """Return the table, in file order; without ground truth it has the images and classes that occur."""
         records = self._reading.columns()
         path, instances = self._path, self._instances
 

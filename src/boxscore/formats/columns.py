@@ -77,13 +77,7 @@ class ColumnsFormat(Format):
         columns: Sequence[str] = (),
         processes: int = 1,
     ) -> GroundTruth:
-        """Read a ground truth.
-
-        Raises
-        ------
-        FileFormatError
-            When the file is not one, or its columns break a rule.
-        """
+        """Read a ground truth."""
         return GroundTruth(**_load(path, GROUND_TRUTH, columns))
 
     @contextlib.contextmanager
@@ -157,13 +151,7 @@ def _json(header: Mapping[str, Any]) -> bytes:
 def _put(
     columns: Mapping[str, NDArray[Any]], key: str, prefix: str, header: dict[str, Any], arrays: Arrays
 ) -> None:
-    """Add the user's own columns: names and objects to the header, other values as members.
-
-    Raises
-    ------
-    InputError
-        When a column holds what neither can, or its name cannot be one in an archive.
-    """
+    """Add the user's own columns: names and objects to the header, other values as members."""
     listed: dict[str, Any] = {}
     for name, values in columns.items():
         if not name.isprintable() or name.encode("utf-8", errors="ignore").decode() != name:
@@ -371,13 +359,7 @@ def _vocabularies(header: dict[str, Any], arrays: Arrays, path: Path) -> tuple[I
 def _masks_of(
     arrays: Arrays, image_sizes: NDArray[np.float64], *, place: Place, source: Path
 ) -> Masks | None:
-    """Return the masks of rows whose images have these sizes (width, height; [N, 2]); None without any.
-
-    Raises
-    ------
-    FileFormatError
-        When the arrays do not fit each other.
-    """
+    """Return the masks of rows whose images have these sizes (width, height; [N, 2]); None without any."""
     if "mask_rows" not in arrays:
         return None
     for name, code in _MASK_ARRAYS.items():

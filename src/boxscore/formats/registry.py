@@ -85,13 +85,7 @@ def detect_format(path: str | Path) -> tuple[str, str]:
 
 
 def format_at(path: Path, name: str = "auto") -> Format:
-    """Return the format of what lies at a path, which must be the named one.
-
-    Raises
-    ------
-    FileFormatError
-        When it is another, or none that is known.
-    """
+    """Return the format of the data at a path, which must be the named one if one is named."""
     checks.one_of(name, format_names(), name="format")
     detected, reason = detect_format(path)
     if name not in ("auto", detected):

@@ -78,23 +78,7 @@ class VocFormat(Format):
         columns: Sequence[str] = (),
         processes: int = 1,
     ) -> GroundTruth:
-        """Read a folder of annotations.
-
-        Parameters
-        ----------
-        path : Path
-            ``VOC2007``, or a folder of XML files.
-        image_set : str or Path, optional
-            The name of a file in ``ImageSets/Main`` (``"test"``) or the path of one. When not given: the only
-            set there is, or every XML file where there are no sets.
-        columns, processes
-            Not looked at: VOC has neither masks nor keypoints here.
-
-        Raises
-        ------
-        FileFormatError
-            When a file is missing or breaks a rule; names file, line and value.
-        """
+        """Read a folder of annotations."""
         from boxscore.formats._voc_xml import read_annotations
 
         folder = path / "Annotations" if (path / "Annotations").is_dir() else path
@@ -153,13 +137,7 @@ def _has_results(folder: Path) -> bool:
 
 
 def _read_text(path: Path) -> str:
-    """Read a text file.
-
-    Raises
-    ------
-    FileFormatError
-        When it cannot be read or is not UTF-8.
-    """
+    """Read a text file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -229,23 +207,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
 
 
 def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
-    """Read a folder of results files, in file order, class by class.
-
-    Parameters
-    ----------
-    path : Path
-        A class without a file has no detections.
-    ground_truth : GroundTruth or None
-        Detections of classes that it does not have are left out and counted in ``left_out``. None: a file's
-        class is what its name says after ``comp4_det_<set>_``.
-
-    Raises
-    ------
-    FileFormatError
-        When a line breaks a rule; names file, line and value.
-    InputError
-        When an image is unknown, a number not finite or a side negative.
-    """
+    """Read a folder of results files, in file order, class by class."""
     files = _results_files(path)
     if ground_truth is None:
         labels, known = [_stem_parts(file)[1] for file in files], None
@@ -295,13 +257,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
 
 
 def _results_files(path: Path) -> list[Path]:
-    """List the results files of a folder, in the order in which they are read.
-
-    Raises
-    ------
-    FileFormatError
-        When there are none.
-    """
+    """List the results files of a folder, in the order in which they are read."""
     files = sorted(path.glob(RESULTS))
     if not files:
         raise FileFormatError(

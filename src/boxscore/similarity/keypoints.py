@@ -113,33 +113,15 @@ def similarity_of_pairs(
     sizes: FloatArray,
     sigmas: FloatArray,
 ) -> FloatArray:
-    """OKS of pairs.
-
-    Parameters
-    ----------
-    detections, truth : ndarray of float64, [N, J, 3] and [M, J, 3]
-        Keypoints of detections and ground truths.
-    pair_detection, pair_truth : ndarray of intp, [P]
-        Their rows.
-    area, corners, sizes : ndarray of float64, [M], [M, 4] and [M, 2]
-        Of the ground truths: stated area, ``x1, y1`` first, width and height.
-    sigmas : ndarray of float64, [J]
-
-    Returns
-    -------
-    ndarray of float64, [P]
-
-    Notes
-    -----
-    The sum over a ground truth's labelled keypoints has to be NumPy's sum of exactly these numbers in a row:
-    its order depends on how many there are. So pairs are taken together that have equally many.
-    """
+    """OKS of pairs [P] of keypoints [N, J, 3] and [M, J, 3]; the other arrays are of the ground truths."""
     labelled = truth[:, :, 2] > 0  # [M,J]
     counts = labelled.sum(axis=1)  # [M]
     variances = (sigmas * 2) ** 2  # [J]
     scale = area + np.spacing(1)  # [M]
     similarity = np.zeros(len(pair_detection))
     joints = np.argsort(~labelled, axis=1, kind="stable")  # [M,J], the labelled ones first, in order
+    # NumPy's order of summation depends on the length: only pairs with equally many labelled keypoints can be
+    # summed together and still give the last bit of a sum over exactly these.
     for count in np.unique(counts[pair_truth]).tolist():
         pairs = np.flatnonzero(counts[pair_truth] == count)
         rows, truths = pair_detection[pairs, None], pair_truth[pairs]

@@ -67,22 +67,7 @@ def overlaps_of_pairs(
     group: NDArray[Any],
     crowd: NDArray[np.bool_],
 ) -> FloatArray:
-    """Overlap of pairs of masks; the C code is called for several small groups at once.
-
-    Parameters
-    ----------
-    first, second : Masks, [N] and [M]
-    pair_first, pair_second : ndarray of intp, [P]
-        Rows of ``first`` and ``second``.
-    group : ndarray of int, [M]
-        Ascending with the rows of ``second``. Pairs lie inside a group: (image, class).
-    crowd : ndarray of bool, [M]
-        Where true the denominator is the first mask's area.
-
-    Returns
-    -------
-    ndarray of float64, [P]
-    """
+    """Overlap of pairs of masks [P]; ``group`` [M] ascends with ``second``, and no pair leaves its group."""
     if not len(pair_first):
         return np.empty(0)
     from pycocotools import mask as coco_mask
@@ -314,13 +299,7 @@ def _columns(masks: Masks) -> Columns:
 def mask_measure(
     masks: Masks, group: NDArray[np.int64] | None, *, overlap: Overlap, lowest: float = 0.0
 ) -> MeasureOf:
-    """Measure of some rows of a column of masks; overlaps of no more than ``lowest`` may read 0.
-
-    Raises
-    ------
-    InputError
-        When the masks of a group are not of one size.
-    """
+    """Measure of some rows of a column of masks; overlaps of no more than ``lowest`` may read 0."""
     of = np.zeros(len(masks), dtype=np.int64) if group is None else group
     first = np.unique(of, return_index=True, return_inverse=True)[1:] if len(of) else (of, of)
     same_size(masks.sizes, masks.sizes[first[0][first[1]]], place=masks.place)

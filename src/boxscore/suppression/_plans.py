@@ -65,13 +65,7 @@ FIRST_STAGE, STAGE_GROWTH = 1024, 4
 
 
 def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IndexArray:
-    """Suppress greedily inside each group where the overlap exceeds ``threshold``.
-
-    Returns
-    -------
-    ndarray of int64, [n]
-        ``suppressor``, see the module.
-    """
+    """Suppress greedily inside each group where the overlap exceeds ``threshold``."""
     suppressor = np.full(len(block), -1)
     if threshold >= 1:  # an overlap is at most 1, whatever rounding says
         return suppressor

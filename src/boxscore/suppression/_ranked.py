@@ -141,20 +141,7 @@ def rank(
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
 ) -> Ranked:
-    """Order checked boxes by group and score.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, [N]
-    groups : ndarray of int64, [N], or None
-        Not negative; None is one group.
-    measure_of : callable
-        Rows of the input to their measure.
-    score_threshold : float, optional
-        Boxes with a lower score do not take part.
-    pre_top_k : int, optional
-        Only the highest ``pre_top_k`` of each group take part.
-    """
+    """Order checked boxes by group and score; at most ``pre_top_k`` per group."""
     rows = None
     if score_threshold is not None:
         rows = np.flatnonzero(scores >= threshold(score_threshold))

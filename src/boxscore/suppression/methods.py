@@ -83,13 +83,7 @@ class Setting(NamedTuple):
 def check_method(
     method: str, *, iou_threshold: float | None, overlap: str = "iou", similarity: str = "box"
 ) -> Method:
-    """Look a method up and check that it can do what is asked.
-
-    Raises
-    ------
-    InputError
-        When the method is unknown, needs a threshold, measures no such overlap, or only boxes.
-    """
+    """Look a method up and check that it can do what is asked."""
     chosen = METHODS[checks.one_of(method, list(METHODS), name="method")]
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
     if similarity != "box" and (chosen.overlap == "diou" or chosen.changes == "boxes"):

@@ -24,20 +24,7 @@ Arrays = dict[str, NDArray[np.float64]]
 
 
 def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
-    """Compute the three arrays of ``COCOeval.eval``.
-
-    Parameters
-    ----------
-    eval_imgs : sequence of dict or None, [K * A * I]
-        One for each category, area range and image of ``evaluated``.
-    evaluated, params : Params
-        Of ``evaluate`` and of ``accumulate``.
-
-    Returns
-    -------
-    dict of ndarray
-        ``precision`` and ``scores`` [T, R, K, A, M], ``recall`` [T, K, A, M]; -1 where undefined.
-    """
+    """Compute the three arrays of ``COCOeval.eval``."""
     shape = {
         "T": len(params.iouThrs),
         "R": len(params.recThrs),

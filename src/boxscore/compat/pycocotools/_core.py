@@ -110,15 +110,7 @@ class CoreRun:
 
 
 def run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun | None:
-    """Evaluate with the core, or return None where it would differ from the reference.
-
-    Parameters
-    ----------
-    truths, detections : Grouped
-        In the reference's order.
-    params : Params
-        As ``evaluate`` has tidied it.
-    """
+    """Evaluate with the core, or return None where it would differ from the reference."""
     try:
         return _run(truths, detections, params)
     except (

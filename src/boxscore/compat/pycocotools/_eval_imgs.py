@@ -13,14 +13,7 @@ Record = dict[str, Any]
 
 
 def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
-    """List the outcome of each category, area range and image, None where there was nothing to match.
-
-    Parameters
-    ----------
-    run : CoreRun
-    params : Params
-        Of that ``evaluate``.
-    """
+    """List the outcome of each category, area range and image; None where there was nothing to match."""
     categories = params.catIds if params.useCats else [-1]
     I, A = len(params.imgIds), len(params.areaRng)  # noqa: E741 - the axis of images
     results: list[Record | None] = [None] * (len(categories) * A * I)

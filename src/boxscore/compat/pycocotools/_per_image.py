@@ -94,18 +94,7 @@ def evaluate_image(
     area_range: Any,
     cap: Any,
 ) -> Record | None:
-    """Match one image and category; an entry of ``evalImgs``.
-
-    Parameters
-    ----------
-    truths, detections : sequence of dict
-        ``_ignore`` is written into the ground truths, as in the reference.
-    measure : callable
-        Gives what :func:`overlaps` or :func:`keypoint_similarities` gave.
-    params : Params
-    image_id, category_id, area_range, cap
-        As the entry states them.
-    """
+    """Match one image and category; an entry of ``evalImgs``."""
     if len(truths) == 0 and len(detections) == 0:
         return None
     low, high = area_range[0], area_range[1]

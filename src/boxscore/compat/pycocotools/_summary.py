@@ -33,19 +33,7 @@ KEYPOINT_CAP = 20
 
 
 def summary(evaluation: dict[str, Any], params: Any) -> NDArray[np.float64]:
-    """Compute and print the twelve numbers, or the ten of keypoints.
-
-    Parameters
-    ----------
-    evaluation : dict
-        ``COCOeval.eval``.
-    params : Params
-        Area labels, caps and thresholds are looked up in it; a row it does not have is -1.
-
-    Returns
-    -------
-    ndarray of float64, [12] or [10]
-    """
+    """Compute and print the twelve numbers, or the ten of keypoints."""
     keypoints = params.iouType == "keypoints"
     cap_of: Callable[[_Row], Any]
     if keypoints:
