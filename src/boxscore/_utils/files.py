@@ -1,4 +1,4 @@
-"""Writing files so that a name never stands for something half-written."""
+"""Atomic writing: a file name never refers to incomplete content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["is_file", "write_atomically", "write_folder"]
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file is there; none is under a name that is too long to be one."""
+    """Whether a file exists; a name that is too long is not one."""
     try:
         return path.is_file()
     except (OSError, ValueError):

@@ -21,6 +21,7 @@ __all__ = [
     "SMALL",
     "descending_order",
     "group_order",
+    "inverse_order",
     "radix_order",
     "ragged_ranges",
     "rank_in_runs",
@@ -137,6 +138,13 @@ def run_starts(keys: NDArray[Any]) -> Positions:
     if not len(keys):
         return np.empty(0, dtype=np.intp)
     return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+
+
+def inverse_order(order: Positions) -> Positions:
+    """Position of each entry after reordering: ``inverse_order(order)[order]`` counts from 0."""
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    return inverse
 
 
 def rank_in_runs(keys: NDArray[Any]) -> Positions:

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-- A table here is a mapping of column name to a sequence of values, all of one length. A DataFrame's columns
-  will do: pass ``dict(frame.items())``.
+- A table here is a mapping of column name to a sequence of values, all of one length. For a DataFrame pass
+  ``dict(frame.items())``.
 - Undefined is ``-`` in text and Markdown, ``--`` in LaTeX, empty in CSV, ``null`` in JSON.
-- Names come from files and are hostile until written: control characters never reach a terminal, ``|``, ``<``
+- Names come from files and are not trusted: control characters never reach a terminal, ``|``, ``<``
   and line ends never end a Markdown cell, no name is a LaTeX command, and a CSV cell never starts a formula.
 """
 
@@ -144,7 +144,7 @@ def latex_table(columns: Columns, *, digits: int = 4) -> str:
 
 
 def latex_comment(text: str) -> str:
-    """Write a line that LaTeX passes over."""
+    """Write a LaTeX comment."""
     return f"% {printable(text)}"
 
 
@@ -179,10 +179,7 @@ def _latex(text: str) -> str:
 
 
 def csv_table(columns: Columns) -> str:
-    """Write a table as CSV with every digit of every number.
-
-    A text cell that a spreadsheet would run as a formula starts with an apostrophe instead.
-    """
+    """Write a table as CSV with every digit; text that a spreadsheet would run as a formula is quoted."""
     lines = [list(columns), *zip(*columns.values(), strict=True)]
     return "".join(_csv_line([_csv_cell(value) for value in line]) for line in lines)
 

@@ -1,12 +1,11 @@
-"""Ids and names to rows, once: whose images and classes two tables mean, chosen ones, pooled ones.
+"""Ids and names to rows: aligning, choosing, pooling and concatenating the images and classes of tables.
 
 Conventions
 -----------
-- An image is found by its id. Where no id fits, ``"000012"`` and ``12`` are taken for each other, and a
-  name or path stands for the image with that file name, with or without its ending. An unknown image is an
-  error.
-- A class is found by its id, and a string also by its name. An unknown class is left out and counted: every
-  reference tool does that, silently.
+- Images are looked up by id. Where no id matches, ``"000012"`` and ``12`` are the same, and a name or path
+  stands for the image with that file name, with or without its ending. An unknown image is an error.
+- Classes are looked up by id, and strings also by name. Detections of an unknown class are left out and
+  counted; every reference tool drops them silently.
 - A results file that has images and categories of its own (a COCO object) is matched by file name and by
   class name, because such files are numbered on their own.
 - Every function that makes tables makes new ones; row order inside a table is kept, because it is part of the
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
-from boxscore._utils.ordering import stable_order
+from boxscore._utils.ordering import inverse_order, stable_order
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -79,7 +78,7 @@ def find_categories(
     """Return the category row of each id, int32 [D], -1 where unknown, and the count of each unknown id."""
     names: NDArray[Any] | None = None
     if own is not None and len(own):
-        by_name = _first_rows(categories.names.tolist())
+        by_name = categories.rows_of_names()
         translated = [by_name.get(name, -1) for name in own.names.tolist()]
         rows = _through(own, ids, np.array(translated, dtype=np.int32))
         own_rows = own.rows(ids)
@@ -93,22 +92,14 @@ def find_categories(
     return rows, dict(Counter(map(str, (ids if names is None else names)[unknown].tolist())))
 
 
-def _first_rows(names: Iterable[Id]) -> dict[Id, int]:
-    """Map each name to its first row."""
-    rows: dict[Id, int] = {}
-    for row, name in enumerate(names):
-        rows.setdefault(name, row)
-    return rows
-
-
 def _through(own: Vocabulary, ids: NDArray[Any], translated: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Find rows of ids by way of their own vocabulary, whose rows are ``translated``."""
+    """Look ids up in their own vocabulary, whose rows correspond to the ``translated`` ones."""
     rows = own.rows(ids)
     return np.where(rows >= 0, np.append(translated, -1)[rows], -1).astype(np.int32)
 
 
 def _each_once(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]]) -> NDArray[np.int32]:
-    """Find each id once, however often it occurs."""
+    """Look up each distinct id once."""
     unique = list(dict.fromkeys(ids.tolist()))
     known = dict(zip(unique, find(unique).tolist(), strict=True))
     return np.fromiter((known[identifier] for identifier in ids.tolist()), np.int32, len(ids))
@@ -279,18 +270,11 @@ def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
             columns[column.name] = join(parts)
     shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
     own = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
-    for name, vocabulary in (("image", images), ("category", categories)):
-        columns[name] = np.concatenate(
-            [
-                vocabulary.rows(getattr(table, "images" if name == "image" else "categories").ids)[
-                    getattr(table, name)
-                ]
-                for table in tables
-            ]
-        )
+    columns["image"] = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
+    columns["category"] = np.concatenate(
+        [categories.rows(table.categories.ids)[table.category] for table in tables]
+    )
     order = stable_order(columns["image"], len(images))
-    rows = np.empty_like(order)
-    rows[order] = np.arange(len(order))
     fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
     whole = filled[0].replaced(**columns, columns=own, instances=fresh, images=images, categories=categories)
-    return whole.take(order), rows
+    return whole.take(order), inverse_order(order)

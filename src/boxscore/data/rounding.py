@@ -1,4 +1,4 @@
-"""Detections as a file of text would keep them."""
+"""Detections rounded as a text file would keep them."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class Vocabulary:
 
 def _integer_rows(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int32]:
     low, high = int(known[0]), int(known[-1])
-    if high - low <= 8 * len(values) + 1_000_000:
+    if high - low <= 8 * len(values) + 1_000_000:  # a table of all ids between is faster than searching
         table = np.full(high - low + 2, -1, dtype=np.int32)
         table[known - low] = np.arange(len(known), dtype=np.int32)
         outside = (values < low) | (values > high)
@@ -238,7 +238,7 @@ class Images(Vocabulary):
         return Images(self.ids[rows], self.file_names[rows], self.sizes[rows], columns)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return ``image_id, file_name, width, height`` and the user's own columns, one row an image."""
+        """Return ``image_id, file_name, width, height`` and the user's own columns, one row per image."""
         from boxscore.data.frames import images_frame
 
         return images_frame(self)
@@ -305,7 +305,7 @@ class Categories(Vocabulary):
         return Categories(self.ids[rows], self.names[rows])
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return ``category_id, class``, one row a class."""
+        """Return ``category_id, class``, one row per class."""
         from boxscore.data.frames import categories_frame
 
         return categories_frame(self)
@@ -313,10 +313,14 @@ class Categories(Vocabulary):
     def __repr__(self) -> str:
         return f"{super().__repr__()}\n  names: {short_list(self.names)}"
 
+    def rows_of_names(self) -> dict[Id, int]:
+        """Map each name to the first row that has it."""
+        rows: dict[Id, int] = {}
+        for row, name in enumerate(self.names.tolist()):
+            rows.setdefault(name, row)
+        return rows
+
     def rows_by_id_or_name(self, values: Sequence[Id]) -> NDArray[np.int32]:
         """Return the row of each value, taken for an id first and for a name second; -1 for unknown."""
-        by_id = self.index()
-        by_name: dict[Id, int] = {}
-        for row, name in enumerate(self.names.tolist()):
-            by_name.setdefault(name, row)
+        by_id, by_name = self.index(), self.rows_of_names()
         return np.array([by_id.get(value, by_name.get(value, -1)) for value in values], dtype=np.int32)

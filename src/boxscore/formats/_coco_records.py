@@ -11,7 +11,7 @@ Conventions
 - Records that hold numbers alone, which nearly every file has, take the way of ``_packed``; others (ids that
   are text, null, masks) become columns by their attributes.
 - An id is a whole number or text; ``7.0`` is 7, as in pycocotools.
-- ``segmentation`` is kept as the file has it: polygons, or a run-length code. ``keypoints`` are
+- ``segmentation`` is kept as the file has it: polygons, or an RLE. ``keypoints`` are
   ``x1, y1, v1, x2, ...``; a record without them has none labelled. Both are skipped while boxes are read.
 - ``[]`` for a ``segmentation`` or ``keypoints`` is none: many programs write it where there are only boxes.
 - Results may leave out ``bbox``. As in pycocotools the first record decides for all whether the results
@@ -447,7 +447,7 @@ def _keypoints(columns: Columns, place: Place) -> dict[str, Any]:
     length = max((len(values) for values in given if values), default=0)
     for row, values in enumerate(given):
         if values and (len(values) != length or length % 3):
-            rule = "be three numbers a keypoint, and as many in every record"
+            rule = "be three numbers per keypoint, and as many in every record"
             raise FileFormatError("keypoints", rule, got=f"{len(values)} numbers", place=place(row))
     none = [0.0] * length
     points = np.array([values or none for values in given], dtype=np.float64)

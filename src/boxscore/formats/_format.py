@@ -1,9 +1,9 @@
-"""What a file format is: how it is told, read and written.
+"""The interface of a file format: how it is detected, read and written.
 
 Conventions
 -----------
-A format is one file with one :class:`Format` and one line of the registry. Whatever a format does not take
-(image sets, processes, columns to read at once) it does not look at.
+A format is one file with one :class:`Format` and one line of the registry. It ignores arguments that it has
+no use for (image sets, processes, columns to read at once).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Format", "Read", "Snapshot"]
 
 Read = Callable[[GroundTruth | None], Detections]
-"""Finishes reading detections: of the images and classes of a ground truth, or for their own sake."""
+"""Finishes reading detections, aligned to a ground truth or, with None, on their own."""
 
 
 class Format(abc.ABC):
@@ -34,8 +34,7 @@ class Format(abc.ABC):
     name : str
         What ``--format`` calls it.
     boxes : {"xywh", "xyxy"} or None
-        What its files give, which a warning of the box order names. None: there is nothing to warn of,
-        because boxes were checked before they were written.
+        The box form of its files, for warnings of the box order. None: boxes were checked when written.
     folder : str
         What a folder of this format holds, for messages; empty for a format of single files.
     takes_image_set : bool
@@ -69,11 +68,11 @@ class Format(abc.ABC):
 
     @abc.abstractmethod
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
-        """Write results again with the rows that are left, each as it stood where nothing in it is new."""
+        """Write results again with the remaining rows, each as it stood unless it changes."""
 
 
 class Snapshot:
-    """A file as it was when a table was read from it, for what is read of it later."""
+    """The state of a file when a table was read; columns that are read later must find it unchanged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -33,6 +33,7 @@ from boxscore.errors import FileFormatError
 __all__ = ["XmlFile", "read_annotations", "read_xml"]
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
+FLAGS = ("difficult", "truncated", "occluded")
 
 _DECLARED = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -55,9 +56,9 @@ def read_xml(path: Path) -> XmlFile:
     text = _text(path)
     if not text.strip():
         raise FileFormatError("an XML file", "hold XML", got="an empty file", place=str(path))
-    found = text.find("<!DOCTYPE")
-    if found >= 0:
-        place = f"{path}, line {text.count(chr(10), 0, found) + 1}"
+    doctype = text.find("<!DOCTYPE")
+    if doctype >= 0:
+        place = f"{path}, line {text.count(chr(10), 0, doctype) + 1}"
         cause = "entities are not read"
         raise FileFormatError("an XML file", "have no DOCTYPE", got="one", place=place, cause=cause)
     try:
@@ -105,8 +106,8 @@ def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTr
     image_ids: list[str] = []
     classes: list[str] = []
     boxes: list[list[float]] = []
-    flags: list[tuple[bool, bool, bool]] = []
-    places: list[tuple[Path, int]] = []
+    flags: list[list[bool]] = []
+    positions: list[tuple[Path, int]] = []
     file_names: list[str | None] = []
     sizes: list[tuple[float, float]] = []
     for name in tqdm(names, desc=f"reading {path.name}", unit="file", delay=1, disable=None, leave=False):
@@ -135,15 +136,9 @@ def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTr
             image_ids.append(name)
             classes.append(_class_name(element, read))
             boxes.append(_box(element, read))
-            flags.append(
-                (
-                    _flag(element, "difficult", read),
-                    _flag(element, "truncated", read),
-                    _flag(element, "occluded", read),
-                )
-            )
-            places.append((file, number))
-    marks = np.array(flags, dtype=bool).reshape(-1, 3)
+            flags.append([_flag(element, tag, read) for tag in FLAGS])
+            positions.append((file, number))
+    marks = np.array(flags, dtype=bool).reshape(-1, len(FLAGS))
     numbers = {label: index for index, label in enumerate(sorted(set(classes)), start=1)}
     return GroundTruth.from_arrays(
         image_ids,
@@ -155,7 +150,7 @@ def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTr
         categories={index: label for label, index in numbers.items()},
         columns={"truncated": marks[:, 1], "occluded": marks[:, 2]},
         source=str(path),
-        place=lambda row: _place_of_object(*places[row]),
+        place=lambda row: _place_of_object(*positions[row]),
     )
 
 

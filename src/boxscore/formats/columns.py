@@ -1,14 +1,14 @@
-"""Tables saved as columns: ``.npz`` files that read in no time.
+"""Tables saved as columns: ``.npz`` files that load fast.
 
 Conventions
 -----------
-- A NumPy ``.npz`` archive, not compressed: one array a column, and a header in JSON with the vocabularies.
-  It needs nothing but NumPy, here and in any other program; Parquet would need pyarrow.
+- A NumPy ``.npz`` archive, not compressed: one array per column, and a header in JSON with the vocabularies.
+  Any program with NumPy can read it; Parquet would need pyarrow.
 - Every column of the schema and of the user's own comes back to the bit: corners and sizes are both kept.
   Columns of Python objects stand in the header, if they hold text, numbers, true, false and null; others are
   refused by name.
 - Nothing is unpickled, nothing is unpacked: an archive with pickled or compressed members is refused.
-- Masks are kept as compressed run-length codes, one after the other in ``mask_counts``: polygons are
+- Masks are kept as compressed RLEs, one after the other in ``mask_counts``: polygons are
   rasterised before they are saved, which is what every evaluation does to them. ``mask_rows`` names the rows
   that have one, ``mask_lengths`` the bytes of each code, ``mask_sizes`` its height and width. Their areas and
   boxes are computed from the codes, so that a damaged file is noticed.
@@ -63,7 +63,7 @@ class ColumnsFormat(Format):
     name = "columns"
 
     def detect(self, path: Path) -> str | None:
-        """Know an archive by its first bytes."""
+        """Recognise an archive by its first bytes."""
         if path.is_dir():
             return None
         with path.open("rb") as file:
@@ -124,7 +124,7 @@ class ColumnsFormat(Format):
         write_atomically(path, buffer.getvalue())
 
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
-        """Write the rows that are left, with new scores and boxes where there are some."""
+        """Write the remaining rows, with new scores and boxes where given."""
         table, changes = kept.table.take(kept.rows), {}
         if kept.scores is not None:
             changes["scores"] = kept.scores
@@ -205,13 +205,13 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
         return f"row {row} of {path}"
 
     def instances_of(arrays: Arrays, names: Sequence[str]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        instances: dict[str, Any] = {}
         for column in schema.instances:
             if column.name == "masks" and "masks" in names:
-                found["masks"] = _masks_of(arrays, images.sizes[image], place=place, source=path)
+                instances["masks"] = _masks_of(arrays, images.sizes[image], place=place, source=path)
             elif column.name.startswith("keypoint") and "keypoints" in names:
-                found[column.name] = _checked(column, arrays.get(column.name), count, path, place)
-        return found
+                instances[column.name] = _checked(column, arrays.get(column.name), count, path, place)
+        return instances
 
     def read(name: str) -> dict[str, Any]:
         name = "keypoints" if name == "keypoint_count" else name
@@ -304,7 +304,7 @@ def _needed(path: Path, schema: Schema, header: dict[str, Any], arrays: Arrays) 
 
 
 def _checked(column: Column, values: Any, count: int, path: Path, place: Place) -> Any:
-    """Check form and values of a column by the schema; None stays None."""
+    """Check dtype, shape and values of a column by the schema; None stays None."""
     if values is None:
         return None
     if not column.has_form(values, count):
@@ -372,7 +372,7 @@ def _masks_of(
     if lengths.shape != rows.shape or np.any(lengths < 0) or lengths.sum() != counts.size:
         raise _damaged(
             "mask_lengths",
-            f"add up to {counts.size}, one a mask",
+            f"add up to {counts.size}, one per mask",
             f"{lengths.sum()} of {lengths.size}",
             source,
         )

@@ -1,9 +1,9 @@
-"""The formats there are: one line each.
+"""The registry of formats: one line each.
 
 Conventions
 -----------
-A format is told by what lies at the path, never by the file's name alone. The first in the list that knows it
-has it; the last takes any file.
+A format is detected from what lies at the path, never from the file's name alone. The first in the list that
+recognises it wins; the last accepts any file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _MODULES = {
     "voc": "boxscore.formats.voc",
     "coco": "boxscore.formats.coco",
 }
-"""The module of each format, which has its ``FORMAT``; in the order in which they are tried."""
+"""The module of each format, which defines ``FORMAT``, in the order in which they are tried."""
 
 
 @functools.cache
 def format_named(name: str) -> Format:
     """Return the format with a name."""
-    found: Format = importlib.import_module(_MODULES[name]).FORMAT
-    return found
+    named: Format = importlib.import_module(_MODULES[name]).FORMAT
+    return named
 
 
 def format_names(*, auto: bool = True) -> tuple[str, ...]:

@@ -2,15 +2,15 @@
 
 Goal
 ----
-What a program that drops, rescores or merges detections needs: the rows as a table, and afterwards the same
-file with the rows that are left, each as it stood, with every key it had.
+Programs that drop, rescore or merge detections need the rows as a table, and afterwards the same file with
+the remaining rows, each as it stood, with every key it had.
 
 Conventions
 -----------
-- A row that does not change is written byte by byte as it was read. Of a row that changes only its score or
-  its box is written anew, every digit of it.
+- A row that does not change is written byte for byte as it was read. In one that does, only the score or the
+  box is written anew, with every digit.
 - Rows keep the order of the file. COCO results files are read a slice at a time, both times.
-- Files are written under another name and renamed when they are whole.
+- Files are written under a temporary name and renamed when they are complete.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def save_results(
 
 
 class Kept:
-    """Which rows of a table are written, and what is new in them."""
+    """The rows of a table that are written, with their new scores and boxes."""
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ class VocFormat(Format):
     takes_image_set = True
 
     def detect(self, path: Path) -> str | None:
-        """Know a folder by what lies in it, and refuse single files of one."""
+        """Recognise a folder by its files; refuse a single file of one."""
         if path.is_dir():
             if _has_results(path):
                 return "a folder of comp*_det_*.txt files"
@@ -92,7 +92,7 @@ class VocFormat(Format):
         yield lambda ground_truth: _detections(path, ground_truth)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write detections as results files, one per class, also of a class without any."""
+        """Write detections as results files, one per class, also for a class without any."""
         if not isinstance(table, Detections):
             raise InputError("VOC results", "hold detections", got="ground truth")
         _refuse_file(path)
@@ -107,7 +107,7 @@ class VocFormat(Format):
         write_folder(path, {name: "".join(texts) for name, texts in zip(names, lines, strict=True)})
 
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
-        """Write the lines that are left, each as it stood where nothing in it is new."""
+        """Write the remaining lines, each as it stood unless it changes."""
         _refuse_file(output)
         files = _results_files(path)
         _refuse_other_results(output, {file.name for file in files})
@@ -196,7 +196,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                 place=f"{file}, line {number}",
             )
         if len(fields) == 2 and fields[1] == "-1":
-            continue  # a class's set lists the images without it, too
+            continue  # the set of a class also lists images without it
         names.append(checks.plain_name(fields[0], name="an image id", place=f"{file}, line {number}"))
     if not names:
         raise FileFormatError("an image set", "name at least one image", got="an empty file", place=str(file))
@@ -285,8 +285,8 @@ def _results_place(files: Sequence[Path], starts: Sequence[int], row: int) -> st
 
 def _stem_parts(file: Path) -> tuple[str, str]:
     """Split ``comp4_det_test_car`` into ``comp4_det_test`` and ``car``."""
-    found = re.match(r"(comp\d_det_[^_]+)_(.+)$", file.stem)
-    return (found[1], found[2]) if found else (file.stem, file.stem)
+    parts = re.match(r"(comp\d_det_[^_]+)_(.+)$", file.stem)
+    return (parts[1], parts[2]) if parts else (file.stem, file.stem)
 
 
 def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
