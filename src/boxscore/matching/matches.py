@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import descending_order, stable_order
+from boxscore._utils.ordering import descending_order, inverse_order, stable_order
 from boxscore._utils.pickling import PicklesFields
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
@@ -311,8 +311,8 @@ def merge(parts: Iterable[Matches]) -> Matches:
 
     order = _class_order(columns, len(images), len(categories), file_order=first.file_order)
     truth_order = stable_order(columns["truth_row"], int(columns["truth_row"].max(initial=0)) + 1)
-    columns["pair_detection"] = _inverse(order)[columns["pair_detection"]]
-    columns["pair_truth"] = _inverse(truth_order)[columns["pair_truth"]]
+    columns["pair_detection"] = inverse_order(order)[columns["pair_detection"]]
+    columns["pair_truth"] = inverse_order(truth_order)[columns["pair_truth"]]
     pair_order = stable_order(columns["pair_detection"], len(order))
     for names, positions in ((_DETECTION, order), (_TRUTH, truth_order), (_PAIR, pair_order)):
         for name in names:
@@ -358,12 +358,6 @@ def _check_disjoint(
                 cause=f"{len(twice)} such images; were the parts split by image?",
             )
         owner[rows] = number
-
-
-def _inverse(order: NDArray[np.intp]) -> NDArray[np.intp]:
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order))
-    return position
 
 
 def _class_order(

@@ -1,12 +1,12 @@
-"""What a field of a protocol owns: its check, its sentence, its word in a signature, its step in waterfalls.
+"""What each field of a protocol defines: its check, doc, word in the signature and step of a waterfall.
 
 Conventions
 -----------
 - A table of a protocol is a frozen dataclass whose fields are made by :func:`rule` and whose base is
-  :class:`Rules`. Everything that is said of a field is said there; the signature, the waterfall of
-  :func:`boxscore.diagnostics.explain`, the reference page and the reading of TOML go through the fields.
-- A check takes a value as it was given, in Python or in TOML, and what the user calls it. It returns the
-  value as it is computed with.
+  :class:`Rules`. The signature, the waterfall of :func:`boxscore.diagnostics.explain`, the reference page and
+  the reading of TOML all go through the fields.
+- A check takes a value as given in Python or TOML, and its name for messages. It returns the value to compute
+  with.
 - Words and steps come in the order of the fields; steps stage by stage.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 ALWAYS = object()
-"""Stands where a word's silent value would: the word is always in the line."""
+"""In place of a silent value: the word is always in the line."""
 
 Stage = Literal["tables", "ranking", "overlaps", "thresholds", "matching", "scoring"]
 """The stages of an evaluation, in the order in which a waterfall goes through them."""
@@ -53,7 +53,7 @@ Text = Mapping[Any, str] | Callable[[Any], str] | None
 
 
 class Check(NamedTuple):
-    """A rule for a value, and how the reference page writes what may stand there."""
+    """A rule for a value, and its wording on the reference page."""
 
     values: str
     apply: Callable[[Any, str], Any]
@@ -103,7 +103,7 @@ class Step(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """All that is said of a field where it is defined; ``step`` may name the field whose step it joins."""
+    """The metadata of a field; ``step`` may name the field whose step it joins."""
 
     check: Check
     doc: str
@@ -271,7 +271,7 @@ class Field(NamedTuple):
 
 
 def all_fields(protocol: Any) -> Iterator[Field]:
-    """Go through the fields of a protocol, the ones of its tables in the tables' place."""
+    """Yield the fields of a protocol, with those of its tables in place of the tables."""
     for top in dataclasses.fields(protocol):
         value = getattr(protocol, top.name)
         if not dataclasses.is_dataclass(value):

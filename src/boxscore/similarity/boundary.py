@@ -110,7 +110,7 @@ def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float 
 
     Parameters
     ----------
-    masks1, masks2 : Masks, sequence of run-length codes, or array_like of bool, [N, H, W] and [M, H, W]
+    masks1, masks2 : Masks, sequence of RLEs, or array_like of bool, [N, H, W] and [M, H, W]
     dilation_ratio : float, default 0.02
         The boundary's width over the image's diagonal.
 

@@ -33,6 +33,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import rank_in_runs
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import shared_length
 from boxscore.suppression._grid import Grid
@@ -102,7 +103,7 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
 def _lockstep(
     measure: Measure, heads: IndexArray, counts: IndexArray, threshold: float, suppressor: IndexArray
 ) -> None:
-    """Let the best box left of every group drop what it overlaps, until none is left."""
+    """In each round the best remaining box of every group drops what it overlaps, until none remains."""
     several = counts > 1
     heads, counts = heads[several], counts[several]
     if len(heads) == 0:
@@ -177,12 +178,14 @@ def _join(parts: list[Pairs]) -> Pairs:
 
 
 def _rounds(pairs: Pairs, suppressor: IndexArray, owners: bool) -> None:
-    """Settle all boxes that stand in a pair; pairs are (better, worse)."""
+    """Settle all boxes that are in a pair; pairs are (better, worse)."""
     better, worse = pairs
     if len(better) == 0:
         return
     dead = np.zeros(len(suppressor), dtype=bool)
     while len(better):
+        # A box that is worse in no open pair is kept, and drops what it overlaps; pairs with a dropped box
+        # are closed. The result is that of taking the boxes one by one.
         waits = np.zeros(len(suppressor), dtype=bool)
         waits[worse] = True
         waits_for = waits.take(better)
@@ -222,9 +225,7 @@ def _staged(
         if group is None:
             best = left[:size]
         else:
-            groups = group.take(left)
-            starts = np.searchsorted(groups, groups, side="left")
-            best = left.compress(np.arange(len(left)) - starts < size)
+            best = left.compress(rank_in_runs(group.take(left)) < size)
         if len(best) > FEW or not _swept(block, best, threshold, suppressor, owners, most=SWEEP_PAIRS):
             _settle(block, Grid(measure, best, threshold, group), threshold, suppressor, owners)
         if len(best) == len(left):
