@@ -1,7 +1,4 @@
-"""The whole flow in one call, and its result.
-
-The result computes each number when it is first asked for.
-"""
+"""``evaluate`` and its result, which computes each number when it is first asked for."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "evaluate"]
 
 PER_LINE = 4
-"""Summary metrics in a line of a short ``repr``."""
+"""Summary metrics per line of a ``repr``."""
 
 
 def evaluate(
@@ -64,8 +61,8 @@ def evaluate(
     images, classes : sequence of ids, optional
         Evaluate only these; classes by id or name.
     workers : int, default 1
-        Threads; images are split into as many blocks, which are matched apart and merged. The result
-        does not depend on it.
+        Threads; images are split into as many blocks, which are matched separately and merged. The
+        result does not depend on it.
 
     Returns
     -------
@@ -97,7 +94,7 @@ def evaluate(
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     matcher = Matcher(ground_truth, detections, chosen)
     result = Evaluation(ground_truth, detections, chosen, matcher.match(workers=workers))
-    vars(result)["matcher"] = matcher  # its overlaps serve further questions
+    vars(result)["matcher"] = matcher  # to reuse its overlaps
     _warn_of_id_zero(result)
     stand_ins = matcher.similarity.stand_ins(detections)
     if stand_ins:
@@ -108,7 +105,7 @@ def evaluate(
 def _tables(
     ground_truth: GroundTruth | str | Path, detections: Detections | str | Path, protocol: Protocol
 ) -> tuple[GroundTruth, Detections]:
-    """Read what is given as a path; refuse what is neither that nor a table."""
+    """Read tables that are given as paths; refuse anything that is neither."""
     for value, kind, name in (
         (ground_truth, GroundTruth, "ground_truth"),
         (detections, Detections, "detections"),
@@ -133,9 +130,7 @@ def _tables(
 def _warn_of_id_zero(result: Evaluation) -> None:
     """Warn that pycocotools would read a match with annotation 0 as no match."""
     ids = result.ground_truth.ids
-    if ids.dtype == object or result.protocol.matching.candidate != "best_available":
-        return
-    if ids.all():
+    if ids.dtype == object or result.protocol.matching.candidate != "best_available" or ids.all():
         return
     matched = result.matched
     true = matched.pairs_ever_true(0)
@@ -232,12 +227,12 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def metrics(self) -> dict[str, float]:
-        """The headline numbers, by the keys of the protocol's summary; NaN where undefined."""
+        """The summary metrics, by the keys of the protocol's summary; NaN where undefined."""
         return {row.key: _mean_of_defined(self._values(row)) for row in self.protocol.rows}
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
-        """How much was evaluated: images, ground truths, crowds, difficult, detections, classes, left out."""
+        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
         truth = self.ground_truth
         return {
             "images": len(truth.images),
@@ -266,16 +261,16 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
-        """Each headline number of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
+        """Each summary metric of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
         keys = self.protocol.class_keys
         return {
-            keys[row.key]: np.array([_mean_of_defined(column) for column in self._by_class(row)])
-            for row in self.protocol.rows
+            keys[row.key]: np.array([_mean_of_defined(values[..., k]) for k in range(len(self.labels))])
+            for row, values in ((row, self._values(row)) for row in self.protocol.rows)
         }
 
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
-        """Count, for each class [K]: ground truths, detections, and hits at the first threshold."""
+        """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
         K, matched = len(self.labels), self.matched
         counted = matched.positives(0)
         hits = matched.pair_detection[matched.pairs_true(0, 0)]
@@ -288,7 +283,7 @@ class Evaluation(PicklesFields):
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row a headline number: ``metric, value, kind, iou, area, max_detections``."""
+        """One row per summary metric: ``metric, value, kind, iou, area, max_detections``."""
         import pandas as pd
 
         rows = self.protocol.rows
@@ -306,7 +301,7 @@ class Evaluation(PicklesFields):
 
     @property
     def per_class(self) -> pd.DataFrame:
-        """One row a class: ``class``, counts, and each headline number of the class alone."""
+        """One row per class: ``class``, counts, and each summary metric of the class alone."""
         import pandas as pd
 
         return pd.DataFrame({"class": self.labels, **self.class_counts, **self.class_values})
@@ -324,7 +319,7 @@ class Evaluation(PicklesFields):
         Returns
         -------
         DataFrame
-            ``class, iou, recall, precision, score``: one row a class, threshold and recall point.
+            ``class, iou, recall, precision, score``: one row per class, threshold and recall point.
             ``score`` is the confidence at which the point is reached, NaN where it never is. Classes
             without ground truth have no rows.
         """
@@ -332,11 +327,11 @@ class Evaluation(PicklesFields):
 
         names = list(self.protocol.ignore.area_ranges)
         checks.one_of(area, names, name="area")
-        found = self.true_positives(names.index(area), cap)
-        defined = np.flatnonzero(found.positive)
-        precision, score = found.interpolated[:, :, defined], found.scores[:, :, defined]  # [T,R,K]
+        curves = self.true_positives(names.index(area), cap)
+        defined = np.flatnonzero(curves.positive)
+        precision, score = curves.interpolated[:, :, defined], curves.scores[:, :, defined]  # [T,R,K]
         points = np.array(self.protocol.ap.recall_points)
-        reached = points[None, :, None] <= found.recall[:, None, defined]
+        reached = points[None, :, None] <= curves.recall[:, None, defined]
         T, R, K = precision.shape
         thresholds = np.array(self.protocol.matching.iou_thresholds)
         return pd.DataFrame(
@@ -351,7 +346,7 @@ class Evaluation(PicklesFields):
 
     @property
     def matches(self) -> pd.DataFrame:
-        """One row a detection, in file order: what became of it at the first threshold, all areas.
+        """One row per detection, in file order: its outcome at the first threshold, over all areas.
 
         Columns of :meth:`Detections.to_pandas`, then ``rank`` (in its image and class, from 0), ``outcome``
         (``true positive``, ``false positive``, ``ignored``, ``beyond cap``), ``annotation_id`` and ``iou`` of
@@ -386,7 +381,7 @@ class Evaluation(PicklesFields):
         grid = [[self.true_positives(area, cap) for cap in range(caps)] for area in range(areas)]
         return {
             name: np.stack(
-                [np.stack([getattr(found, field) for found in line], axis=-1) for line in grid], axis=-2
+                [np.stack([getattr(curves, field) for curves in line], axis=-1) for line in grid], axis=-2
             )
             for name, field in (("precision", "interpolated"), ("recall", "recall"), ("scores", "scores"))
         }
@@ -397,7 +392,7 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def matcher(self) -> Matcher:
-        """The stages behind ``matched``, for further questions about the same tables."""
+        """The matcher behind ``matched``, for further questions about the same tables."""
         return Matcher(self.ground_truth, self.detections, self.protocol)
 
     def true_positives(self, area: int = 0, cap: int = -1) -> TruePositives:
@@ -422,20 +417,16 @@ class Evaluation(PicklesFields):
         return {}
 
     def _values(self, row: SummaryRow) -> NDArray[np.float64]:
-        """Return the cells a headline number is the mean of: [T, R, K] or [T, K]."""
-        found = self.true_positives(list(self.protocol.ignore.area_ranges).index(row.area), row.cap)
+        """Return the cells a summary metric is the mean of: [T, R, K] or [T, K]."""
+        curves = self.true_positives(list(self.protocol.ignore.area_ranges).index(row.area), row.cap)
         pointwise = self.protocol.ap.interpolation == "points" and not self.protocol.ap.sequential_mean
         if row.metric == "AR":
-            values = found.recall
+            values = curves.recall
         else:
-            values = found.interpolated if pointwise else found.average_precision
+            values = curves.interpolated if pointwise else curves.average_precision
         if row.iou is None:
             return values
         return values[[self.protocol.matching.iou_thresholds.index(row.iou)]]
-
-    def _by_class(self, row: SummaryRow) -> list[NDArray[np.float64]]:
-        values = self._values(row)
-        return [values[..., k] for k in range(len(self.labels))]
 
 
 def _mean_of_defined(values: NDArray[np.float64]) -> float:

@@ -102,4 +102,4 @@ def _for_stdout(text: str) -> str:
     """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
     if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
         return text
-    return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
+    return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match[0])[1:-1], text)

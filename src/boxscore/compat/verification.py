@@ -1,4 +1,4 @@
-"""Running pycocotools on the same input, and naming the first place where it differs.
+"""Runs pycocotools on the same input and names the first difference.
 
 Conventions
 -----------
@@ -147,11 +147,11 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         reference = COCO()
         reference.dataset = dataset
         reference.createIndex()
-        found = COCO()
-        found.dataset = {**dataset, "annotations": results}
-        found.createIndex()
+        detections = COCO()
+        detections.dataset = {**dataset, "annotations": results}
+        detections.createIndex()
         kind = _with_boundaries(COCOeval, protocol) if protocol.similarity == "boundary" else COCOeval
-        run = kind(reference, found, _IOU_TYPES[protocol.similarity])
+        run = kind(reference, detections, _IOU_TYPES[protocol.similarity])
         if protocol.similarity == "keypoints":
             run.params.kpt_oks_sigmas = protocol.keypoints.spread
         run.params.iouThrs = np.array(protocol.matching.iou_thresholds)
@@ -179,12 +179,14 @@ def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
             overlaps = super().computeIoU(imgId, catId)
             classes = [catId] if self.params.useCats else self.params.catIds
             truths = [truth for k in classes for truth in self._gts[imgId, k]]
-            found = [one for k in classes for one in self._dts[imgId, k]]
-            if not truths or not found:
+            detections = [one for k in classes for one in self._dts[imgId, k]]
+            if not truths or not detections:
                 return overlaps
-            order = np.argsort([-one["score"] for one in found], kind="stable")[: self.params.maxDets[-1]]
+            order = np.argsort([-one["score"] for one in detections], kind="stable")[
+                : self.params.maxDets[-1]
+            ]
             boundaries = coco_mask.iou(
-                [outline(found[place]) for place in order], list(map(outline, truths)), [0] * len(truths)
+                [outline(detections[row]) for row in order], list(map(outline, truths)), [0] * len(truths)
             )
             crowd = np.array([truth["iscrowd"] for truth in truths], dtype=bool)
             return np.where(crowd, overlaps, np.minimum(overlaps, boundaries))
@@ -224,11 +226,11 @@ def _describe(
     """Name a cell that differs, and the first detection that the two judge differently in its class."""
     protocol = evaluation.protocol
     t, k, a, m = cell[0], cell[-3], cell[-2], cell[-1]
-    place = [f"IoU {protocol.matching.iou_thresholds[t]:.2f}", f"class {evaluation.labels[k]}"]
+    cell_names = [f"IoU {protocol.matching.iou_thresholds[t]:.2f}", f"class {evaluation.labels[k]}"]
     if len(cell) == 5:
-        place.insert(1, f"recall {protocol.ap.recall_points[cell[1]]:.2f}")
-    place += [f"area {list(protocol.ignore.area_ranges)[a]}", f"maxDets {protocol.caps[m]}"]
-    text = f"first in {name} at {', '.join(place)}: {mine!r} here, {theirs!r} in pycocotools"
+        cell_names.insert(1, f"recall {protocol.ap.recall_points[cell[1]]:.2f}")
+    cell_names += [f"area {list(protocol.ignore.area_ranges)[a]}", f"maxDets {protocol.caps[m]}"]
+    text = f"first in {name} at {', '.join(cell_names)}: {mine!r} here, {theirs!r} in pycocotools"
     return f"{text}; {_first_detection(evaluation, reference, t, k, a)}"
 
 

@@ -3,12 +3,12 @@
 Goal
 ----
 The lists may come from several processes, from a subclass, or from parameters that are not those of
-``evaluate``; so this reads what stands in them and nothing else.
+``evaluate``; so only their contents are read here.
 
 Conventions
 -----------
 - The list runs over categories, then area ranges, then images of the parameters of ``evaluate``. The chosen
-  ones are found by position among the parameters of ``accumulate``, as in the reference.
+  ones are looked up by position among the parameters of ``accumulate``, as in the reference.
 - T IoU thresholds, R recall points, K categories, A area ranges, M detection caps.
 """
 
@@ -43,10 +43,10 @@ def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
     for k, category in enumerate(categories):
         for a, area in enumerate(areas):
             first = (category * area_count + area) * image_count
-            found = [result for i in images if (result := eval_imgs[first + i]) is not None]
-            if not found or not caps:
+            results = [result for i in images if (result := eval_imgs[first + i]) is not None]
+            if not results or not caps:
                 continue
-            for m, curves in enumerate(_curves(found, caps, params.recThrs)):
+            for m, curves in enumerate(_curves(results, caps, params.recThrs)):
                 for t, (points, at_points, reached) in enumerate(curves):
                     precision[t, :, k, a, m] = points
                     scores[t, :, k, a, m] = at_points
@@ -59,19 +59,19 @@ def _positions(values: Any, known: Any) -> list[int]:
     return [position for position, value in enumerate(values) if value in chosen]
 
 
-def _curves(found: Sequence[dict[str, Any]], caps: Sequence[int], recall_points: Any) -> Any:
+def _curves(results: Sequence[dict[str, Any]], caps: Sequence[int], recall_points: Any) -> Any:
     """Yield, for each cap, an iterator over thresholds: precision [R], scores [R], the recall reached."""
-    positive = int(np.count_nonzero(np.concatenate([result["gtIgnore"] for result in found]) == 0))
+    positive = int(np.count_nonzero(np.concatenate([result["gtIgnore"] for result in results]) == 0))
     if positive == 0:
         return
     largest = max(caps)
-    lists = [result["dtScores"][:largest] for result in found]
+    lists = [result["dtScores"][:largest] for result in results]
     score = np.concatenate(lists)
     rank = np.concatenate([np.arange(len(one)) for one in lists])
     order = np.argsort(-score, kind="mergesort")  # the reference's choice; ties by image, then rank
     score, rank = score[order], rank[order]
     matched, ignored = (
-        np.concatenate([result[key][:, :largest] for result in found], axis=1)[:, order].astype(bool)
+        np.concatenate([result[key][:, :largest] for result in results], axis=1)[:, order].astype(bool)
         for key in ("dtMatches", "dtIgnore")
     )
     for cap in caps:
@@ -89,9 +89,9 @@ def _thresholds(
     precision = true / (false + true + np.spacing(1))
     envelope = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
     for t in range(len(true)):
-        place = np.searchsorted(recall[t], recall_points, side="left")
-        reached = np.logical_and.accumulate(place < len(score))  # nothing is read after the first miss
-        points, at_points = np.zeros(len(place)), np.zeros(len(place))
-        points[reached] = envelope[t, place[reached]]
-        at_points[reached] = score[place[reached]]
+        position = np.searchsorted(recall[t], recall_points, side="left")
+        reached = np.logical_and.accumulate(position < len(score))  # nothing is read after the first miss
+        points, at_points = np.zeros(len(position)), np.zeros(len(position))
+        points[reached] = envelope[t, position[reached]]
+        at_points[reached] = score[position[reached]]
         yield points, at_points, recall[t, -1] if len(score) else 0

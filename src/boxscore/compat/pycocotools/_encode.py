@@ -1,4 +1,4 @@
-"""Annotations' masks as run-length codes, in place: what ``COCOeval`` does first for ``segm``."""
+"""Annotations' masks as RLEs, in place: what ``COCOeval`` does first for ``segm``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The headline numbers of ``COCOeval.summarize`` and the lines it prints."""
+"""The summary metrics of ``COCOeval.summarize`` and the lines it prints."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def summary(evaluation: dict[str, Any], params: Any) -> NDArray[np.float64]:
         rows = _DETECTION_ROWS
         cap_of = lambda row: 100 if row.cap is None else params.maxDets[row.cap]  # noqa: E731
     stats = np.zeros(len(rows))
-    for place, row in enumerate(rows):
-        stats[place] = _row_value(row, cap_of(row), evaluation, params)
+    for position, row in enumerate(rows):
+        stats[position] = _row_value(row, cap_of(row), evaluation, params)
     return stats
 
 
