@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import boxscore
-from boxscore.diagnostics import bootstrap
+from boxscore.diagnostics import bootstrap_intervals
 
 
 def main() -> None:
@@ -45,7 +45,7 @@ def main() -> None:
     print(f"AP {evaluation.metrics['AP']:.4f}, {len(detections):,} detections, {arguments.images:,} images")
     for title, metrics in (("AP", ["AP"]), ("AP AP50 AP75", ["AP", "AP50", "AP75"]), ("all twelve", None)):
         started = time.perf_counter()
-        bootstrap(evaluation, resamples=arguments.resamples, metrics=metrics)
+        bootstrap_intervals(evaluation, resamples=arguments.resamples, metrics=metrics)
         seconds = (time.perf_counter() - started) * 1000 / arguments.resamples
         print(f"{title:14}{seconds:8.1f} s for 1,000 resamples")
 

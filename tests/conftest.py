@@ -23,9 +23,6 @@ settings.register_profile(  # one failure is enough, however large its case
 settings.load_profile(os.environ.get("BOXSCORE_HYPOTHESIS", "default"))
 
 
-collect_ignore = ["source/test_names.py"]  # until the protocols and the diagnostics land
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for kind in kinds_of(item.path):

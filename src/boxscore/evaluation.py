@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,12 @@ from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import reading
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
+from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
 from boxscore.protocols import load_protocol
-from boxscore.protocols.protocol import Protocol, SummaryRow
-from boxscore.scoring.curves import TruePositives
+from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.counts import ScoreCounts, counted_detections
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import summary_total, summary_values
 from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluation", "evaluate"]
 
+Answer = TypeVar("Answer")
 PER_LINE = 4
 """Summary metrics per line of a ``repr``."""
 
@@ -177,6 +180,8 @@ class Evaluation(PicklesFields):
         return f"Evaluation of {self.counts_text}\n{body}\n{self.signature}"
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         cells = [
             "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
             for tag, texts in (
@@ -228,7 +233,7 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def metrics(self) -> dict[str, float]:
         """The summary metrics, by the keys of the protocol's summary; NaN where undefined."""
-        return {row.key: _mean_of_defined(self._values(row)) for row in self.protocol.rows}
+        return {row.key: summary_total(row, self.protocol, self.curves_of) for row in self.protocol.rows}
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
@@ -264,8 +269,7 @@ class Evaluation(PicklesFields):
         """Each summary metric of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
         keys = self.protocol.class_keys
         return {
-            keys[row.key]: np.array([_mean_of_defined(values[..., k]) for k in range(len(self.labels))])
-            for row, values in ((row, self._values(row)) for row in self.protocol.rows)
+            keys[row.key]: summary_values(row, self.protocol, self.curves_of) for row in self.protocol.rows
         }
 
     @functools.cached_property
@@ -327,11 +331,11 @@ class Evaluation(PicklesFields):
 
         names = list(self.protocol.ignore.area_ranges)
         checks.one_of(area, names, name="area")
-        curves = self.true_positives(names.index(area), cap)
-        defined = np.flatnonzero(curves.positive)
-        precision, score = curves.interpolated[:, :, defined], curves.scores[:, :, defined]  # [T,R,K]
+        drawn = self.curves_of(names.index(area), cap)
+        defined = np.flatnonzero(drawn.positive)
+        precision, score = drawn.interpolated[:, :, defined], drawn.scores[:, :, defined]  # [T,R,K]
         points = np.array(self.protocol.ap.recall_points)
-        reached = points[None, :, None] <= curves.recall[:, None, defined]
+        reached = points[None, :, None] <= drawn.recall[:, None, defined]
         T, R, K = precision.shape
         thresholds = np.array(self.protocol.matching.iou_thresholds)
         return pd.DataFrame(
@@ -356,29 +360,29 @@ class Evaluation(PicklesFields):
         frame = self.detections.to_pandas(
             ["image_id", "category_id", "class", "x1", "y1", "x2", "y2", "score"]
         )
-        matched, count = self.matched, len(self.detections)
-        outcomes = matched.detection_outcomes(0, 0)
-        outcome = np.full(count, "beyond cap", dtype=object)
-        outcome[matched.row] = np.select(
-            [outcomes.true, outcomes.counted], ["true positive", "false positive"], "ignored"
-        )
-        rank, iou, highest = np.full(count, -1), np.full(count, np.nan), np.full(count, np.nan)
-        rank[matched.row] = matched.rank
-        iou[matched.row] = outcomes.iou
+        made, matched, count = self.outcomes, self.matched, len(self.detections)
+        outcome = np.array(OUTCOMES, dtype=object)[made.detection]
+        outcome[made.rank < 0] = "beyond cap"
+        annotation = np.full(count, None, dtype=object)
+        rows = np.flatnonzero(made.truth_row >= 0)
+        annotation[rows] = self.ground_truth.ids[made.truth_row[rows]]
+        highest = np.full(count, np.nan)
         detection, threshold = matched.highest_true(0)
         highest[matched.row[detection]] = np.array(self.protocol.matching.iou_thresholds)[threshold]
-        annotation = np.full(count, None, dtype=object)
-        hit = np.flatnonzero(outcomes.matched)
-        annotation[matched.row[hit]] = self.ground_truth.ids[matched.truth_row[outcomes.truth[hit]]]
-        frame["rank"], frame["outcome"], frame["annotation_id"] = rank, outcome, annotation
-        frame["rank"] = frame["rank"].astype("Int64").where(rank >= 0)
-        frame["iou"], frame["matched_up_to"] = iou, highest
+        frame["rank"], frame["outcome"], frame["annotation_id"] = made.rank, outcome, annotation
+        frame["rank"] = frame["rank"].astype("Int64").where(made.rank >= 0)
+        frame["iou"], frame["matched_up_to"] = made.iou, highest
         return frame
+
+    @functools.cached_property
+    def outcomes(self) -> Outcomes:
+        """What became of every row of the two tables, at the first threshold and area range."""
+        return outcomes_by_row(self.matched, len(self.detections), len(self.ground_truth))
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Pycocotools' arrays: precision and scores [T, R, K, A, M], recall [T, K, A, M]; NaN for its -1."""
         areas, caps = len(self.protocol.ignore.area_ranges), len(self.protocol.caps)
-        grid = [[self.true_positives(area, cap) for cap in range(caps)] for area in range(areas)]
+        grid = [[self.curves_of(area, cap) for cap in range(caps)] for area in range(areas)]
         return {
             name: np.stack(
                 [np.stack([getattr(curves, field) for curves in line], axis=-1) for line in grid], axis=-2
@@ -388,14 +392,14 @@ class Evaluation(PicklesFields):
 
     def ap_by_iou(self) -> NDArray[np.float64]:
         """AP of each IoU threshold and class, [T, K], first area range, largest cap; NaN where undefined."""
-        return self.true_positives(0, -1).average_precision
+        return self.curves_of(0, -1).average_precision
 
     @functools.cached_property
     def matcher(self) -> Matcher:
         """The matcher behind ``matched``, for further questions about the same tables."""
         return Matcher(self.ground_truth, self.detections, self.protocol)
 
-    def true_positives(self, area: int = 0, cap: int = -1) -> TruePositives:
+    def curves_of(self, area: int = 0, cap: int = -1) -> Curves:
         """Return the curves of an area range and a detection cap; computed once.
 
         Parameters
@@ -405,34 +409,50 @@ class Evaluation(PicklesFields):
 
         Returns
         -------
-        TruePositives
+        Curves
         """
-        key = (area, cap % len(self.protocol.caps))
-        if key not in self._cache:
-            self._cache[key] = TruePositives(self.matched, self.protocol, len(self.labels), *key)
-        return self._cache[key]
+        cap %= len(self.protocol.caps)
+        return self.once(("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap))
+
+    def score_counts(self, threshold: int = 0, area: int = 0) -> ScoreCounts:
+        """Return what each confidence threshold keeps; computed once.
+
+        Parameters
+        ----------
+        threshold, area : int
+            Positions on the axes T and A.
+
+        Returns
+        -------
+        ScoreCounts
+        """
+        return self.once(
+            ("score counts", threshold, area),
+            lambda: ScoreCounts.of(counted_detections(self.matched, threshold, area)),
+        )
+
+    def once(self, key: Hashable, compute: Callable[[], Answer]) -> Answer:
+        """Return what is kept under a key, computed when it is first asked for.
+
+        Parameters
+        ----------
+        key : hashable
+            The question, with every option that changes the answer.
+        compute : callable
+            Answers it.
+
+        Returns
+        -------
+        object
+        """
+        if key not in self._kept:
+            self._kept[key] = compute()
+        answer: Answer = self._kept[key]
+        return answer
 
     @functools.cached_property
-    def _cache(self) -> dict[tuple[int, int], TruePositives]:
+    def _kept(self) -> dict[Hashable, Any]:
         return {}
-
-    def _values(self, row: SummaryRow) -> NDArray[np.float64]:
-        """Return the cells a summary metric is the mean of: [T, R, K] or [T, K]."""
-        curves = self.true_positives(list(self.protocol.ignore.area_ranges).index(row.area), row.cap)
-        pointwise = self.protocol.ap.interpolation == "points" and not self.protocol.ap.sequential_mean
-        if row.metric == "AR":
-            values = curves.recall
-        else:
-            values = curves.interpolated if pointwise else curves.average_precision
-        if row.iou is None:
-            return values
-        return values[[self.protocol.matching.iou_thresholds.index(row.iou)]]
-
-
-def _mean_of_defined(values: NDArray[np.float64]) -> float:
-    """Mean of the cells that are not NaN, in C order as pycocotools takes it; NaN when there are none."""
-    defined = values[~np.isnan(values)]
-    return float(np.mean(defined)) if len(defined) else float("nan")
 
 
 def _counted(count: int, noun: str) -> str:

@@ -4,46 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.support.weights import evaluated_anew
 
 import boxscore
-from boxscore.diagnostics import bootstrap
+from boxscore.diagnostics import bootstrap_intervals
 from boxscore.diagnostics.bootstrap import chosen_rows, draw_weights, weighted_metrics
+from boxscore.protocols import load_protocol, protocol_names
+
+BOX_PROTOCOLS = [name for name in protocol_names() if load_protocol(name).similarity == "box"]
 
 
-def evaluated_anew(truth, detections, weights, protocol):
-    """Evaluate a data set in which every image stands as often as its weight says."""
-    tables = []
-    for table in (truth, detections):
-        copies = weights[table.image].astype(int)
-        rows = np.repeat(np.arange(len(table)), copies)
-        number = np.arange(len(rows)) - np.repeat(np.cumsum(copies) - copies, copies)
-        ids = [f"{table.image[row]:05d}-{copy:03d}" for row, copy in zip(rows, number, strict=True)]
-        tables.append((rows, ids))
-    images = [f"{image:05d}-{copy:03d}" for image, w in enumerate(weights) for copy in range(int(w))]
-    (truth_rows, truth_ids), (rows, ids) = tables
-    again = boxscore.GroundTruth.from_arrays(
-        truth_ids,
-        truth.categories.ids[truth.category[truth_rows]],
-        np.concatenate([truth.boxes[truth_rows, :2], truth.sizes[truth_rows]], axis=1),
-        box_format="xywh",
-        area=truth.area[truth_rows],
-        crowd=truth.crowd[truth_rows],
-        images=images,
-        categories=truth.categories,
-    )
-    found = boxscore.Detections.from_arrays(
-        ids,
-        detections.categories.ids[detections.category[rows]],
-        np.concatenate([detections.boxes[rows, :2], detections.sizes[rows]], axis=1),
-        detections.scores[rows],
-        box_format="xywh",
-        images=again.images,
-        categories=again.categories,
-    )
-    return boxscore.evaluate(again, found, protocol=protocol)
-
-
-@pytest.mark.parametrize("protocol", ["coco", "voc2012", "voc2007"])
+@pytest.mark.parametrize("protocol", BOX_PROTOCOLS)
 @pytest.mark.parametrize("seed", range(3))
 def test_equal_to_evaluating_every_draw(scene, seed, protocol):
     truth, detections = scene(seed, images=15)
@@ -57,20 +28,31 @@ def test_equal_to_evaluating_every_draw(scene, seed, protocol):
         np.testing.assert_allclose(fast[:, :-1], by_class, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("protocol", ["coco", "voc2012", "voc2007", "globox"])
-def test_weights_of_one_give_the_scores(sample, protocol):
+@pytest.mark.parametrize("protocol", BOX_PROTOCOLS)
+def test_weights_of_one_give_the_scores_to_the_last_bit(sample, protocol):
     evaluation = boxscore.evaluate(*sample, protocol=protocol)
-    table = bootstrap(evaluation, resamples=2, per_class=True)
-    overall = table[table["class"] == "(all)"]
-    np.testing.assert_allclose(overall["value"], list(evaluation.metrics.values()), atol=1e-15, rtol=0)
-    for name, values in evaluation.class_values.items():
-        ours = table[(table["metric"].str.removeprefix("m") == name) & (table["class"] != "(all)")]
-        np.testing.assert_allclose(ours["value"], values, atol=1e-15, rtol=0)
+    result = bootstrap_intervals(evaluation, resamples=2)
+    assert result.metrics == list(evaluation.metrics)
+    np.testing.assert_array_equal(result.total.value, list(evaluation.metrics.values()))
+    np.testing.assert_array_equal(result.per_class.value.T, list(evaluation.class_values.values()))
+
+
+def test_table(sample):
+    evaluation = boxscore.evaluate(*sample)
+    result = bootstrap_intervals(evaluation, resamples=5, metrics=["AP", "AR1"])
+    frame, total = result.to_frame(), result.total_frame()
+    assert frame["class"].tolist() == np.repeat(evaluation.labels, 2).tolist()
+    np.testing.assert_array_equal(frame["value"], result.per_class.value.ravel())
+    assert total["class"].tolist() == ["(all)", "(all)"]
+    assert total["metric"].tolist() == ["AP", "AR1"]
+    assert total["high"].tolist() == result.total.high.tolist()
 
 
 def test_seeded(scene):
     evaluation = boxscore.evaluate(*scene(0))
-    one, same, other = (bootstrap(evaluation, resamples=20, seed=seed) for seed in (7, 7, 8))
+    one, same, other = (
+        bootstrap_intervals(evaluation, resamples=20, seed=seed).printed_frame() for seed in (7, 7, 8)
+    )
     assert one.equals(same)
     assert not one.equals(other)
 
@@ -78,14 +60,16 @@ def test_seeded(scene):
 def test_interval_holds_the_value_and_widens(scene):
     evaluation = boxscore.evaluate(*scene(0, images=60))
     narrow, wide = (
-        bootstrap(evaluation, metrics=["AP50"], resamples=300, confidence=level).iloc[0]
+        bootstrap_intervals(evaluation, metrics=["AP50"], resamples=300, confidence=level)
+        .total_frame()
+        .iloc[0]
         for level in (0.5, 0.99)
     )
     assert wide["low"] < narrow["low"] < narrow["value"] < narrow["high"] < wide["high"]
 
 
 def test_quiet_unless_asked(scene, capsys):
-    bootstrap(boxscore.evaluate(*scene(0)), resamples=3)
+    bootstrap_intervals(boxscore.evaluate(*scene(0)), resamples=3)
     assert capsys.readouterr() == ("", "")
 
 
@@ -127,9 +111,9 @@ def test_intervals_cover_at_their_nominal_rate():
     covered, covered_without, widths, widths_without = 0, 0, [], []
     for trial in range(150):
         evaluation = detector(random, 100)
-        row = bootstrap(evaluation, metrics=["AP"], resamples=200, seed=trial).iloc[0]
-        covered += row["low"] <= true_ap <= row["high"]
-        widths.append(row["high"] - row["low"])
+        total = bootstrap_intervals(evaluation, metrics=["AP"], resamples=200, seed=trial).total
+        covered += total.low[0] <= true_ap <= total.high[0]
+        widths.append(total.high[0] - total.low[0])
         score = weighted_metrics(evaluation, chosen_rows(evaluation, ["AP"]))
         once = [score((w > 0).astype(float))[0, -1] for w in draw_weights(100, 200, seed=trial)]
         low, high = np.quantile(once, [0.025, 0.975])
@@ -151,10 +135,4 @@ def test_intervals_cover_at_their_nominal_rate():
 )
 def test_refusals(scene, options, message):
     with pytest.raises(boxscore.InputError, match=message):
-        bootstrap(boxscore.evaluate(*scene(0)), **options)
-
-
-def test_a_protocol_without_a_weighted_form_is_refused(scene):
-    evaluation = boxscore.evaluate(*scene(0), protocol="ultralytics-old")
-    with pytest.raises(boxscore.InputError, match="weighted images"):
-        bootstrap(evaluation)
+        bootstrap_intervals(boxscore.evaluate(*scene(0)), **options)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.diagnostics import calibration, reliability
+from boxscore.diagnostics import calibration_error, reliability
 
 
 def direct(evaluation, label, bins):
@@ -38,7 +38,7 @@ def direct(evaluation, label, bins):
 @pytest.mark.parametrize("seed", range(3))
 def test_equal_to_a_loop(scene, seed, bins):
     evaluation = boxscore.evaluate(*scene(seed, images=40))
-    table = calibration(evaluation, bins=bins).set_index("class")
+    table = calibration_error(evaluation, bins=bins).printed_frame().set_index("class")
     for label in [*evaluation.labels, "(all)"]:
         if table.loc[label, "detections"]:
             row = table.loc[label, ["expected_error", "maximum_error", "localisation_expected_error"]]
@@ -46,26 +46,28 @@ def test_equal_to_a_loop(scene, seed, bins):
 
 
 def test_mean_over_classes(scene):
-    table = calibration(boxscore.evaluate(*scene(1, images=40))).set_index("class")
-    classes = table.drop(index=["(all)", "(mean)"])
-    assert table.loc["(mean)", "expected_error"] == pytest.approx(classes["expected_error"].mean())
+    result = calibration_error(boxscore.evaluate(*scene(1, images=40)))
+    mean = result.to_frame()["expected_error"].mean()
+    assert result.mean.expected_error == pytest.approx(mean)
+    assert result.total_frame()["class"].tolist() == ["(all)", "(mean)"]
 
 
 def test_equal_counts(scene):
-    table = reliability(boxscore.evaluate(*scene(1, images=40)), bins=5, binning="count")
-    counts = table.loc[table["class"] == "(all)", "detections"]
+    counts = reliability(boxscore.evaluate(*scene(1, images=40)), bins=5, binning="count").total.detections
     assert counts.max() - counts.min() <= 1
 
 
 def test_perfect_detector():
     truth = boxscore.GroundTruth.from_arrays(range(50), [1] * 50, [[0, 0, 9, 9]] * 50)
     found = boxscore.Detections.from_arrays(range(50), [1] * 50, [[0, 0, 9, 9]] * 50, [1.0] * 50)
-    row = calibration(boxscore.evaluate(truth, found)).iloc[0]
-    assert (row["expected_error"], row["maximum_error"], row["localisation_expected_error"]) == (0, 0, 0)
+    errors = calibration_error(boxscore.evaluate(truth, found)).per_class
+    assert errors.expected_error.tolist() == [0]
+    assert errors.maximum_error.tolist() == [0]
+    assert errors.localisation_expected_error.tolist() == [0]
 
 
 def test_scores_must_be_probabilities(scene):
     truth, detections = scene(0)
     percent = dataclasses.replace(detections, scores=detections.scores * 100)
     with pytest.raises(boxscore.InputError, match=r"lie in \[0, 1\] for calibration"):
-        calibration(boxscore.evaluate(truth, percent))
+        calibration_error(boxscore.evaluate(truth, percent))

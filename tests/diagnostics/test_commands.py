@@ -101,9 +101,8 @@ def test_explain_json_is_the_fixed_form(capsys):
         (["slices", "--by", "sise"], "did you mean 'size'?"),
         (["operating-points", "--iou-threshold", "0.61"], "threshold of the protocol"),
         (["bootstrap", "--resamples", "0"], "whole number"),
-        (["bootstrap", "--protocol", "ultralytics"], "weighted images"),
         (["calibration", "--bins", "0"], "bins must be a whole number"),
-        (["confusion", "--iou-threshold", "0"], "iou must be"),
+        (["confusion", "--iou-threshold", "0"], "iou_threshold must be"),
         (["lrp", "--area", "huge"], "area must be one of"),
     ],
 )

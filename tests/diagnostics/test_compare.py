@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.diagnostics import bootstrap, compare
+from boxscore.diagnostics import bootstrap_intervals, compare_detectors
 
 
 def two(scene, *, noise):
@@ -23,27 +23,33 @@ def two(scene, *, noise):
 
 def test_equal_detectors(scene):
     results = two(scene, noise=0)
-    row = compare(results, metrics=["AP"], resamples=50).iloc[0]
+    row = compare_detectors(results, metrics=["AP"], resamples=50).total_frame().iloc[0]
     assert (row["delta"], row["low"], row["high"], row["probability"]) == (0, 0, 0, 0.5)
     assert row["verdict"] == "cannot tell"
 
 
 def test_deltas_are_of_the_scores(scene):
     results = two(scene, noise=0.3)
-    table = compare(results, resamples=50, per_class=True)
-    for row in table[table["class"] == "(all)"].itertuples():
+    comparison = compare_detectors(results, resamples=50)
+    table = comparison.to_frame()
+    for row in comparison.total_frame().itertuples():
         assert row.delta == pytest.approx(
             results["noisy"].metrics[row.metric] - results["good"].metrics[row.metric], abs=1e-12, nan_ok=True
         )
-    assert set(table["class"]) == {*results["good"].labels, "(all)"}
+    assert set(table["class"]) == {*results["good"].labels}
+    for row in table.itertuples():
+        k = results["good"].labels.index(row._3)
+        values = [result.class_values[row.metric][k] for result in results.values()]
+        assert (row.value_first, row.value_other) == pytest.approx(tuple(values), abs=1e-12, nan_ok=True)
 
 
 def test_pairing_is_surer_than_two_intervals(scene):
     results = two(scene, noise=0.05)
     apart = [
-        bootstrap(r, metrics=["AP50"], resamples=200)["standard_error"].iloc[0] for r in results.values()
+        bootstrap_intervals(r, metrics=["AP50"], resamples=200).total.standard_error[0]
+        for r in results.values()
     ]
-    paired = compare(results, metrics=["AP50"], resamples=200)["standard_error"].iloc[0]
+    paired = compare_detectors(results, metrics=["AP50"], resamples=200).total.standard_error[0, 0]
     assert paired < 0.7 * np.hypot(*apart)
 
 
@@ -51,7 +57,7 @@ def test_a_real_difference_is_found(scene):
     truth, detections = scene(0, images=80)
     shifted = dataclasses.replace(detections, boxes=detections.boxes + 8)
     results = {"good": boxscore.evaluate(truth, detections), "shifted": boxscore.evaluate(truth, shifted)}
-    row = compare(results, metrics=["AP"], resamples=200).iloc[0]
+    row = compare_detectors(results, metrics=["AP"], resamples=200).total_frame().iloc[0]
     assert row["verdict"] == "worse"
     assert row["probability"] < 0.025
     assert row["decided_by_ties"] is False
@@ -64,7 +70,7 @@ def test_decided_by_ties():
         name: boxscore.evaluate(truth, boxscore.Detections.from_arrays([1, 1], [1, 1], order, [0.5, 0.5]))
         for name, order in (("hit first", boxes), ("hit last", boxes[::-1]))
     }
-    row = compare(results, metrics=["AP"], resamples=5).iloc[0]
+    row = compare_detectors(results, metrics=["AP"], resamples=5).total_frame().iloc[0]
     assert row["delta"] < 0
     assert row["decided_by_ties"] is True
 
@@ -72,9 +78,11 @@ def test_decided_by_ties():
 def test_refusals(scene):
     results = two(scene, noise=0)
     with pytest.raises(boxscore.InputError, match="two results or more"):
-        compare({"one": results["good"]})
+        compare_detectors({"one": results["good"]})
     with pytest.raises(boxscore.InputError, match="one ground truth"):
-        compare({"a": results["good"], "b": boxscore.evaluate(*scene(1))})
+        compare_detectors({"a": results["good"], "b": boxscore.evaluate(*scene(1))})
     truth, detections = scene(0, images=80)
     with pytest.raises(boxscore.InputError, match="one protocol"):
-        compare({"a": results["good"], "b": boxscore.evaluate(truth, detections, protocol="voc2012")})
+        compare_detectors(
+            {"a": results["good"], "b": boxscore.evaluate(truth, detections, protocol="voc2012")}
+        )

@@ -9,7 +9,7 @@ import boxscore
 from boxscore.diagnostics import confusion_matrix, top_confusions
 
 
-def oracle(truth, detections, *, iou, minimum_score, assign):
+def oracle(truth, detections, *, iou_threshold, score_threshold, assign):
     """One image at a time, one pair at a time."""
     K = len(truth.categories)
     counts = np.zeros((K + 1, K + 1), dtype=int)
@@ -18,13 +18,13 @@ def oracle(truth, detections, *, iou, minimum_score, assign):
         found = [
             d
             for d in range(len(detections))
-            if detections.image[d] == image and detections.scores[d] >= minimum_score
+            if detections.image[d] == image and detections.scores[d] >= score_threshold
         ]
         found.sort(key=lambda d: -detections.scores[d])
         overlap = {
             (d, g): one_overlap(detections, d, truth, g, crowd=truth.crowd[g]) for d in found for g in objects
         }
-        pairs = [pair for pair in overlap if overlap[pair] >= iou and not truth.crowd[pair[1]]]
+        pairs = [pair for pair in overlap if overlap[pair] >= iou_threshold and not truth.crowd[pair[1]]]
         place = {d: i for i, d in enumerate(found)}
         if assign == "score":
             pairs.sort(key=lambda pair: (place[pair[0]], -overlap[pair], pair[1]))
@@ -41,7 +41,9 @@ def oracle(truth, detections, *, iou, minimum_score, assign):
                 counts[truth.category[g], K] += 1
         for d in found:
             excused = any(
-                truth.crowd[g] and truth.category[g] == detections.category[d] and overlap[d, g] >= iou
+                truth.crowd[g]
+                and truth.category[g] == detections.category[d]
+                and overlap[d, g] >= iou_threshold
                 for g in objects
             )
             if d not in taken_detections and not excused:
@@ -64,59 +66,60 @@ def one_overlap(detections, d, truth, g, *, crowd):
 @pytest.mark.parametrize("seed", range(5))
 def test_equal_to_the_oracle(scene, seed, assign):
     truth, detections = scene(seed, images=20)
-    options = {"iou": 0.4, "minimum_score": 0.2, "assign": assign}
+    options = {"iou_threshold": 0.4, "score_threshold": 0.2, "assign": assign}
     matrix = confusion_matrix(boxscore.evaluate(truth, detections), **options)
-    np.testing.assert_array_equal(matrix.to_numpy(), oracle(truth, detections, **options))
+    np.testing.assert_array_equal(matrix.counts, oracle(truth, detections, **options))
 
 
 @pytest.mark.parametrize("assign", ["score", "iou"])
 def test_sample(sample, assign):
-    options = {"iou": 0.5, "minimum_score": 0.3, "assign": assign}
+    options = {"iou_threshold": 0.5, "score_threshold": 0.3, "assign": assign}
     matrix = confusion_matrix(boxscore.evaluate(*sample), **options)
-    np.testing.assert_array_equal(matrix.to_numpy(), oracle(*sample, **options))
+    np.testing.assert_array_equal(matrix.counts, oracle(*sample, **options))
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("assign", ["score", "iou"])
 def test_faster_coco_eval_example(fake100, assign):
-    options = {"iou": 0.5, "minimum_score": 0.0, "assign": assign}
+    options = {"iou_threshold": 0.5, "score_threshold": 0.0, "assign": assign}
     evaluation = boxscore.evaluate(*fake100)
     matrix = confusion_matrix(evaluation, **options)
     expected = oracle(*fake100, **options)
     for k, label in enumerate(evaluation.labels):
-        np.testing.assert_array_equal(matrix.loc[label].to_numpy(), expected[k])
-    np.testing.assert_array_equal(matrix.to_numpy(), expected)
+        np.testing.assert_array_equal(matrix.to_frame().loc[label].to_numpy(), expected[k])
+    np.testing.assert_array_equal(matrix.counts, expected)
 
 
 def test_rows_are_objects(scene):
     evaluation = boxscore.evaluate(*scene(2, images=30))
     matrix = confusion_matrix(evaluation)
-    rows = matrix.sum(axis=1)[:-1].to_numpy()
+    rows = matrix.counts.sum(axis=1)[:-1]
     np.testing.assert_array_equal(rows, evaluation.per_class["ground_truths"].to_numpy())
 
 
 @pytest.mark.parametrize(("normalise", "axis"), [("truth", 1), ("predicted", 0)])
 def test_shares(scene, normalise, axis):
     shares = confusion_matrix(boxscore.evaluate(*scene(2)), normalise=normalise)
-    sums = shares.sum(axis=axis, min_count=1).dropna()
+    sums = shares.to_frame().sum(axis=axis, min_count=1).dropna()
     assert sums.to_numpy() == pytest.approx(1.0)
 
 
 def test_top_confusions_are_the_cells(scene):
     evaluation = boxscore.evaluate(*scene(4, images=40))
-    matrix, listed = confusion_matrix(evaluation), top_confusions(evaluation, limit=None)
-    off = matrix.to_numpy().sum() - np.trace(matrix.to_numpy())
+    matrix, top = confusion_matrix(evaluation), top_confusions(evaluation, limit=None)
+    listed, table = top.to_frame(), matrix.to_frame()
+    off = matrix.counts.sum() - np.trace(matrix.counts)
     assert listed["count"].sum() == off
     assert listed["count"].is_monotonic_decreasing
     for row in listed.itertuples():
-        assert matrix.loc[row.truth, row.predicted] == row.count
+        assert table.loc[row.truth, row.predicted] == row.count
         assert 1 <= len(row.image_ids) <= row.count
-    among_classes = top_confusions(evaluation, limit=None, background=False)
+    among_classes = top_confusions(evaluation, limit=None, background=False).to_frame()
     assert not among_classes.isin(["(background)"]).to_numpy().any()
 
 
 def test_no_detections(scene):
     truth, detections = scene(0)
     matrix = confusion_matrix(boxscore.evaluate(truth, detections.take(np.arange(0))))
-    assert matrix.to_numpy()[:, :-1].sum() == 0
-    assert matrix["(background)"].sum() == (~truth.crowd).sum()
+    assert matrix.counts[:, :-1].sum() == 0
+    assert matrix.counts[:, -1].sum() == (~truth.crowd).sum()

@@ -10,6 +10,7 @@ import pytest
 
 import boxscore
 from boxscore import diagnostics
+from boxscore.diagnostics._result import DiagnosticResult
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "diagnostics.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|", re.MULTILINE)
@@ -28,19 +29,19 @@ SECTIONS = {name: (columns, section) for name, columns, section in documented()}
 
 def call(name, truth, found):
     evaluation = boxscore.evaluate(truth, found)
-    if name == "compare":
-        return diagnostics.compare({"a": evaluation, "b": evaluation}, resamples=5)
-    if name == "bootstrap":
-        return diagnostics.bootstrap(evaluation, resamples=5)
-    if name == "slices":
-        return diagnostics.slices(evaluation, by="size")
+    if name == "compare_detectors":
+        return diagnostics.compare_detectors({"a": evaluation, "b": evaluation}, resamples=5)
+    if name == "bootstrap_intervals":
+        return diagnostics.bootstrap_intervals(evaluation, resamples=5)
+    if name == "slice_scores":
+        return diagnostics.slice_scores(evaluation, by="size")
     if name == "explain":
         return diagnostics.explain(truth, found, "tide").table
     if name == "ablation":
         return diagnostics.ablation(truth, found)
     if name in ("sweep", "best_settings"):
-        table = diagnostics.sweep(truth, found, iou_thresholds=[0.5])
-        return table if name == "sweep" else diagnostics.best_settings(table)
+        result = diagnostics.sweep(truth, found, iou_thresholds=[0.5])
+        return result if name == "sweep" else diagnostics.best_settings(result)
     if name == "find_number":
         return diagnostics.find_number(truth, found, 0.5)
     return getattr(diagnostics, name)(evaluation)
@@ -55,6 +56,10 @@ def test_every_function_has_a_section():
 def test_columns_and_dtypes(sample, name):
     columns, section = SECTIONS[name]
     frame = call(name, *sample)
+    if isinstance(frame, DiagnosticResult):
+        total = frame.total_frame()
+        frame = frame.to_frame()
+        assert total is None or dict(total.dtypes) == dict(frame.dtypes)
     assert list(frame.columns) == list(columns)
     found = {str(column): str(frame[column].dtype) for column in frame}
     if int(pd.__version__.split(".")[0]) < 3:  # text is kept as objects

@@ -14,7 +14,7 @@ import boxscore
 import boxscore.matching.matcher
 from boxscore.diagnostics import ablation, explain, find_number, tool_names
 from boxscore.diagnostics._tools import box_protocols
-from boxscore.diagnostics.explain import CHOICES
+from boxscore.diagnostics.explaining import CHOICES
 from boxscore.protocols import load_protocol
 from boxscore.protocols.fields import all_fields
 

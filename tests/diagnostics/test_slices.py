@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.diagnostics import slice_names, slices
+from boxscore.diagnostics import slice_names, slice_scores
 
 
 def with_columns(tables):
@@ -22,7 +22,7 @@ def with_columns(tables):
 
 def test_by_image_column_is_evaluating_the_images_alone(scene):
     truth, detections = with_columns(scene(0, images=60))
-    table = slices(boxscore.evaluate(truth, detections), by="camera").set_index("slice")
+    table = slice_scores(boxscore.evaluate(truth, detections), by="camera").to_frame().set_index("slice")
     assert table.index.tolist() == ["left", "right", "top"]
     for camera in table.index:
         chosen = truth.images.ids[truth.images.columns["camera"] == camera].tolist()
@@ -35,7 +35,7 @@ def test_by_image_column_is_evaluating_the_images_alone(scene):
 
 def test_by_size_is_cocos(sample):
     evaluation = boxscore.evaluate(*sample)
-    table = slices(evaluation, by="size").set_index("slice")
+    table = slice_scores(evaluation, by="size").to_frame().set_index("slice")
     for name, short in (("small", "s"), ("medium", "m"), ("large", "l")):
         assert table.loc[name, "AP"] == pytest.approx(evaluation.metrics[f"AP{short}"], abs=1e-15)
         assert table.loc[name, "AR"] == pytest.approx(evaluation.metrics[f"AR{short}"], abs=1e-15)
@@ -44,19 +44,19 @@ def test_by_size_is_cocos(sample):
 @pytest.mark.parametrize("by", ["size", "relative_size", "aspect_ratio"])
 def test_bins_hold_every_object_once(scene, by):
     truth, detections = scene(0, images=40)
-    table = slices(boxscore.evaluate(truth, detections), by=by, bins=4)
+    table = slice_scores(boxscore.evaluate(truth, detections), by=by, bins=4).to_frame()
     assert table["ground_truths"].sum() == (~truth.crowd).sum()
 
 
 def test_percentiles_are_even(scene):
     truth, detections = scene(0, images=80)
-    counts = slices(boxscore.evaluate(truth, detections), by="size", bins=4)["ground_truths"]
+    counts = slice_scores(boxscore.evaluate(truth, detections), by="size", bins=4).to_frame()["ground_truths"]
     assert counts.max() - counts.min() <= 2
 
 
 def test_crowdedness(scene):
     truth, detections = scene(0, images=40)
-    table = slices(boxscore.evaluate(truth, detections), by="crowdedness")
+    table = slice_scores(boxscore.evaluate(truth, detections), by="crowdedness").to_frame()
     assert table["slice"].tolist() == ["0", "1", "2-4", "5-9", ">= 10"]
     assert table["images"].sum() == 40
     assert table["ground_truths"].sum() == (~truth.crowd).sum()
@@ -64,7 +64,7 @@ def test_crowdedness(scene):
 
 def test_by_annotation_column(scene):
     truth, detections = with_columns(scene(0, images=40))
-    table = slices(boxscore.evaluate(truth, detections), by="truncated").set_index("slice")
+    table = slice_scores(boxscore.evaluate(truth, detections), by="truncated").to_frame().set_index("slice")
     flags = truth.columns["truncated"]
     assert table.loc["True", "ground_truths"] == (flags & ~truth.crowd).sum()
     # The same by hand: the others are ignored objects, which absorb nothing twice.
@@ -79,13 +79,13 @@ def test_by_annotation_column(scene):
 def test_numeric_column_in_bins(scene):
     truth, detections = with_columns(scene(0, images=40))
     evaluation = boxscore.evaluate(truth, detections)
-    table = slices(evaluation, by="lux", bins=[0, 15, 30, 100])
+    table = slice_scores(evaluation, by="lux", bins=[0, 15, 30, 100]).to_frame()
     assert table["images"].tolist() == [10, 10, 20]
     assert {"camera", "lux", "truncated"} < set(slice_names(evaluation))
 
 
 def test_voc(scene):
-    table = slices(boxscore.evaluate(*scene(0, images=40), protocol="voc2012"), by="size")
+    table = slice_scores(boxscore.evaluate(*scene(0, images=40), protocol="voc2012"), by="size").to_frame()
     assert "AP75" not in table
     assert table["AP"].equals(table["AP50"])
 
@@ -100,11 +100,11 @@ def test_voc(scene):
 )
 def test_refusals(scene, options, message):
     with pytest.raises(boxscore.InputError, match=message):
-        slices(boxscore.evaluate(*with_columns(scene(0))), **options)
+        slice_scores(boxscore.evaluate(*with_columns(scene(0))), **options)
 
 
 def test_relative_size_needs_the_images_sizes():
     truth = boxscore.GroundTruth.from_arrays([1], [1], [[0, 0, 9, 9]])
     found = boxscore.Detections.from_arrays([1], [1], [[0, 0, 9, 9]], [0.5])
     with pytest.raises(boxscore.InputError, match="width and height"):
-        slices(boxscore.evaluate(truth, found), by="relative_size")
+        slice_scores(boxscore.evaluate(truth, found), by="relative_size")

@@ -34,7 +34,7 @@ def test_bounds_are_reached_and_kept(seed, protocol):
     detections = boxscore.Detections.from_arrays(
         images, [1] * 7, boxes, random.choice([0.9, 0.6], 7), images=truth.images
     )
-    row = tie_bounds(boxscore.evaluate(truth, detections, protocol=protocol)).iloc[0]
+    row = tie_bounds(boxscore.evaluate(truth, detections, protocol=protocol)).total_frame().iloc[0]
     values = list(every_order(truth, detections, protocol))
     assert row["lowest"] == pytest.approx(min(values), abs=1e-12)
     assert row["highest"] == pytest.approx(max(values), abs=1e-12)
@@ -42,14 +42,14 @@ def test_bounds_are_reached_and_kept(seed, protocol):
 
 
 def test_no_ties_no_room(scene):
-    table = tie_bounds(boxscore.evaluate(*scene(0)), per_class=True)
+    table = tie_bounds(boxscore.evaluate(*scene(0))).printed_frame()
     np.testing.assert_array_equal(table["lowest"], table["value"])
     np.testing.assert_array_equal(table["highest"], table["value"])
     assert (table["tied"] == 0).all()
 
 
 def test_many_ties(scene):
-    table = tie_bounds(boxscore.evaluate(*scene(0, images=40, decimals=1)), per_class=True)
+    table = tie_bounds(boxscore.evaluate(*scene(0, images=40, decimals=1))).printed_frame()
     assert (table["lowest"] <= table["value"] + 1e-12).all() or table["value"].isna().any()
     overall = table[table["class"] == "(all)"].iloc[0]
     assert overall["lowest"] < overall["highest"]

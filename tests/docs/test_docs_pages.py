@@ -14,7 +14,7 @@ from boxscore.cli import COMMANDS, main
 from boxscore.cli.run import known_keys
 from boxscore.evaluation import evaluate
 from boxscore.protocols import protocol_names
-from boxscore.reports.evaluation_text import as_dict
+from boxscore.reports.text import as_dict
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

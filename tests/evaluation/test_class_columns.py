@@ -13,7 +13,7 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.diagnostics import sweep, tie_bounds
-from boxscore.reports.trackers import flat_metrics
+from boxscore.reports import flat_metrics
 
 COCO = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 KEYS = ["mean_large", "mAP50", "AP50", "mAP"]
@@ -54,12 +54,13 @@ def test_evaluation(result: boxscore.Evaluation) -> None:
 
 def test_sweep(result: boxscore.Evaluation) -> None:
     table = sweep(result.ground_truth, result.detections, iou_thresholds=[0.9], protocol=PROTOCOL)
+    table = table.printed_frame()
     assert set(COLUMNS) <= set(table.columns)
     assert not table.isna()[COLUMNS].all().any()
 
 
 def test_ties(result: boxscore.Evaluation) -> None:
-    table = tie_bounds(result, per_class=True)
+    table = tie_bounds(result).printed_frame()
     for (label, key), rows in table.groupby(["class", "metric"]):
         column = dict(zip(KEYS, COLUMNS, strict=True))[key]
         values = result.per_class.set_index("class")[column]

@@ -158,7 +158,7 @@ def test_masks_are_forgotten_unless_asked_for() -> None:
         boxscore.diagnostics.confusion_matrix(evaluation)
     kept = fed(Evaluator(protocol="coco-segm", keep_masks=True), pairs).compute()
     assert bits(kept) == bits(evaluation)
-    assert len(boxscore.diagnostics.confusion_matrix(kept)) == 5
+    assert len(boxscore.diagnostics.confusion_matrix(kept).counts) == 5
 
 
 def test_images_without_ids_are_counted() -> None:

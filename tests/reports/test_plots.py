@@ -44,7 +44,7 @@ def test_every_plot_draws(name: str, make: Callable[[], boxscore.Evaluation]) ->
 
 @pytest.mark.parametrize("form", ["png", "svg", "pdf"])
 def test_every_form(form: str) -> None:
-    assert len(bytes_of(plots.pr_curve(shapes(), iou=0.75, classes=["star"]), form)) > 1000
+    assert len(bytes_of(plots.pr_curve(shapes(), iou_threshold=0.75, classes=["star"]), form)) > 1000
 
 
 def test_given_axes_are_drawn_on() -> None:
@@ -55,12 +55,12 @@ def test_given_axes_are_drawn_on() -> None:
 
 def test_displays_hold_what_the_evaluation_says() -> None:
     result = shapes()
-    display = plots.PrecisionRecallDisplay.from_evaluation(result, iou=0.5)
+    display = plots.PrecisionRecallDisplay.from_evaluation(result, iou_threshold=0.5)
     assert display.precision.mean() == pytest.approx(result.metrics["AP50"], abs=1e-12)
     bars = plots.PerClassDisplay.from_evaluation(result)
     assert dict(zip(bars.labels, bars.values, strict=True))["star"] == result.class_values["AP"][3]
     assert (np.diff(bars.values) <= 0).all()
-    matrix = plots.ConfusionDisplay.from_evaluation(result, minimum_score=0.5)
+    matrix = plots.ConfusionDisplay.from_evaluation(result, score_threshold=0.5)
     assert matrix.labels[-1] == "(background)"
 
 
@@ -71,7 +71,7 @@ def test_compare_draws_intervals() -> None:
 
 def test_a_sweep_holds_what_the_table_says() -> None:
     result = shapes()
-    table = diagnostics.sweep(
+    swept = diagnostics.sweep(
         result.ground_truth,
         result.detections,
         methods=["hard", "soft-gaussian", "diou"],
@@ -79,13 +79,14 @@ def test_a_sweep_holds_what_the_table_says() -> None:
         sigmas=[0.2, 0.5],
         score_thresholds=[0, 0.3],
     )
-    display = plots.SweepDisplay.from_table(table, metric="AP50", class_name="star")
+    display = plots.SweepDisplay.from_sweep(swept, metric="AP50", class_name="star")
     assert [line.name for line in display.lines[:3]] == [
         "hard, scores >= 0",
         "hard, scores >= 0.3",
         "soft-gaussian, sigma 0.2, scores >= 0",
     ]
     assert len(display.lines) == 8
+    table = swept.to_frame()
     rows = table[(table["class"] == "star") & (table["method"] == "hard") & (table["score_threshold"] == 0.3)]
     assert display.lines[1].iou_thresholds.tolist() == [0.3, 0.6]
     assert display.lines[1].values.tolist() == rows.sort_values("iou_threshold")["AP50"].tolist()
@@ -94,12 +95,12 @@ def test_a_sweep_holds_what_the_table_says() -> None:
     nothing = diagnostics.sweep(result.ground_truth, result.detections, classes=["hexagon"])
     assert len(bytes_of(plots.sweep(nothing, class_name="hexagon"))) > 1000
     with pytest.raises(boxscore.InputError, match="metric must be one of"):
-        plots.sweep(table, metric="AP51")
+        plots.sweep(swept, metric="AP51")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"iou": 0.52}, "iou"), ({"classes": ["stra"]}, "did you mean 'star'")],
+    [({"iou_threshold": 0.52}, "iou_threshold"), ({"classes": ["stra"]}, "did you mean 'star'")],
 )
 def test_what_is_not_there_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(boxscore.InputError, match=message):
@@ -111,7 +112,7 @@ def test_boxes_over_an_image() -> None:
     truth = boxscore.load_ground_truth(folder / "instances.json")
     found = boxscore.load_detections(folder / "detections.json", truth)
     picture = folder / "images" / "000000000248.png"
-    figure = plots.draw_boxes(picture, truth, found, image_id=248, minimum_score=0.5)
+    figure = plots.draw_boxes(picture, truth, found, image_id=248, score_threshold=0.5)
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert any(text.startswith("square") and "IoU" in text for text in texts)
     assert "hexagon" in texts  # missed

@@ -44,6 +44,24 @@ def test_the_folder_holds_what_the_evaluation_says(tmp_path: Path) -> None:
     assert "| AP |" in (tmp_path / "new" / "report" / "report.md").read_text()
 
 
+def test_options_by_name(tmp_path: Path) -> None:
+    result = shapes()
+    write_report(result, str(tmp_path), options=FAST, title="Mine")
+    assert "<title>Mine" in (tmp_path / "report.html").read_text()
+    result.report(tmp_path / "again", title="Mine", resamples=0, date="")
+    for path in (tmp_path / "again").iterdir():
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes()
+    for options, message in (
+        ({"titel": "Mine"}, "did you mean 'title'"),
+        ({"tables": "xls"}, "tables must be one of"),
+        ({"plots": "jpg"}, "plots must be one of"),
+        ({"gallery": -1}, "gallery must be a whole number"),
+    ):
+        with pytest.raises(boxscore.InputError, match=message):
+            write_report(result, tmp_path / "refused", **options)
+    assert not (tmp_path / "refused").exists()
+
+
 def test_equal_results_give_equal_files(tmp_path: Path) -> None:
     options = ReportOptions(resamples=20, date="")
     for name in ("a", "b"):

@@ -13,7 +13,8 @@ import boxscore
 from boxscore.data.vocabulary import Categories
 from boxscore.matching.matches import Matches, bit_type
 from boxscore.protocols import load_protocol
-from boxscore.scoring.curves import TruePositives, tie_starts
+from boxscore.scoring.counts import tie_starts
+from boxscore.scoring.curves import Curves
 from boxscore.scoring.interpolation import curve_area
 
 K = 4
@@ -124,7 +125,7 @@ def test_every_curve(rules: dict[str, Any], ties: str) -> None:
     evaluation = boxscore.evaluate(*tables(3), protocol=protocol)
     matches, ap = evaluation.matched, protocol.ap
     for area, cap in itertools.product(range(3), range(3)):
-        result = TruePositives(matches, protocol, K, area, cap)
+        result = Curves.of(matches, protocol, area, cap)
         for t, k in itertools.product(range(3), range(K)):
             curve = slow_curve(matches, t, k, area, protocol.caps[cap], ties)
             if not curve.positive:
@@ -139,9 +140,8 @@ def test_every_curve(rules: dict[str, Any], ties: str) -> None:
             assert result.recall[t, k] == len(curve.counted) / curve.positive
             if ap.interpolation != "points":
                 precision = np.arange(1, len(curve.counted) + 1) / np.array(curve.counted or [], dtype=float)
-                expected = curve_area(
-                    precision, np.array(curve.counted, int), curve.total, curve.positive, ap
-                )
+                counted = np.array(curve.counted, int)
+                expected = curve_area(precision, curve.positive, ap, counted=counted, total=curve.total)
             elif ap.sequential_mean:
                 expected = sum(height / len(heights) for height in heights)
             else:
@@ -155,7 +155,7 @@ def test_the_cases_above_have_everything() -> None:
         *tables(3), protocol={"extends": "coco", "ignore": {"area_ranges": RANGES}, "summary": []}
     )
     matches = evaluation.matched
-    assert len(tie_starts(matches)) < len(matches)
+    assert len(tie_starts(matches.category, matches.score)) < len(matches)
     assert matches.rank.max() >= 5
     outcomes = matches.pair_outcomes(1)
     inside = matches.inside(1)[outcomes.detection]
@@ -181,7 +181,7 @@ def test_classes_without_ground_truth(rule: str) -> None:
     )
     for each in (matches, single):
         more = dataclasses.replace(each, categories=Categories.build(range(K + 1)))
-        ap = TruePositives(more, protocol, K + 1).average_precision
+        ap = Curves.of(more, protocol).average_precision
         assert not np.isnan(ap[:, :3]).any()
         with_detections, with_nothing = ap[0, 3], ap[0, 4]
         assert np.isnan(with_detections) == (rule == "skip")
@@ -192,10 +192,10 @@ def test_classes_without_ground_truth(rule: str) -> None:
 def test_without_choosing_it_is_all_sizes_and_the_largest_cap() -> None:
     protocol = load_protocol("coco")
     matches = boxscore.evaluate(*tables(3), protocol=protocol).matched
-    ours = TruePositives(matches, protocol, K)
-    assert (ours.area, ours.cap) == (0, -1)
+    ours, chosen = Curves.of(matches, protocol), Curves.of(matches, protocol, 0, 2)
+    assert ours.interpolated.tobytes() == chosen.interpolated.tobytes()
     with pytest.raises(dataclasses.FrozenInstanceError):
-        ours.area = 1  # type: ignore[misc]
+        ours.rules = protocol.ap  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):
         matches.image = matches.row  # type: ignore[misc,assignment]
 
@@ -205,8 +205,8 @@ def test_nothing_matches() -> None:
     away = dataclasses.replace(found, boxes=found.boxes + 1000)
     for rules in ({}, {"ap": {"interpolation": "area"}}):
         protocol = load_protocol({"extends": "coco", **rules, "summary": []})
-        result = TruePositives(boxscore.evaluate(truth, away, protocol=protocol).matched, protocol, K)
-        true, ignored = result._outcomes
+        result = Curves.of(boxscore.evaluate(truth, away, protocol=protocol).matched, protocol)
+        true, ignored = result.counts.outcomes.true, result.counts.outcomes.ignored
         assert true.shape == ignored.shape == (10, 0)
         assert np.nan_to_num(result.average_precision, nan=-1).max(axis=0).tolist() == [0, 0, 0, -1]
 
@@ -215,11 +215,9 @@ def test_tie_starts() -> None:
     matches = boxscore.evaluate(*tables(3, scores=2)).matched
     pairs = list(zip(matches.category.tolist(), matches.score.tolist(), strict=True))
     expected = [place for place, pair in enumerate(pairs) if place == 0 or pair != pairs[place - 1]]
-    assert tie_starts(matches).tolist() == expected
-    nothing = boxscore.Detections.from_arrays([], [], [], [])
-    assert tie_starts(boxscore.evaluate(tables(3)[0], nothing).matched).tolist() == []
-    one = tables(3)[1].take(np.array([0]))
-    assert tie_starts(boxscore.evaluate(tables(3)[0], one).matched).tolist() == [0]
+    assert tie_starts(matches.category, matches.score).tolist() == expected
+    assert tie_starts(matches.category[:0], matches.score[:0]).tolist() == []
+    assert tie_starts(matches.category[:1], matches.score[:1]).tolist() == [0]
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,7 @@ def test_rows_are_what_the_shell_gives(
 def test_the_bundled_samples_depend_on_the_setting(
     tables: tuple[boxscore.GroundTruth, boxscore.Detections],
 ) -> None:
-    table = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.3, 0.5, 0.9])
-    whole = table[table["class"] == "(all)"]
+    whole = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.3, 0.5, 0.9]).total_frame()
     assert whole["AP"].nunique() == 4
     assert whole["iou_threshold"].isna().tolist() == [False, False, False, True]
 
@@ -96,7 +95,9 @@ def test_score_thresholds_are_cut_from_one_result(
             sweep(*tables, methods=[method], iou_thresholds=[0.4], score_thresholds=[floor])
             for floor in floors
         ]
-        pd.testing.assert_frame_equal(together, pd.concat(apart, ignore_index=True))
+        for frame in ("to_frame", "total_frame"):
+            expected = pd.concat([getattr(one, frame)() for one in apart], ignore_index=True)
+            pd.testing.assert_frame_equal(getattr(together, frame)(), expected)
 
 
 @pytest.mark.parametrize("method", ["hard", "nmm"])
@@ -115,12 +116,12 @@ def test_protocols_and_selections(
         protocol=protocol,
         images=images,
         classes=classes,
-    )
+    ).printed_frame()
     for floor, rows in table.groupby("score_threshold"):
         options = {"method": method, "iou_threshold": 0.4, "score_threshold": floor}
         left = boxscore.suppress(found, **options).apply(found)
         alone = boxscore.evaluate(truth, left, protocol=protocol, images=images, classes=classes)
-        assert sorted(rows["class"]) == ["(all)", "circle", "square"]
+        assert rows["class"].tolist() == ["circle", "square", "(all)"]
         for _, row in rows.iterrows():
             values = {key.removeprefix("m"): value for key, value in alone.metrics.items()}
             if row["class"] != "(all)":
@@ -135,9 +136,10 @@ def test_protocols_and_selections(
 def test_classes_pooled(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
     protocol = {"extends": "coco", "matching": {"per_class": False}}
     table = sweep(*tables, iou_thresholds=[0.4], score_thresholds=[0, 0.5], protocol=protocol)
-    assert table["class"].tolist() == ["(all)", "all"] * 2
+    table = table.printed_frame()
+    assert table["class"].tolist() == ["all", "all", "(all)", "(all)"]
     left = boxscore.suppress(tables[1], iou_threshold=0.4, score_threshold=0.5).apply(tables[1])
-    assert table["AP"].iloc[2] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
+    assert table["AP"].iloc[3] == boxscore.evaluate(tables[0], left, protocol=protocol).metrics["AP"]
 
 
 @pytest.mark.parametrize(
@@ -171,18 +173,20 @@ def test_workers_give_the_same(tables: tuple[boxscore.GroundTruth, boxscore.Dete
         "iou_thresholds": [0.3, 0.6],
         "class_agnostic": True,
     }
-    pd.testing.assert_frame_equal(sweep(*tables, **options), sweep(*tables, **options, workers=3))
+    one, three = sweep(*tables, **options), sweep(*tables, **options, workers=3)
+    pd.testing.assert_frame_equal(one.printed_frame(), three.printed_frame())
 
 
 def test_sigmas(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
-    table = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.5], sigmas=[0.1, 0.5])
-    whole = table[table["class"] == "(all)"]
+    result = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.5], sigmas=[0.1, 0.5])
+    whole = result.total_frame()
     assert whole["sigma"].fillna(-1).tolist() == [-1, 0.1, 0.5]
 
 
 def test_best_settings(tables: tuple[boxscore.GroundTruth, boxscore.Detections]) -> None:
-    table = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.3, 0.5, 0.9])
-    best = best_settings(table).set_index(["class", "metric"])
+    result = sweep(*tables, methods=["hard", "soft-gaussian"], iou_thresholds=[0.3, 0.5, 0.9])
+    table = result.printed_frame()
+    best = best_settings(result).printed_frame().set_index(["class", "metric"])
     for (label, metric), row in best.iterrows():
         part = table[table["class"] == label]
         assert row["value"] == part[metric].max()
@@ -338,9 +342,8 @@ def test_a_protocol_that_rounds_does_so_after_suppression_and_score_threshold(me
     floors = [0.0, 0.50151, 0.5024]
     plain, rounds = "py-faster-rcnn-voc2012", "detectron2-voc2012"
     options: dict[str, Any] = {"methods": [method], "iou_thresholds": [0.7], "score_thresholds": floors}
-    table = sweep(truth, found, protocol=rounds, **options)
-    table = table[table["class"] == "(all)"]
-    for floor, value in zip(floors, table["AP"], strict=True):
+    result = sweep(truth, found, protocol=rounds, **options)
+    for floor, value in zip(floors, result.total["AP"], strict=True):
         left = boxscore.suppress(found, method=method, iou_threshold=0.7, score_threshold=floor).apply(found)
         assert boxscore.evaluate(truth, left, protocol=rounds).metrics["mAP"] == value
         assert boxscore.evaluate(truth, left, protocol=plain).metrics["mAP"] != value

@@ -89,11 +89,11 @@ def suppression(boxes: npt.NDArray[np.float32], scores: npt.NDArray[np.float32])
 def why(truth: GroundTruth, found: Detections) -> dict[str, pd.DataFrame]:
     result = boxscore.evaluate(truth, found, protocol="coco")
     return {
-        "errors": boxscore.diagnostics.error_types(result),
-        "points": boxscore.diagnostics.operating_points(result),
-        "slices": boxscore.diagnostics.slices(result, by="size"),
-        "ties": boxscore.diagnostics.tie_bounds(result),
-        "intervals": boxscore.diagnostics.bootstrap(result, resamples=100),
+        "errors": boxscore.diagnostics.error_types(result).to_frame(),
+        "points": boxscore.diagnostics.operating_points(result, at_precision=0.9).printed_frame(),
+        "slices": boxscore.diagnostics.slice_scores(result, by="size").to_frame(),
+        "ties": boxscore.diagnostics.tie_bounds(result, metrics=["AP"]).total_frame(),
+        "intervals": boxscore.diagnostics.bootstrap_intervals(result, resamples=100).to_frame(),
     }
 
 

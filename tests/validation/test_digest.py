@@ -13,7 +13,8 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.validation import Finding, validate
-from boxscore.validation.digest import LOW, digest, quick_findings
+from boxscore.validation.digest import digest, quick_findings
+from boxscore.validation.mismatch import LOW
 from support.program import run_boxscore, run_python
 from validation.test_validation import CASES, DATASETS, Spoil, data, silent_class
 

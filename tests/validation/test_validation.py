@@ -217,6 +217,11 @@ def equal_scores(truth: Record, results: list[Record]) -> None:
         row["score"] = 1.0
 
 
+def rounded_scores(truth: Record, results: list[Record]) -> None:
+    for row in results:
+        row["score"] = round(row["score"], 1)
+
+
 def floor(truth: Record, results: list[Record]) -> None:
     results[:] = [row for row in results if row["score"] > 0.5]
 
@@ -293,6 +298,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (written_twice, "repeated-detection", "warning", r"10 detections .* written twice\?", 10),
     (percent, "score-outside-0-1", "warning", r"percentages\?", 0),
     (equal_scores, "scores-all-equal", "error", r"all scores are 1", 0),
+    (rounded_scores, "tied-scores", "warning", r"share their score .* rounded\?", 0),
     (floor, "score-floor", "warning", r"no score lies below 0\.5", 0),
     (low_floor, "score-floor", "info", r"no score lies below 0\.1", 0),
     (many, "beyond-cap", "info", r"beyond the cap of 100 for an image and class", 0),

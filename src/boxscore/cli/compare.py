@@ -34,7 +34,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate each, compare, print; return the exit status."""
-    from boxscore.diagnostics import compare
+    from boxscore.diagnostics import compare_detectors
 
     paths: list[Path] = arguments.detections
     if len(paths) < 2:
@@ -48,16 +48,16 @@ def run(arguments: argparse.Namespace) -> int:
         ]
         results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
     named = dict(zip(_names(paths), results, strict=True))
-    frame = compare(
+    comparison = compare_detectors(
         named,
         resamples=arguments.resamples,
         confidence=arguments.confidence,
         method=arguments.method,
         seed=arguments.seed,
         metrics=arguments.metrics,
-        per_class=arguments.per_class,
         progress=True,
     )
+    frame = comparison.printed_frame() if arguments.per_class else comparison.total_frame()
     print_frame(frame, results[0], arguments.output, title="Comparison over resampled images")
     if arguments.report:
         save_comparison(named, arguments, messages)

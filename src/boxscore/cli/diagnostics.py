@@ -26,14 +26,7 @@ from boxscore.cli.arguments import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DIAGNOSTICS", "OPTION_OF_PARAMETER", "Diagnostic"]
-
-OPTION_OF_PARAMETER = {
-    "iou": "iou_threshold",
-    "minimum_score": "score_threshold",
-    "most_per_image": "max_detections",
-}
-"""Parameters that the command line calls by another name."""
+__all__ = ["DIAGNOSTICS", "Diagnostic"]
 
 
 class Diagnostic(NamedTuple):
@@ -102,11 +95,11 @@ class Diagnostic(NamedTuple):
             value = getattr(arguments, option.dest)
             values[option.dest] = option.combine(value) if option.combine and value is not None else value
         options = {
-            parameter: values[dest]
+            parameter: values[parameter]
             for parameter in inspect.signature(function).parameters
-            if (dest := OPTION_OF_PARAMETER.get(parameter, parameter)) in values
+            if parameter in values
         }
-        frame = _frame(function(evaluation, **options))
+        frame = _frame(function(evaluation, **options), per_class=values.get("per_class", True))
         title = self.title.format_map(vars(arguments))
         print_frame(frame, evaluation, arguments.output, title=title, digits=self.digits)
         return 0
@@ -116,9 +109,12 @@ def _is_given(value: object) -> bool:
     return value is not None and value is not False
 
 
-def _frame(result: Any) -> pd.DataFrame:
-    """Return the table of a result, its totals below; a named index is its first column."""
-    frame: pd.DataFrame = result.printed_frame() if hasattr(result, "printed_frame") else result
+def _frame(result: Any, *, per_class: bool) -> pd.DataFrame:
+    """Return the table of a result, its totals below or alone; a named index is its first column."""
+    frame: pd.DataFrame = result
+    if hasattr(result, "printed_frame"):
+        total = None if per_class else result.total_frame()
+        frame = result.printed_frame() if total is None else total
     return frame if frame.index.name is None else frame.reset_index()
 
 
@@ -131,7 +127,7 @@ DIAGNOSTICS = {
     "bootstrap": Diagnostic(
         "how sure is each number? intervals over resampled images",
         "Say how sure every number is: intervals over resampled images.",
-        "bootstrap",
+        "bootstrap_intervals",
         "Bootstrap over images",
         RESAMPLING,
         examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
@@ -220,7 +216,7 @@ DIAGNOSTICS = {
     "calibration": Diagnostic(
         "does a confidence of .8 mean four in five?",
         "Say whether a confidence of .8 means that four in five are right.",
-        "calibration",
+        "calibration_error",
         "Calibration",
         (
             IOU_THRESHOLD,
@@ -249,7 +245,7 @@ DIAGNOSTICS = {
     "slices": Diagnostic(
         "scores by size, shape, crowdedness or any column",
         "Score parts of the data: by size, shape, crowdedness, or a column of images or annotations.",
-        "slices",
+        "slice_scores",
         "Slices by {by}",
         (
             Option(

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if inputs.images is not None:
         rows = list(range(len(evaluation.ground_truth.images)))
     else:
-        rows = worst_images(evaluation, score=score, most=arguments.worst)
+        rows = worst_images(evaluation, score_threshold=score, most=arguments.worst)
     for number, row in enumerate(rows, start=1):
         print(_draw(evaluation, row, score, number, arguments))
     if not rows:
@@ -67,7 +67,7 @@ def _draw(evaluation: Evaluation, row: int, score: float, number: int, arguments
     if folder is not None and image is None:
         print(f"image {images.ids[row]}: not found in {folder}; drawn on a blank frame", file=sys.stderr)
     identifier = images.ids[row : row + 1].tolist()[0]
-    figure = draw_evaluated(image, evaluation, identifier, minimum_score=score)
+    figure = draw_evaluated(image, evaluation, identifier, score_threshold=score)
     name = f"{number:03d}_{plain_file_name(str(images.file_names[row] or identifier))}.{arguments.form}"
     write_folder(arguments.to, {name: picture(figure, arguments.form)})
     return Path(arguments.to) / name

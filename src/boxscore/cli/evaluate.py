@@ -19,7 +19,7 @@ from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, remembered_warnings, save_report, written
 from boxscore.errors import VerificationError
 from boxscore.evaluation import Evaluation
-from boxscore.reports import evaluation_text
+from boxscore.reports import text
 
 __all__ = ["OPTIONS", "run"]
 
@@ -58,11 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     write = {
-        "text": lambda: evaluation_text.as_text(evaluation, per_class=arguments.per_class),
-        "markdown": lambda: evaluation_text.as_markdown(evaluation, per_class=arguments.per_class),
-        "csv": lambda: evaluation_text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
+        "text": lambda: text.as_text(evaluation, per_class=arguments.per_class),
+        "markdown": lambda: text.as_markdown(evaluation, per_class=arguments.per_class),
+        "csv": lambda: text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
         "latex": lambda: _as_latex(evaluation, per_class=arguments.per_class),
-        "json": lambda: _for_stdout(evaluation_text.as_json(evaluation, warnings=messages)),
+        "json": lambda: _for_stdout(text.as_json(evaluation, warnings=messages)),
     }
     if arguments.report:
         save_report(evaluation, arguments, messages)
@@ -81,10 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _as_latex(evaluation: Evaluation, *, per_class: bool) -> str:
     protocol = evaluation.protocol
-    title, counts = protocol.title or protocol.name, evaluation_text.counts_line(evaluation)
-    sections = [Section(title, evaluation_text.summary_columns(evaluation), counts)]
+    title, counts = protocol.title or protocol.name, text.counts_line(evaluation)
+    sections = [Section(title, text.summary_columns(evaluation), counts)]
     if per_class:
-        sections.append(Section("per class", evaluation_text.class_columns(evaluation), digits=3))
+        sections.append(Section("per class", text.class_columns(evaluation), digits=3))
     return written("latex", sections, value={}, footer=evaluation.signature)
 
 

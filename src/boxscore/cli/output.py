@@ -21,7 +21,7 @@ from boxscore._utils.text import (
 from boxscore.cli.inputs import existing_folder
 from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation
-from boxscore.reports.evaluation_text import counts_line
+from boxscore.reports.text import counts_line
 
 if TYPE_CHECKING:
     import pandas as pd

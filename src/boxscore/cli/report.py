@@ -15,7 +15,7 @@ from pathlib import Path
 from boxscore.cli.arguments import INPUTS, REPORT, REPORT_CONTENT
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import remembered_warnings, save_report
-from boxscore.reports import evaluation_text
+from boxscore.reports.text import as_text
 
 __all__ = ["OPTIONS", "run"]
 
@@ -28,6 +28,6 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     save_report(evaluation, arguments, messages)
-    print(evaluation_text.as_text(evaluation))
+    print(as_text(evaluation))
     print(f"report written to {arguments.report}", file=sys.stderr)
     return 0

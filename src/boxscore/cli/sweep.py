@@ -23,7 +23,7 @@ from boxscore._utils.files import write_atomically
 from boxscore.cli.arguments import GROUPS, INPUTS, METRICS, OUTPUT, PER_CLASS, PLOT_FORMS, Option
 from boxscore.cli.inputs import group_options, read_inputs
 from boxscore.cli.output import Section, picture, table_columns, table_rows, written
-from boxscore.diagnostics.sweeping import ALL, best_settings, sweep
+from boxscore.diagnostics.sweeping import Sweep, best_settings, sweep
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.suppression.methods import METHODS
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     for value in iou_thresholds:
         checks.number_between(value, 0, 1, name="--iou-threshold")
     inputs = read_inputs(arguments)
-    table = sweep(
+    result = sweep(
         inputs.ground_truth,
         inputs.detections,
         methods=methods,
@@ -96,17 +96,17 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
         chosen = chosen[:SHOWN]
+    table = result.printed_frame() if arguments.per_class else result.total_frame().drop(columns="class")
     table = table[[name for name in table.columns if name in chosen or name not in metrics]]
-    best = best_settings(table)
+    best = best_settings(result, metrics=[name for name in metrics if name in chosen])
+    whole, classes = best.total_frame(), best.to_frame()
     if arguments.plot is not None:
-        _draw(table, chosen[0], arguments.plot)
-    if not arguments.per_class:
-        table = table[table["class"] == ALL].drop(columns="class")
-    if score_thresholds is None:
-        table, best = table.drop(columns="score_threshold"), best.drop(columns="score_threshold")
-    if sigmas is None:
-        table, best = table.drop(columns="sigma"), best.drop(columns="sigma")
-    _print(table, best, inputs.protocol, arguments)
+        _draw(result, chosen[0], arguments.plot)
+    unset = [
+        name for name, given in (("sigma", sigmas), ("score_threshold", score_thresholds)) if given is None
+    ]
+    table, whole, classes = (frame.drop(columns=unset) for frame in (table, whole, classes))
+    _print(table, whole, classes, inputs.protocol, arguments)
     return 0
 
 
@@ -120,22 +120,32 @@ def _check_plot(path: Path) -> None:
     pyplot()
 
 
-def _draw(table: pd.DataFrame, metric: str, path: Path) -> None:
+def _draw(result: Sweep, metric: str, path: Path) -> None:
     """Write the picture."""
     from boxscore.reports import plots
 
-    figure = plots.sweep(table, metric=metric)
+    figure = plots.sweep(result, metric=metric)
     write_atomically(path, picture(figure, path.suffix.removeprefix(".").lower()))
 
 
 def _print(
-    table: pd.DataFrame, best: pd.DataFrame, protocol: Protocol, arguments: argparse.Namespace
+    table: pd.DataFrame,
+    whole: pd.DataFrame,
+    classes: pd.DataFrame,
+    protocol: Protocol,
+    arguments: argparse.Namespace,
 ) -> None:
     """Print the grid and the best of it, or the best alone."""
-    whole, classes = best[best["class"] == ALL].drop(columns="class"), best[best["class"] != ALL]
+    import pandas as pd
+
+    best = pd.concat([whole, classes], ignore_index=True)
     if not arguments.per_class and not arguments.best and len(best):
         classes = classes[classes["metric"] == best["metric"].iloc[0]]
-    frames = {"NMS sweep": table, "Best setting of each metric": whole, "Best setting of each class": classes}
+    frames = {
+        "NMS sweep": table,
+        "Best setting of each metric": whole.drop(columns="class"),
+        "Best setting of each class": classes,
+    }
     value: dict[str, Any] = {
         "table": "NMS sweep",
         "protocol": protocol.name,

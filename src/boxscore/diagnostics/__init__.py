@@ -1,33 +1,59 @@
-"""Why a score is what it is: diagnostics as tidy pandas tables. Nothing here draws.
+"""Why a score is what it is: each question one file, each answer arrays and a table. Nothing here draws.
 
 Conventions
 -----------
-- Every function takes an :class:`~boxscore.evaluation.Evaluation` and reads its one ``Matches`` value, or one
-  matching across classes made with the same overlaps. Nothing is matched twice to answer a second question.
+- Every function takes an :class:`~boxscore.evaluation.Evaluation` and reads its one ``Matches`` value, or
+  overlaps across classes that its matcher finds once. Nothing is matched twice to answer a second question.
   ``sweep`` alone takes the tables: it tries what comes before evaluation.
-- Undefined is NaN. ``class`` is ``(all)`` for all classes together.
+- A result holds arrays; ``to_frame()`` makes a DataFrame. Totals stand apart from the rows.
+- Undefined is NaN. Where a table has rows of all classes together, their ``class`` is ``(all)``.
 """
 
-from boxscore.diagnostics.bootstrap import bootstrap
-from boxscore.diagnostics.calibration import calibration, reliability
-from boxscore.diagnostics.compare import compare
-from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
-from boxscore.diagnostics.error_types import error_list, error_types
-from boxscore.diagnostics.explain import Explanation, ablation, explain, find_number, tool_names
-from boxscore.diagnostics.label_suspects import label_suspects
-from boxscore.diagnostics.localisation_recall_precision import localisation_recall_precision
-from boxscore.diagnostics.operating_points import confidence_curve, operating_points
-from boxscore.diagnostics.slices import slice_names, slices
-from boxscore.diagnostics.sweeping import best_settings, sweep
-from boxscore.diagnostics.ties import tie_bounds
+from typing import TYPE_CHECKING
+
+from boxscore._utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from boxscore.diagnostics._result import DiagnosticResult
+    from boxscore.diagnostics.bootstrap import bootstrap_intervals
+    from boxscore.diagnostics.calibration import calibration_error, reliability
+    from boxscore.diagnostics.compare import compare_detectors
+    from boxscore.diagnostics.confidence import confidence_curve, operating_points
+    from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
+    from boxscore.diagnostics.explaining import Explanation, ablation, explain, find_number, tool_names
+    from boxscore.diagnostics.lrp import localisation_recall_precision
+    from boxscore.diagnostics.slices import slice_names, slice_scores
+    from boxscore.diagnostics.suspects import label_suspects
+    from boxscore.diagnostics.sweeping import best_settings, sweep
+    from boxscore.diagnostics.tide import error_list, error_types
+    from boxscore.diagnostics.ties import tie_bounds
+
+_NAMES = {
+    "boxscore.diagnostics._result": ("DiagnosticResult",),
+    "boxscore.diagnostics.bootstrap": ("bootstrap_intervals",),
+    "boxscore.diagnostics.calibration": ("calibration_error", "reliability"),
+    "boxscore.diagnostics.compare": ("compare_detectors",),
+    "boxscore.diagnostics.confidence": ("confidence_curve", "operating_points"),
+    "boxscore.diagnostics.confusion": ("confusion_matrix", "top_confusions"),
+    "boxscore.diagnostics.explaining": ("Explanation", "ablation", "explain", "find_number", "tool_names"),
+    "boxscore.diagnostics.lrp": ("localisation_recall_precision",),
+    "boxscore.diagnostics.slices": ("slice_names", "slice_scores"),
+    "boxscore.diagnostics.suspects": ("label_suspects",),
+    "boxscore.diagnostics.sweeping": ("best_settings", "sweep"),
+    "boxscore.diagnostics.tide": ("error_list", "error_types"),
+    "boxscore.diagnostics.ties": ("tie_bounds",),
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)
 
 __all__ = [
+    "DiagnosticResult",
     "Explanation",
     "ablation",
     "best_settings",
-    "bootstrap",
-    "calibration",
-    "compare",
+    "bootstrap_intervals",
+    "calibration_error",
+    "compare_detectors",
     "confidence_curve",
     "confusion_matrix",
     "error_list",
@@ -39,7 +65,7 @@ __all__ = [
     "operating_points",
     "reliability",
     "slice_names",
-    "slices",
+    "slice_scores",
     "sweep",
     "tie_bounds",
     "tool_names",

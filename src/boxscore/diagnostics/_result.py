@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["EVERY_CLASS", "DiagnosticResult"]
+__all__ = ["EVERY_CLASS", "ClassResult", "Counts", "DiagnosticResult", "Floats", "mean_over_classes"]
 
 EVERY_CLASS = "(all)"
 """Stands in a ``class`` column for all classes together."""
 
-SHOWN_ROWS = 10
+Floats = Any
+"""A float64 array, or one such number: the values of classes, and those of all classes together."""
+
+Counts = Any
+"""The same of int64."""
+
+SHOWN_ROWS, SHOWN_COLUMNS = 10, 14
 
 
 class DiagnosticResult:
@@ -40,8 +51,63 @@ class DiagnosticResult:
 
     def __repr__(self) -> str:
         frame = self.printed_frame()
-        return f"{type(self).__name__}, {len(frame)} rows\n{frame.to_string(max_rows=SHOWN_ROWS)}"
+        text = frame.to_string(max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS)
+        return f"{type(self).__name__}, {len(frame)} rows\n{text}"
 
     def _repr_html_(self) -> str:
-        html: str = self.printed_frame().to_html(max_rows=SHOWN_ROWS, border=0, escape=True)
+        html: str = self.printed_frame().to_html(
+            max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS, border=0, escape=True
+        )
         return html
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ClassResult(DiagnosticResult):
+    """Values of each class, and the same values of all classes together.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    per_class : NamedTuple of ndarray, [K, ...]
+        Its fields are the columns of the table.
+    total : NamedTuple, [...]
+        The same fields, of all classes together: numbers, or arrays without the axis of the classes.
+    """
+
+    classes: list[str]
+    per_class: Any
+    total: Any
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the classes: one row each, or one for each class and entry of the second axis."""
+        return self.frame_of(self.classes, self.per_class)
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return the same columns for all classes together."""
+        return self.frame_of([EVERY_CLASS], self.total)
+
+    def second_axis(self) -> Mapping[str, Any]:
+        """Columns that name the entries of the second axis; none without one."""
+        return {}
+
+    def frame_of(self, classes: Sequence[str], values: Any) -> pd.DataFrame:
+        """Lay out values whose first axis, where they have one more than the total, is the classes."""
+        import pandas as pd
+
+        columns = {name: np.ravel(column) for name, column in values._asdict().items()}
+        size = len(next(iter(columns.values()))) // max(len(classes), 1)
+        return pd.DataFrame(
+            {
+                "class": np.repeat(np.array(classes, dtype=object), size),
+                **{name: list(entries) * len(classes) for name, entries in self.second_axis().items()},
+                **columns,
+            }
+        )
+
+
+def mean_over_classes(values: NDArray[np.float64]) -> np.float64:
+    """Mean of the classes [K] that define a value; NaN when none does."""
+    defined = ~np.isnan(values)
+    count = defined.sum()
+    mean: np.float64 = np.where(defined, values, 0.0).sum() / count if count else np.float64(np.nan)
+    return mean

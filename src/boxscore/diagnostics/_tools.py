@@ -1,4 +1,4 @@
-"""Tools as points in one space of choices: the ground of :mod:`boxscore.diagnostics.explain`.
+"""Tools as points in one space of choices: the ground of :mod:`boxscore.diagnostics.explaining`.
 
 Conventions
 -----------
@@ -65,7 +65,7 @@ CHOICES = _choices()
 
 
 def tool_names() -> list[str]:
-    """Names that :func:`~boxscore.diagnostics.explain.explain` knows: protocols of boxes, and aliases."""
+    """Names that :func:`~boxscore.diagnostics.explain` knows: protocols of boxes, and aliases."""
     return sorted([*box_protocols(), *_aliases()])
 
 

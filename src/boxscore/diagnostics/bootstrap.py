@@ -7,8 +7,9 @@ the uncertainty that comes from which images happened to be collected.
 
 Conventions
 -----------
-- An image drawn three times counts three times (``scoring.weighted``). Dropping the repetitions, as some
-  tools do, leaves about 63 % of the images in every draw and makes intervals too narrow.
+- An image drawn three times counts three times (:mod:`boxscore.scoring.weighted`). Dropping the
+  repetitions, as some tools do, leaves about 63 % of the images in every draw and makes intervals too
+  narrow.
 - Nothing is matched again. The draws depend on ``seed`` and the number of images alone, so that two results
   on one data set are drawn alike.
 - Intervals are bias-corrected percentiles of the draws (BC): AP of a small sample leans upwards, and draws
@@ -24,30 +25,79 @@ and 14.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._outcomes import EVERY_CLASS
+from boxscore.diagnostics._once import once_per_evaluation
+from boxscore.diagnostics._result import ClassResult, Counts, Floats
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SummaryRow
-from boxscore.scoring.weighted import WeightedCurves
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import summary_total, summary_values
+from boxscore.scoring.weighted import ImageWeights
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
-__all__ = ["bootstrap", "chosen_rows", "draw_weights", "interval", "spread", "weighted_metrics"]
+__all__ = [
+    "BootstrapIntervals",
+    "Intervals",
+    "bootstrap_intervals",
+    "chosen_rows",
+    "draw_weights",
+    "interval",
+    "spread",
+    "weighted_metrics",
+]
 
 FloatArray = NDArray[np.float64]
 Method = Literal["bias_corrected", "percentile"]
 
 
-def bootstrap(
+class Intervals(NamedTuple):
+    """Intervals of M summary metrics; arrays [..., M]."""
+
+    value: Floats
+    """The score itself."""
+    low: Floats
+    high: Floats
+    standard_error: Floats
+    """Standard deviation over the draws."""
+    draws: Counts
+    """In how many draws it was defined."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class BootstrapIntervals(ClassResult):
+    """Confidence intervals of summary metrics, per class and over all classes.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    per_class : Intervals, [K, M]
+    total : Intervals, [M]
+    metrics : list of str, [M]
+    """
+
+    per_class: Intervals
+    total: Intervals
+    metrics: list[str]
+
+    def second_axis(self) -> dict[str, list[str]]:
+        """Name the metrics."""
+        return {"metric": self.metrics}
+
+
+@once_per_evaluation
+def bootstrap_intervals(
     evaluation: Evaluation,
     *,
     resamples: int = 1000,
@@ -55,10 +105,9 @@ def bootstrap(
     method: Method = "bias_corrected",
     seed: int = 0,
     metrics: Sequence[str] | None = None,
-    per_class: bool = False,
     progress: bool = False,
-) -> pd.DataFrame:
-    """Confidence intervals for every headline number, and for every class.
+) -> BootstrapIntervals:
+    """Confidence intervals for every summary metric, over all classes and for every class.
 
     Parameters
     ----------
@@ -68,35 +117,29 @@ def bootstrap(
     method : {"bias_corrected", "percentile"}, default "bias_corrected"
     seed : int, default 0
     metrics : sequence of str, optional
-        Names of headline numbers; all when not given.
-    per_class : bool, default False
-        Add one row a class and metric.
+        Names of summary metrics; all when not given.
     progress : bool, default False
         Show a bar on stderr when it is a terminal.
 
     Returns
     -------
-    DataFrame
-        ``class, metric, value, low, high, standard_error, draws``: the score itself, the interval, the
-        standard deviation over the draws, and in how many draws it was defined.
+    BootstrapIntervals
 
     Raises
     ------
     InputError
-        When an option is out of range, or the protocol has no weighted form.
+        When an option is out of range.
 
     Examples
     --------
     >>> from boxscore import Detections, GroundTruth, evaluate
     >>> boxes = [[0, 0, 9, 9], [0, 0, 9, 9], [0, 0, 9, 9], [0, 0, 9, 9]]
     >>> truth = GroundTruth.from_arrays([1, 2, 3, 4], ["cat"] * 4, boxes)
-    >>> found = Detections.from_arrays([1, 2, 3], ["cat"] * 3, boxes[:3], [0.9, 0.8, 0.7])
-    >>> table = bootstrap(evaluate(truth, found), metrics=["AR100"], resamples=200)
-    >>> float(table["value"].iloc[0]), bool(table["low"].iloc[0] < 0.75 <= table["high"].iloc[0])
+    >>> detections = Detections.from_arrays([1, 2, 3], ["cat"] * 3, boxes[:3], [0.9, 0.8, 0.7])
+    >>> result = bootstrap_intervals(evaluate(truth, detections), metrics=["AR100"], resamples=200).total
+    >>> float(result.value[0]), bool(result.low[0] < 0.75 <= result.high[0])
     (0.75, True)
     """
-    import pandas as pd
-
     rows = chosen_rows(evaluation, metrics)
     checks.number_between(confidence, 0, 1, name="confidence", open_low=True)
     checks.one_of(method, get_args(Method), name="method")
@@ -104,25 +147,18 @@ def bootstrap(
     images = len(evaluation.ground_truth.images)
     draws = np.stack([score(w) for w in draw_weights(images, resamples, seed=seed, progress=progress)])
     value = score(np.ones(images))
-    low, high = interval(draws, value, confidence, method)
-    labels, K = evaluation.labels, len(evaluation.labels)
     defined = np.isfinite(draws).sum(axis=0)
-    columns = [K, *range(K)] if per_class else [K]
-    return pd.DataFrame(
-        {
-            "class": [[*labels, EVERY_CLASS][k] for k in columns for _ in rows],
-            "metric": [row.key for _ in columns for row in rows],
-            "value": value[:, columns].T.ravel(),
-            "low": low[:, columns].T.ravel(),
-            "high": high[:, columns].T.ravel(),
-            "standard_error": spread(draws)[:, columns].T.ravel(),
-            "draws": defined[:, columns].T.ravel(),
-        }
+    columns = (value, *interval(draws, value, confidence, method), spread(draws), defined)
+    return BootstrapIntervals(
+        evaluation.labels,
+        Intervals(*(column[:, :-1].T for column in columns)),
+        Intervals(*(column[:, -1] for column in columns)),
+        [row.key for row in rows],
     )
 
 
 def chosen_rows(evaluation: Evaluation, metrics: Sequence[str] | None) -> list[SummaryRow]:
-    """Return the protocol's headline rows of these names, or all."""
+    """Return the protocol's summary rows of these names, or all."""
     rows = {row.key: row for row in evaluation.protocol.rows}
     return [rows[checks.one_of(name, list(rows), name="metrics")] for name in metrics or rows]
 
@@ -145,45 +181,39 @@ def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = Fal
         yield np.bincount(drawn, minlength=images).astype(np.float64)
 
 
-class weighted_metrics:  # noqa: N801 - used like a function
-    """Headline numbers as a function of the images' weights.
+def weighted_metrics(
+    evaluation: Evaluation, rows: Sequence[SummaryRow]
+) -> Callable[[FloatArray], FloatArray]:
+    """Return summary metrics as a function of the images' weights.
 
     Parameters
     ----------
     evaluation : Evaluation
     rows : sequence of SummaryRow
+
+    Returns
+    -------
+    callable
+        From whole-number weights [images] to each metric for each class and, last, over all; [rows, K + 1].
     """
+    protocol, K = evaluation.protocol, len(evaluation.labels)
 
-    def __init__(self, evaluation: Evaluation, rows: Sequence[SummaryRow]) -> None:
-        self._rows = rows
-        self._count = len(evaluation.labels)
-        names = list(evaluation.protocol.ignore.area_ranges)
-        thresholds = evaluation.protocol.matching.iou_thresholds
-        caps = len(evaluation.protocol.caps)
-        self._keys = [(names.index(row.area), row.cap % caps) for row in rows]
-        self._places = [slice(None) if row.iou is None else [thresholds.index(row.iou)] for row in rows]
-        self._curves = {
-            (area, cap): WeightedCurves(
-                evaluation.matched, evaluation.protocol, category_count=self._count, area=area, cap=cap
-            )
-            for area, cap in set(self._keys)
-        }
+    @functools.cache
+    def prepared(area: int, cap: int) -> ImageWeights:
+        return ImageWeights(evaluation.matched, protocol, area, cap)
 
-    def __call__(self, weights: FloatArray) -> FloatArray:
-        """Compute each number for each class and, last, over all; [rows, K + 1]."""
-        cells: dict[tuple[str, tuple[int, int]], FloatArray] = {}
-        result = np.full((len(self._rows), self._count + 1), np.nan)
-        for i, (row, key, places) in enumerate(zip(self._rows, self._keys, self._places, strict=True)):
-            if (row.metric, key) not in cells:
-                curves = self._curves[key]
-                cells[row.metric, key] = (
-                    curves.recall(weights) if row.metric == "AR" else curves.average_precision(weights)
-                )
-            values = cells[row.metric, key][places]
-            result[i, :-1] = values.mean(axis=0)
-            defined = values[~np.isnan(values)]
-            result[i, -1] = defined.mean() if len(defined) else np.nan
+    def score(weights: FloatArray) -> FloatArray:
+        @functools.cache
+        def curves_of(area: int, cap: int) -> Curves:
+            return Curves(prepared(area, cap).counts(weights), protocol.ap)
+
+        result = np.empty((len(rows), K + 1))
+        for values, row in zip(result, rows, strict=True):
+            values[:K] = summary_values(row, protocol, curves_of)
+            values[K] = summary_total(row, protocol, curves_of)
         return result
+
+    return score
 
 
 def interval(

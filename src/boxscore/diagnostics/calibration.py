@@ -21,68 +21,161 @@ Uncertainty Quantification and Calibration", CVPR 2023 (LaECE, whose mean is ove
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._outcomes import EVERY_CLASS, outcomes
+from boxscore.diagnostics._once import once_per_evaluation
+from boxscore.diagnostics._outcomes import area_index, threshold_index
+from boxscore.diagnostics._result import EVERY_CLASS, ClassResult, Counts, Floats, mean_over_classes
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.scoring.counts import counted_detections
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["calibration", "reliability"]
+__all__ = [
+    "Calibration",
+    "CalibrationErrors",
+    "Reliability",
+    "ReliabilityBins",
+    "calibration_error",
+    "reliability",
+]
 
 Binning = Literal["width", "count"]
 FloatArray = NDArray[np.float64]
 
+MEAN = "(mean)"
+"""Stands in a ``class`` column for the mean over classes."""
 
+
+class ReliabilityBins(NamedTuple):
+    """What the detections in each of B bins of confidence are; arrays [..., B], NaN in empty bins."""
+
+    detections: Counts
+    confidence: Floats
+    """Mean score."""
+    accuracy: Floats
+    """Share of true positives."""
+    mean_iou: Floats
+    """Of the true positives."""
+    gap: Floats
+    """Accuracy - confidence."""
+    localisation_gap: Floats
+    """Accuracy * mean IoU - confidence."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Reliability(ClassResult):
+    """Confidence against accuracy, bin by bin.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    per_class : ReliabilityBins, [K, B]
+    total : ReliabilityBins, [B]
+    low, high : ndarray of float64, [B]
+        Ends of the bins.
+    """
+
+    per_class: ReliabilityBins
+    total: ReliabilityBins
+    low: FloatArray
+    high: FloatArray
+
+    def second_axis(self) -> dict[str, Any]:
+        """Name the bins."""
+        return {"bin": range(len(self.low)), "low": self.low, "high": self.high}
+
+
+class CalibrationErrors(NamedTuple):
+    """Errors over all bins; arrays of one shape, NaN without detections."""
+
+    detections: Counts
+    expected_error: Floats
+    """ECE."""
+    maximum_error: Floats
+    """MCE."""
+    localisation_expected_error: Floats
+    """LaECE."""
+    confidence: Floats
+    """Mean score."""
+    accuracy: Floats
+    """Share of true positives."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Calibration(ClassResult):
+    """Calibration errors per class, over all detections, and the mean over classes.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    per_class : CalibrationErrors, [K]
+    total : CalibrationErrors, scalars
+        All detections together.
+    mean : CalibrationErrors, scalars
+        Mean over classes, as LaECE's authors report it; ``detections`` counts all.
+    """
+
+    per_class: CalibrationErrors
+    total: CalibrationErrors
+    mean: CalibrationErrors
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return the row of all detections together and that of the mean over classes."""
+        both = CalibrationErrors(*map(np.array, zip(self.total, self.mean, strict=True)))
+        return self.frame_of([EVERY_CLASS, MEAN], both)
+
+
+@once_per_evaluation
 def reliability(
     evaluation: Evaluation,
     *,
     bins: int = 10,
     binning: Binning = "width",
-    minimum_score: float = 0.0,
-    iou: float | None = None,
+    score_threshold: float = 0.0,
+    iou_threshold: float | None = None,
     area: str = "all",
-) -> pd.DataFrame:
+) -> Reliability:
     """Confidence against accuracy, bin by bin.
 
     Parameters
     ----------
     evaluation : Evaluation
     bins : int, default 10
+        B.
     binning : {"width", "count"}, default "width"
         Bins of equal width over [0, 1], or of equally many detections of all classes.
-    minimum_score : float, default 0
+    score_threshold : float, default 0
         Detections below take no part.
-    iou : float, optional
+    iou_threshold : float, optional
         A threshold of the protocol; the first when not given.
     area : str, default "all"
         An area range of the protocol.
 
     Returns
     -------
-    DataFrame
-        One row a class and bin, ``(all)`` last: ``class, bin, low, high, detections, confidence, accuracy,
-        mean_iou, gap, localisation_gap``; NaN in empty bins.
+    Reliability
 
     Raises
     ------
     InputError
         When a score is not in [0, 1], or an option is out of range.
     """
-    import pandas as pd
-
     checks.whole_number(bins, 1, name="bins")
     checks.one_of(binning, get_args(Binning), name="binning")
-    checks.number_between(minimum_score, 0, 1, name="minimum_score")
-    made, found = outcomes(evaluation, iou=iou, area=area), evaluation.matched
-    kept = np.flatnonzero(made.counted & (found.score >= minimum_score))
-    score = found.score[kept]
+    checks.number_between(score_threshold, 0, 1, name="score_threshold")
+    counted = counted_detections(
+        evaluation.matched, threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
+    )
+    kept = np.flatnonzero(counted.score >= score_threshold)
+    score, true = counted.score[kept], counted.true[kept]
     outside = np.flatnonzero((score < 0) | (score > 1))
     if len(outside):
         raise InputError(
@@ -94,96 +187,87 @@ def reliability(
     edges = np.linspace(0, 1, bins + 1)
     if binning == "count" and len(score):
         edges = np.quantile(score, edges)
-    inner = np.searchsorted(edges[1:-1], score, side="left")
     K = len(evaluation.labels)
-    cell = found.category[kept].astype(np.int64) * bins + inner
-
-    def total(values: FloatArray) -> FloatArray:
-        by_class = np.bincount(cell, weights=values, minlength=K * bins).reshape(K, bins)
-        return np.concatenate([by_class, by_class.sum(axis=0, keepdims=True)])  # [K+1,bins]
-
-    count, true = total(np.ones(len(kept))), total(made.true[kept].astype(np.float64))
-    with np.errstate(invalid="ignore"):
-        confidence, accuracy = total(score) / count, true / count
-        overlap = total(np.nan_to_num(made.iou[kept])) / true
-        expected = np.where(true > 0, accuracy * overlap, accuracy)
-    return pd.DataFrame(
-        {
-            "class": np.repeat(np.array([*evaluation.labels, EVERY_CLASS], dtype=object), bins),
-            "bin": np.tile(np.arange(bins), K + 1),
-            "low": np.tile(edges[:-1], K + 1),
-            "high": np.tile(edges[1:], K + 1),
-            "detections": count.astype(np.int64).ravel(),
-            "confidence": confidence.ravel(),
-            "accuracy": accuracy.ravel(),
-            "mean_iou": overlap.ravel(),
-            "gap": (accuracy - confidence).ravel(),
-            "localisation_gap": (expected - confidence).ravel(),
-        }
+    inner = np.searchsorted(edges[1:-1], score, side="left")
+    cell = counted.category[kept].astype(np.int64) * bins + inner
+    sums: list[FloatArray] = [
+        np.bincount(cell, weights=values, minlength=K * bins).reshape(K, bins).astype(np.float64)
+        for values in (np.ones(len(kept)), true.astype(np.float64), score, np.nan_to_num(counted.iou[kept]))
+    ]
+    return Reliability(
+        evaluation.labels,
+        _bins(*sums),
+        _bins(*(values.sum(axis=0) for values in sums)),
+        edges[:-1],
+        edges[1:],
     )
 
 
-def calibration(
+def _bins(count: FloatArray, true: FloatArray, score: FloatArray, iou: FloatArray) -> ReliabilityBins:
+    """Turn sums over the detections of each bin into means."""
+    with np.errstate(invalid="ignore"):
+        confidence, accuracy, overlap = score / count, true / count, iou / true
+        expected = np.where(true > 0, accuracy * overlap, accuracy)
+    return ReliabilityBins(
+        count.astype(np.int64), confidence, accuracy, overlap, accuracy - confidence, expected - confidence
+    )
+
+
+@once_per_evaluation
+def calibration_error(
     evaluation: Evaluation,
     *,
     bins: int = 10,
     binning: Binning = "width",
-    minimum_score: float = 0.0,
-    iou: float | None = None,
+    score_threshold: float = 0.0,
+    iou_threshold: float | None = None,
     area: str = "all",
-) -> pd.DataFrame:
+) -> Calibration:
     """Calibration errors of each class and of all detections together.
 
     Parameters
     ----------
-    evaluation, bins, binning, minimum_score, iou, area
+    evaluation, bins, binning, score_threshold, iou_threshold, area
         As in :func:`reliability`.
 
     Returns
     -------
-    DataFrame
-        One row a class, then ``(all)`` (all detections in one table) and ``(mean)`` (mean over classes, as
-        LaECE's authors report it): ``class, detections, expected_error, maximum_error,
-        localisation_expected_error, confidence, accuracy``. NaN for a class without detections.
+    Calibration
+        NaN for a class without detections.
 
     Raises
     ------
     InputError
         As in :func:`reliability`.
     """
-    import pandas as pd
-
-    table = reliability(
-        evaluation, bins=bins, binning=binning, minimum_score=minimum_score, iou=iou, area=area
+    result = reliability(
+        evaluation,
+        bins=bins,
+        binning=binning,
+        score_threshold=score_threshold,
+        iou_threshold=iou_threshold,
+        area=area,
     )
-    shape = (-1, bins)
-    count = table["detections"].to_numpy(dtype=np.float64).reshape(shape)
-    columns = {
-        name: np.nan_to_num(table[name].to_numpy(dtype=np.float64)).reshape(shape)
-        for name in ("gap", "localisation_gap", "confidence", "accuracy")
-    }
-    total = count.sum(axis=1)
-    empty = total == 0
+    errors, total = _errors(result.per_class), _errors(result.total)
+    mean = CalibrationErrors(total.detections, *(mean_over_classes(values) for values in errors[1:]))
+    return Calibration(result.classes, errors, total, mean)
+
+
+def _errors(bins: ReliabilityBins) -> CalibrationErrors:
+    """Weigh the bins, the last axis, by their detections."""
+    count = bins.detections.astype(np.float64)
+    total = count.sum(axis=-1)
 
     def weighted(values: FloatArray) -> FloatArray:
-        mean: FloatArray = np.where(empty, np.nan, (count * values).sum(axis=1) / np.maximum(total, 1))
-        return mean
+        sums = (count * np.nan_to_num(values)).sum(axis=-1)
+        return np.where(total == 0, np.nan, sums / np.maximum(total, 1))
 
-    frame = pd.DataFrame(
-        {
-            "class": [*evaluation.labels, EVERY_CLASS],
-            "detections": total.astype(np.int64),
-            "expected_error": weighted(np.abs(columns["gap"])),
-            "maximum_error": np.where(empty, np.nan, np.abs(columns["gap"]).max(axis=1)),
-            "localisation_expected_error": weighted(np.abs(columns["localisation_gap"])),
-            "confidence": weighted(columns["confidence"]),
-            "accuracy": weighted(columns["accuracy"]),
-        }
+    gap = np.abs(bins.gap)
+    return CalibrationErrors(
+        bins.detections.sum(axis=-1),
+        weighted(gap),
+        np.where(total == 0, np.nan, np.nan_to_num(gap).max(axis=-1)),
+        weighted(np.abs(bins.localisation_gap)),
+        weighted(bins.confidence),
+        weighted(bins.accuracy),
     )
-    numbers = frame.columns[2:]
-    mean = {"class": MEAN, "detections": frame["detections"].iloc[-1], **frame[numbers].iloc[:-1].mean()}
-    return pd.concat([frame, pd.DataFrame([mean])], ignore_index=True)
-
-
-MEAN = "(mean)"
-"""Stands in a ``class`` column for the mean over classes."""

@@ -11,13 +11,15 @@ Conventions
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._outcomes import EVERY_CLASS
+from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult, Floats
 from boxscore.diagnostics.bootstrap import (
     Method,
     chosen_rows,
@@ -33,10 +35,100 @@ from boxscore.evaluation import Evaluation
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["compare"]
+__all__ = ["DetectorComparison", "Differences", "compare_detectors"]
 
 
-def compare(
+class Differences(NamedTuple):
+    """Other minus first, and how sure; arrays of one shape."""
+
+    value_first: Floats
+    value_other: Floats
+    delta: Floats
+    low: Floats
+    """Lower end of the interval of ``delta``."""
+    high: Floats
+    standard_error: Floats
+    probability: Floats
+    """Share of draws in which the other is better."""
+    verdict: Any
+    """``better``, ``worse`` (the other, in both) or ``cannot tell``."""
+
+    def take(self, *index: int | slice) -> Differences:
+        """Index every array."""
+        return Differences(*(values[index] for values in self))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class DetectorComparison(DiagnosticResult):
+    """The first result compared with each of the others; O others, M metrics, K classes.
+
+    Attributes
+    ----------
+    first : str
+    others : list of str, [O]
+    classes : list of str, [K]
+    metrics : list of str, [M]
+    per_class : Differences, [O, M, K]
+        Of each class alone.
+    total : Differences, [O, M]
+        All classes together.
+    decided_by_ties : ndarray of object, [O, M]
+        Whether another order of equally scored detections could turn the total ``delta`` round; None for
+        metrics other than AP, of which that is not asked.
+    """
+
+    first: str
+    others: list[str]
+    classes: list[str]
+    metrics: list[str]
+    per_class: Differences
+    total: Differences
+    decided_by_ties: NDArray[np.object_]
+
+    def with_other(self, name: str) -> DetectorComparison:
+        """Return the comparison with one of the others alone."""
+        i = self.others.index(name)
+        only = slice(i, i + 1)
+        return dataclasses.replace(
+            self,
+            others=[name],
+            per_class=self.per_class.take(only),
+            total=self.total.take(only),
+            decided_by_ties=self.decided_by_ties[only],
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per other result, class and metric.
+
+        ``first, other, class, metric, value_first, value_other, delta, low, high, standard_error,
+        probability, verdict, decided_by_ties``.
+        """
+        ties = np.full((len(self.others), len(self.metrics), len(self.classes)), None, dtype=object)
+        return self._frame(self.classes, self.per_class, ties)
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return one row per other result and metric, over all classes."""
+        alone = Differences(*(values[..., None] for values in self.total))
+        return self._frame([EVERY_CLASS], alone, self.decided_by_ties[..., None])
+
+    def _frame(self, classes: list[str], part: Differences, ties: NDArray[np.object_]) -> pd.DataFrame:
+        import pandas as pd
+
+        count, M, K = ties.shape
+        columns = {name: values.transpose(0, 2, 1).ravel() for name, values in part._asdict().items()}
+        return pd.DataFrame(
+            {
+                "first": self.first,
+                "other": [other for other in self.others for _ in range(K * M)],
+                "class": [label for label in classes for _ in range(M)] * count,
+                "metric": self.metrics * (count * K),
+                **columns,
+                "decided_by_ties": pd.Series(ties.transpose(0, 2, 1).ravel(), dtype=object),
+            }
+        )
+
+
+def compare_detectors(
     evaluations: Mapping[str, Evaluation],
     *,
     resamples: int = 1000,
@@ -44,34 +136,27 @@ def compare(
     method: Method = "bias_corrected",
     seed: int = 0,
     metrics: Sequence[str] | None = None,
-    per_class: bool = False,
     progress: bool = False,
-) -> pd.DataFrame:
+) -> DetectorComparison:
     """Compare the first result with each of the others.
 
     Parameters
     ----------
     evaluations : mapping of str to Evaluation
         Two or more, by name, of one ground truth under one protocol.
-    resamples, confidence, method, seed, metrics, per_class, progress
-        As in :func:`~boxscore.diagnostics.bootstrap.bootstrap`. Area ranges are metrics: ``APs`` and so on.
+    resamples, confidence, method, seed, metrics, progress
+        As in :func:`~boxscore.diagnostics.bootstrap.bootstrap_intervals`. Area ranges are metrics:
+        ``APs`` and so on.
 
     Returns
     -------
-    DataFrame
-        One row an other result, class and metric: ``first, other, class, metric, value_first, value_other,
-        delta, low, high, standard_error, probability, verdict, decided_by_ties``. ``verdict`` is
-        ``better``, ``worse`` (the other, in both) or ``cannot tell``. ``decided_by_ties``, in the rows of
-        AP over all classes, says whether another order of equally scored detections could turn
-        ``delta`` round; None elsewhere.
+    DetectorComparison
 
     Raises
     ------
     InputError
         When there are fewer than two, or their images, objects, classes or protocols differ.
     """
-    import pandas as pd
-
     checks.one_of(method, get_args(Method), name="method")
     checks.number_between(confidence, 0, 1, name="confidence", open_low=True)
     names, results = list(evaluations), list(evaluations.values())
@@ -87,44 +172,30 @@ def compare(
         axis=1,
     )  # [results, resamples, rows, K + 1]
     values = np.stack([score(np.ones(images)) for score in scores])
-    labels, K = results[0].labels, len(results[0].labels)
-    columns = [K, *range(K)] if per_class else [K]
-    tables = []
+    parts = []
     for i in range(1, len(names)):
         delta, drawn = values[i] - values[0], draws[i] - draws[0]
         low, high = interval(drawn, delta, confidence, method)
         defined = np.maximum(np.isfinite(drawn).sum(axis=0), 1)
         better = ((drawn > 0).sum(axis=0) + 0.5 * (drawn == 0).sum(axis=0)) / defined
         better = np.where(np.isfinite(delta), better, np.nan)
-        verdict = np.where(low > 0, "better", np.where(high < 0, "worse", "cannot tell"))
-        ties = [
-            decided_by_ties(results[0], results[i], row.key) if row.metric == "AP" and k == K else None
-            for k in columns
-            for row in rows
-        ]
-        cells = {
-            "value_first": values[0],
-            "value_other": values[i],
-            "delta": delta,
-            "low": low,
-            "high": high,
-            "standard_error": spread(drawn),
-            "probability": better,
-            "verdict": verdict.astype(object),
-        }
-        tables.append(
-            pd.DataFrame(
-                {
-                    "first": names[0],
-                    "other": names[i],
-                    "class": [[*labels, EVERY_CLASS][k] for k in columns for _ in rows],
-                    "metric": [row.key for _ in columns for row in rows],
-                    **{name: cell[:, columns].T.ravel() for name, cell in cells.items()},
-                    "decided_by_ties": pd.Series(ties, dtype=object),
-                }
-            )
-        )
-    return pd.concat(tables, ignore_index=True)
+        verdict = np.where(low > 0, "better", np.where(high < 0, "worse", "cannot tell")).astype(object)
+        parts.append((values[0], values[i], delta, low, high, spread(drawn), better, verdict))
+    every = Differences(*(np.stack(column) for column in zip(*parts, strict=True)))  # [O, M, K + 1]
+    ties = [
+        [decided_by_ties(results[0], other, row.key) if row.metric == "AP" else None for row in rows]
+        for other in results[1:]
+    ]
+    all_of = (slice(None), slice(None))
+    return DetectorComparison(
+        names[0],
+        names[1:],
+        results[0].labels,
+        [row.key for row in rows],
+        every.take(*all_of, slice(-1)),
+        every.take(*all_of, -1),
+        np.array(ties, dtype=object).reshape(len(ties), len(rows)),
+    )
 
 
 def _check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:

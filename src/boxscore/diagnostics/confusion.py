@@ -4,31 +4,33 @@ Conventions
 -----------
 - Rows are the truth, columns the prediction; ``(background)`` stands last in both. An object that nothing
   was assigned to counts in the background's column, a detection without an object in its row.
-- Only detections with ``score >= minimum_score`` take part: a matrix belongs to one operating point.
-- One detection is assigned to one object of its image, whatever their classes, when they overlap by ``iou``
-  or more. ``assign="score"``: the surest detection chooses first, the object it overlaps most.
-  ``assign="iou"``: of all pairs the one that overlaps most is taken first. Of equal overlaps the object
-  that stands first in the file is taken.
+- Only detections with ``score >= score_threshold`` take part: a matrix belongs to one operating point.
+- One detection is assigned to one object of its image, whatever their classes, when they overlap by
+  ``iou_threshold`` or more. ``assign="score"``: the surest detection chooses first, the object it overlaps
+  most. ``assign="iou"``: of all pairs the one that overlaps most is taken first. Of equal overlaps the
+  object that stands first in the file is taken.
 - Ignored ground truths (crowds, difficult objects) are no row. A detection that is assigned to nothing and
   overlaps an ignored ground truth of its own class is left out.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+import dataclasses
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.diagnostics._cross_class import greedy_one_to_one
-from boxscore.diagnostics._outcomes import ignored_truths
+from boxscore.diagnostics._once import once_per_evaluation
+from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BACKGROUND", "confusion_matrix", "top_confusions"]
+__all__ = ["BACKGROUND", "ConfusionMatrix", "TopConfusions", "confusion_matrix", "top_confusions"]
 
 Assign = Literal["score", "iou"]
 Normalise = Literal["none", "truth", "predicted", "all"]
@@ -36,30 +38,119 @@ Normalise = Literal["none", "truth", "predicted", "all"]
 BACKGROUND = "(background)"
 
 
-class _Cells(NamedTuple):
-    """One row an assigned pair, a missed object or a detection of nothing, [N]."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Cells:
+    """One row per assigned pair, missed object or detection of nothing, [N]."""
 
     truth: NDArray[np.intp]  # class row, K for background
     predicted: NDArray[np.intp]
     image: NDArray[np.int32]
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ConfusionMatrix(DiagnosticResult):
+    """What each class was taken for.
+
+    Attributes
+    ----------
+    labels : list of str, [K + 1]
+        The classes, then ``(background)``.
+    counts : ndarray of int64, [K + 1, K + 1]
+        Rows are the truth, columns the prediction.
+    normalise : {"none", "truth", "predicted", "all"}
+        What :attr:`values` are shares of.
+    """
+
+    labels: list[str]
+    counts: NDArray[np.int64]
+    normalise: Normalise = "none"
+
+    @property
+    def values(self) -> NDArray[np.int64] | NDArray[np.float64]:
+        """The counts, or shares of each row, of each column, or of everything; [K + 1, K + 1], 0/0 is NaN."""
+        if self.normalise == "none":
+            return self.counts
+        axis = {"truth": 1, "predicted": 0, "all": None}[self.normalise]
+        total = self.counts.sum(axis=axis, keepdims=True)
+        shares = np.full(self.counts.shape, np.nan)
+        np.divide(self.counts, total, out=shares, where=total > 0)
+        return shares
+
+    def most_confused(self, most: int) -> NDArray[np.intp]:
+        """Rows of the classes with most confusions among classes, at most so many; ascending."""
+        K = len(self.counts) - 1
+        right = np.diag(self.counts)[:K]
+        wrong = self.counts[:K, :K] - np.diag(right)
+        order = np.lexsort((-right, -(wrong.sum(axis=0) + wrong.sum(axis=1))))
+        return np.sort(order[:most])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return :attr:`values` as a DataFrame: index ``truth``, columns ``predicted``."""
+        import pandas as pd
+
+        index, columns = (pd.Index(self.labels, name=name) for name in ("truth", "predicted"))
+        return pd.DataFrame(self.values, index=index, columns=columns)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class TopConfusions(DiagnosticResult):
+    """Cells of the confusion matrix off its diagonal, largest first.
+
+    Attributes
+    ----------
+    labels : list of str, [K + 1]
+        The classes, then ``(background)``.
+    truth, predicted : ndarray of intp, [N]
+        Positions in ``labels``.
+    count : ndarray of int64, [N]
+    share_of_truth : ndarray of float64, [N]
+        Of the true class's objects; for ``(background)``, of the detections of nothing.
+    images : list of ndarray of int32, [N]
+        Rows of the images behind each cell.
+    image_ids : ndarray
+        Id of each image row.
+    """
+
+    labels: list[str]
+    truth: NDArray[np.intp]
+    predicted: NDArray[np.intp]
+    count: NDArray[np.int64]
+    share_of_truth: NDArray[np.float64]
+    images: list[NDArray[np.int32]]
+    image_ids: NDArray[np.int64] | NDArray[np.object_]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``truth, predicted, count, share_of_truth, image_ids``, one row per cell."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "truth": [self.labels[k] for k in self.truth.tolist()],
+                "predicted": [self.labels[k] for k in self.predicted.tolist()],
+                "count": self.count,
+                "share_of_truth": self.share_of_truth,
+                "image_ids": [self.image_ids[rows].tolist() for rows in self.images],
+            }
+        )
+
+
+@once_per_evaluation
 def confusion_matrix(
     evaluation: Evaluation,
     *,
-    iou: float = 0.5,
-    minimum_score: float = 0.25,
+    iou_threshold: float = 0.5,
+    score_threshold: float = 0.25,
     assign: Assign = "score",
     normalise: Normalise = "none",
-) -> pd.DataFrame:
+) -> ConfusionMatrix:
     """Count, for each true class, what it was taken for.
 
     Parameters
     ----------
     evaluation : Evaluation
-    iou : float, default 0.5
+    iou_threshold : float, default 0.5
         Least overlap, in (0, 1].
-    minimum_score : float, default 0.25
+    score_threshold : float, default 0.25
         Detections below take no part.
     assign : {"score", "iou"}, default "score"
         See the module's conventions.
@@ -68,44 +159,36 @@ def confusion_matrix(
 
     Returns
     -------
-    DataFrame, [K + 1, K + 1]
-        Index ``truth``, columns ``predicted``; int64 counts, or float64 shares.
+    ConfusionMatrix
 
     Raises
     ------
     InputError
         When an option is out of range.
     """
-    import pandas as pd
-
     checks.one_of(normalise, get_args(Normalise), name="normalise")
-    cells = _cells(evaluation, iou, minimum_score, assign)
-    names = [*evaluation.ground_truth.categories.labels, BACKGROUND]
-    counts = np.zeros((len(names), len(names)), dtype=np.int64)
-    np.add.at(counts, (cells.truth, cells.predicted), 1)
-    index, columns = pd.Index(names, name="truth"), pd.Index(names, name="predicted")
-    if normalise == "none":
-        return pd.DataFrame(counts, index=index, columns=columns)
-    axis = {"truth": 1, "predicted": 0, "all": None}[normalise]
-    total = counts.sum(axis=axis, keepdims=True)
-    shares = np.divide(counts, total, out=np.full(counts.shape, np.nan), where=total > 0)
-    return pd.DataFrame(shares, index=index, columns=columns)
+    cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
+    labels = [*evaluation.ground_truth.categories.labels, BACKGROUND]
+    n = len(labels)
+    counts = np.bincount(cells.truth * n + cells.predicted, minlength=n * n).reshape(n, n)
+    return ConfusionMatrix(labels, counts, normalise)
 
 
+@once_per_evaluation
 def top_confusions(
     evaluation: Evaluation,
     *,
-    iou: float = 0.5,
-    minimum_score: float = 0.25,
+    iou_threshold: float = 0.5,
+    score_threshold: float = 0.25,
     assign: Assign = "score",
     limit: int | None = 20,
     background: bool = True,
-) -> pd.DataFrame:
+) -> TopConfusions:
     """List the cells off the diagonal, largest first, with the images behind each.
 
     Parameters
     ----------
-    evaluation, iou, minimum_score, assign
+    evaluation, iou_threshold, score_threshold, assign
         As in :func:`confusion_matrix`.
     limit : int or None, default 20
         Rows; None for all.
@@ -114,43 +197,53 @@ def top_confusions(
 
     Returns
     -------
-    DataFrame
-        ``truth, predicted, count, share_of_truth, image_ids``: the share of the true class's objects
-        (for ``(background)``, of the detections of nothing), and a list of the images' ids.
-    """
-    import pandas as pd
+    TopConfusions
 
-    cells = _cells(evaluation, iou, minimum_score, assign)
-    names = [*evaluation.ground_truth.categories.labels, BACKGROUND]
-    K = len(names) - 1
-    of_truth = np.bincount(cells.truth, minlength=K + 1)
+    Raises
+    ------
+    InputError
+        When an option is out of range.
+    """
+    cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
+    labels = [*evaluation.ground_truth.categories.labels, BACKGROUND]
+    n = len(labels)
+    of_truth = np.bincount(cells.truth, minlength=n)
     off = cells.truth != cells.predicted
     if not background:
-        off &= (cells.truth < K) & (cells.predicted < K)
-    keys, place, counts = np.unique(
-        cells.truth[off] * (K + 1) + cells.predicted[off], return_inverse=True, return_counts=True
-    )
+        off &= (cells.truth < n - 1) & (cells.predicted < n - 1)
+    keys, image = cells.truth[off] * n + cells.predicted[off], cells.image[off]
+    by_cell = np.lexsort((image, keys))
+    keys, image = keys[by_cell], image[by_cell]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    counts = np.diff(starts, append=len(keys))
     order = np.argsort(-counts, kind="stable")[:limit]
-    truth, predicted = np.divmod(keys[order], K + 1)
-    ids, images = evaluation.ground_truth.images.ids, cells.image[off]
-    return pd.DataFrame(
-        {
-            "truth": [names[k] for k in truth.tolist()],
-            "predicted": [names[k] for k in predicted.tolist()],
-            "count": counts[order],
-            "share_of_truth": counts[order] / of_truth[truth],
-            "image_ids": [ids[np.unique(images[place == key])].tolist() for key in order.tolist()],
-        }
+    starts, counts = starts[order], counts[order]
+    truth, predicted = np.divmod(keys[starts], n)
+    return TopConfusions(
+        labels,
+        truth,
+        predicted,
+        counts,
+        counts / of_truth[truth],
+        [np.unique(image[i : i + count]) for i, count in zip(starts.tolist(), counts.tolist(), strict=True)],
+        evaluation.ground_truth.images.ids,
     )
 
 
-def _cells(evaluation: Evaluation, iou: float, minimum_score: float, assign: Assign) -> _Cells:
-    checks.number_between(iou, 0, 1, name="iou", open_low=True)
-    checks.number_between(minimum_score, -np.inf, np.inf, name="minimum_score")
+def _checked_cells(
+    evaluation: Evaluation, iou_threshold: float, score_threshold: float, assign: Assign
+) -> _Cells:
+    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
+    checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     checks.one_of(assign, get_args(Assign), name="assign")
+    return _cells(evaluation, float(iou_threshold), float(score_threshold), assign)
+
+
+@once_per_evaluation
+def _cells(evaluation: Evaluation, iou_threshold: float, score_threshold: float, assign: Assign) -> _Cells:
     truth, detections = evaluation.ground_truth, evaluation.detections
-    ignored = ignored_truths(evaluation)
-    pairs = evaluation.matcher.across_classes(iou_threshold=iou, score_threshold=minimum_score)
+    ignored = evaluation.matcher.ignoring.ignored
+    pairs = evaluation.matcher.across_classes(iou_threshold=iou_threshold, score_threshold=score_threshold)
 
     real = np.flatnonzero(~ignored[pairs.truth])
     by_overlap, by_score = -pairs.iou[real], pairs.position[real]

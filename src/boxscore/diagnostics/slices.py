@@ -22,24 +22,68 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.diagnostics._once import once_per_evaluation
 from boxscore.diagnostics._outcomes import ignored_truths
+from boxscore.diagnostics._result import DiagnosticResult
 from boxscore.diagnostics.bootstrap import weighted_metrics
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.scoring.kinds import summary_total
 from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["slice_names", "slices"]
+__all__ = ["SliceScores", "slice_names", "slice_scores"]
 
 FloatArray = NDArray[np.float64]
 Bins = int | Sequence[float] | None
 Table = GroundTruth | Detections
 Measure = Callable[[Table, Protocol], FloatArray]
 MOST_SLICES = 64
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SliceScores(DiagnosticResult):
+    """Summary metrics of S slices of the data.
+
+    Attributes
+    ----------
+    slices : list of str, [S]
+        A value, or the ends of a bin.
+    images : ndarray of int64, [S]
+        Images of the slice, or with an object of it.
+    ground_truths : ndarray of int64, [S]
+        Counted ones.
+    detections : ndarray of int64, [S]
+        Those that would count in the slice.
+    metrics : list of str, [M]
+        ``AP``, ``AP50`` and ``AP75`` where the protocol has the threshold, ``AR``; at the largest cap.
+    values : ndarray of float64, [S, M]
+    """
+
+    slices: list[str]
+    images: NDArray[np.int64]
+    ground_truths: NDArray[np.int64]
+    detections: NDArray[np.int64]
+    metrics: list[str]
+    values: FloatArray
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per slice: ``slice, images, ground_truths, detections`` and a column per metric."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "slice": self.slices,
+                "images": self.images,
+                "ground_truths": self.ground_truths,
+                "detections": self.detections,
+                **dict(zip(self.metrics, self.values.T, strict=True)),
+            }
+        )
 
 
 class _Bins(NamedTuple):
@@ -92,12 +136,13 @@ CROWDEDNESS = "crowdedness"
 
 
 def slice_names(evaluation: Evaluation) -> list[str]:
-    """Names that :func:`slices` takes for ``by`` on this data."""
+    """Names that :func:`slice_scores` takes for ``by`` on this data."""
     truth = evaluation.ground_truth
     return [*QUANTITIES, CROWDEDNESS, *truth.images.columns, *truth.columns]
 
 
-def slices(evaluation: Evaluation, *, by: str, bins: Bins = None) -> pd.DataFrame:
+@once_per_evaluation
+def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> SliceScores:
     """AP and AR of each slice.
 
     Parameters
@@ -114,10 +159,7 @@ def slices(evaluation: Evaluation, *, by: str, bins: Bins = None) -> pd.DataFram
 
     Returns
     -------
-    DataFrame
-        ``slice, images, ground_truths, detections, AP, AP50, AP75, AR``: images with something of the slice,
-        counted ground truths, detections that would count in it, and the numbers at the largest cap.
-        ``AP50`` and ``AP75`` only where the protocol has the threshold.
+    SliceScores
 
     Raises
     ------
@@ -185,67 +227,54 @@ def _column_bins(column: NDArray[Any], bins: Bins) -> tuple[FloatArray, _Bins]:
     return codes.astype(np.float64), _Bins(labels.tolist(), [(k, k) for k in range(len(labels))])
 
 
-def _summary(protocol: Protocol, area: str, prefix: str = "") -> tuple[SummaryRow, ...]:
+def _summary(protocol: Protocol, area: str) -> tuple[SummaryRow, ...]:
     """Rows of one slice, those that the protocol has the threshold for."""
-    rows = [SummaryRow(f"{prefix}AP", area=area)]
+    rows = [SummaryRow("AP", area=area)]
     for key, iou in (("AP50", 0.5), ("AP75", 0.75)):
         if iou in protocol.matching.iou_thresholds:
-            rows.append(SummaryRow(f"{prefix}{key}", iou=iou, area=area))
-    return (*rows, SummaryRow(f"{prefix}AR", "AR", area=area))
+            rows.append(SummaryRow(key, iou=iou, area=area))
+    return (*rows, SummaryRow("AR", "AR", area=area))
 
 
-def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> pd.DataFrame:
-    import pandas as pd
-
+def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> SliceScores:
+    """Weight the images outside a slice 0."""
     area = next(iter(evaluation.protocol.ignore.area_ranges))
-    summary = _summary(evaluation.protocol, area)
-    score, found = weighted_metrics(evaluation, summary), evaluation.matched
-    counted = found.counted(0)
-    rows = []
-    for label, (low, high) in zip(chosen.labels, chosen.ranges, strict=True):
-        inside = (values >= low) & (values <= high)
-        numbers = score(inside.astype(np.float64))[:, -1].tolist()
-        rows.append(
-            {
-                "slice": label,
-                "images": int(inside.sum()),
-                "ground_truths": int((counted & inside[found.truth_image]).sum()),
-                "detections": int(inside[found.image].sum()),
-                **dict(zip([row.key for row in summary], numbers, strict=True)),
-            }
-        )
-    return pd.DataFrame(rows)
+    summary, matched = _summary(evaluation.protocol, area), evaluation.matched
+    score, counted = weighted_metrics(evaluation, summary), matched.counted(0)
+    inside = [(values >= low) & (values <= high) for low, high in chosen.ranges]
+    return SliceScores(
+        chosen.labels,
+        np.array([flags.sum() for flags in inside], dtype=np.int64),
+        np.array([(counted & flags[matched.truth_image]).sum() for flags in inside], dtype=np.int64),
+        np.array([flags[matched.image].sum() for flags in inside], dtype=np.int64),
+        [row.key for row in summary],
+        np.array([score(flags.astype(np.float64))[:, -1] for flags in inside]).reshape(-1, len(summary)),
+    )
 
 
-def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _Bins) -> pd.DataFrame:
+def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _Bins) -> SliceScores:
     """Match once, with the slices in place of the area ranges."""
-    import pandas as pd
-
     if len(chosen.labels) > MOST_SLICES:
         raise InputError("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
     matcher = evaluation.matcher
     truth, detections = matcher.ground_truth, matcher.detections
     if callable(quantity):
         own = quantity(detections, evaluation.protocol)
-        found, protocol = matcher.match_ranges(chosen.ranges, quantity(truth, evaluation.protocol), own)
+        matched, protocol = matcher.match_ranges(chosen.ranges, quantity(truth, evaluation.protocol), own)
     else:  # a detection has no such column: it counts in every slice
-        found, protocol = matcher.match_ranges(chosen.ranges, quantity, None)
-    names = protocol.ignore.area_ranges
-    protocol = dataclasses.replace(
-        protocol, summary=tuple(row for name in names for row in _summary(protocol, name, f"{name}:"))
+        matched, protocol = matcher.match_ranges(chosen.ranges, quantity, None)
+    result = dataclasses.replace(evaluation, protocol=protocol, matched=matched)
+    counted = [matched.counted(i) for i in range(len(chosen.labels))]
+    values = [
+        [summary_total(row, protocol, result.curves_of) for row in _summary(protocol, name)]
+        for name in protocol.ignore.area_ranges
+    ]
+    metrics = [row.key for row in _summary(protocol, "0")]
+    return SliceScores(
+        chosen.labels,
+        np.array([len(np.unique(matched.truth_image[flags])) for flags in counted], dtype=np.int64),
+        np.array([flags.sum() for flags in counted], dtype=np.int64),
+        np.array([matched.inside(i).sum() for i in range(len(counted))], dtype=np.int64),
+        metrics,
+        np.array(values).reshape(-1, len(metrics)),
     )
-    result = dataclasses.replace(evaluation, protocol=protocol, matched=found)
-    rows = []
-    for i, label in enumerate(chosen.labels):
-        counted = found.counted(i)
-        keys = [row.key for row in _summary(protocol, str(i), f"{i}:")]
-        rows.append(
-            {
-                "slice": label,
-                "images": len(np.unique(found.truth_image[counted])),
-                "ground_truths": int(counted.sum()),
-                "detections": int(found.inside(i).sum()),
-                **{key.partition(":")[2]: result.metrics[key] for key in keys},
-            }
-        )
-    return pd.DataFrame(rows)

@@ -18,8 +18,7 @@ the boxes of better ones: there every score threshold is computed by itself.
 Conventions
 -----------
 - A setting's numbers are those of ``boxscore nms`` followed by ``boxscore evaluate`` with it.
-- Columns are the metrics of the protocol, ``mAP`` called ``AP``; the rows of class ``(all)`` hold the
-  protocol's own numbers.
+- The metrics are those of the protocol under the names that they have per class: ``mAP`` is ``AP``.
 - The best is the highest value, of equal ones the setting that comes first in the grid.
 """
 
@@ -39,6 +38,7 @@ from boxscore.data.alignment import align, select
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
+from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.matcher import Matcher
@@ -52,13 +52,119 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Unpack
 
-__all__ = ["ALL", "SETTING", "best_settings", "sweep"]
+__all__ = ["SETTING", "BestSettings", "Sweep", "best_settings", "sweep"]
 
-ALL = "(all)"
-"""What the rows of the whole data set have for a class."""
+FloatArray = NDArray[np.float64]
 
 SETTING = ("method", "iou_threshold", "sigma", "score_threshold")
 """The columns that make a setting."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Sweep(DiagnosticResult):
+    """What every setting of a grid scores; S settings, K classes.
+
+    Attributes
+    ----------
+    settings : list of Setting, [S]
+        ``method, iou_threshold, sigma, score_threshold``; None for what a method does not have.
+    classes : list of str, [K]
+    detections : ndarray of int64, [S, K]
+        How many are left, of those evaluated.
+    values : dict of str to ndarray of float64, [S, K]
+        Each metric of the protocol, of each class alone.
+    total_detections : ndarray of int64, [S]
+    total : dict of str to ndarray of float64, [S]
+        All classes together: the protocol's own numbers.
+    """
+
+    settings: list[Setting]
+    classes: list[str]
+    detections: NDArray[np.int64]
+    values: dict[str, FloatArray]
+    total_detections: NDArray[np.int64]
+    total: dict[str, FloatArray]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per setting and class.
+
+        ``method, iou_threshold, sigma, score_threshold, class, detections``, and one column per metric;
+        what a method does not have is NaN.
+        """
+        return self._frame(self.classes, self.detections, self.values)
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return one row per setting, over all classes."""
+        return self._frame([EVERY_CLASS], self.total_detections, self.total)
+
+    def _frame(
+        self, classes: list[str], detections: NDArray[np.int64], values: dict[str, FloatArray]
+    ) -> pd.DataFrame:
+        import pandas as pd
+
+        S, K = len(self.settings), len(classes)
+        return pd.DataFrame(
+            {
+                **_setting_columns(self.settings, np.repeat(np.arange(S), K)),
+                "class": classes * S,
+                "detections": detections.ravel(),
+                **{name: column.ravel() for name, column in values.items()},
+            }
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class BestSettings(DiagnosticResult):
+    """The best setting of each metric; M metrics, K classes.
+
+    Attributes
+    ----------
+    settings : list of Setting, [S]
+        Of the sweep.
+    classes : list of str, [K]
+    metrics : list of str, [M]
+    position : ndarray of intp, [M, K]
+        Position in ``settings``; -1 where the metric is undefined everywhere.
+    value : ndarray of float64, [M, K]
+    total_position, total_value : ndarray, [M]
+        All classes together.
+    """
+
+    settings: list[Setting]
+    classes: list[str]
+    metrics: list[str]
+    position: NDArray[np.intp]
+    value: FloatArray
+    total_position: NDArray[np.intp]
+    total_value: FloatArray
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``class, metric, value`` and the setting, one row per class and metric that is defined."""
+        return self._frame(self.classes, self.position, self.value)
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return one row per metric, over all classes."""
+        return self._frame([EVERY_CLASS], self.total_position[:, None], self.total_value[:, None])
+
+    def _frame(self, classes: list[str], position: NDArray[np.intp], value: FloatArray) -> pd.DataFrame:
+        import pandas as pd
+
+        k, m = np.nonzero(position.T >= 0)
+        return pd.DataFrame(
+            {
+                "class": [classes[i] for i in k.tolist()],
+                "metric": [self.metrics[i] for i in m.tolist()],
+                "value": value[m, k],
+                **_setting_columns(self.settings, position[m, k]),
+            }
+        )
+
+
+def _setting_columns(settings: Sequence[Setting], positions: NDArray[np.intp]) -> dict[str, Any]:
+    """Columns of some settings; what a method does not have is NaN."""
+    chosen = [settings[i] for i in positions.tolist()]
+    numbers = {name: np.array([getattr(s, name) for s in chosen], dtype=np.float64) for name in SETTING[1:]}
+    return {"method": [s.method for s in chosen], **numbers}
 
 
 class _Job(NamedTuple):
@@ -81,7 +187,7 @@ def sweep(
     classes: Sequence[Id] | None = None,
     workers: int = 1,
     **options: Unpack[GroupOptions],
-) -> pd.DataFrame:
+) -> Sweep:
     """Suppress and evaluate with every setting of a grid.
 
     Parameters
@@ -107,9 +213,7 @@ def sweep(
 
     Returns
     -------
-    DataFrame
-        ``method, iou_threshold, sigma, score_threshold, class, detections``, and a column a metric: one row a
-        setting for the whole, class ``(all)``, and one a class. What a method does not have is NaN.
+    Sweep
         :func:`best_settings` reads it.
 
     Raises
@@ -122,25 +226,28 @@ def sweep(
     >>> from boxscore import Detections, GroundTruth
     >>> truth = GroundTruth.from_arrays([1, 1], ["cat", "cat"], [[0, 0, 10, 10], [4, 0, 14, 10]])
     >>> found = Detections.from_arrays([1, 1], ["cat", "cat"], truth.boxes, [0.9, 0.8])
-    >>> table = sweep(truth, found, iou_thresholds=[0.3, 0.5])
-    >>> table.loc[table["class"] == "(all)", ["iou_threshold", "detections", "AP"]].round(3).values.tolist()
-    [[0.3, 1.0, 0.505], [0.5, 2.0, 1.0]]
+    >>> result = sweep(truth, found, iou_thresholds=[0.3, 0.5])
+    >>> result.total_detections.tolist(), result.total["AP"].round(3).tolist()
+    ([1, 2], [0.505, 1.0])
     """
-    import pandas as pd
     from tqdm import tqdm
 
     _refuse_settings(options)
     checks.whole_number(workers, 1, name="workers")
     chosen = load_protocol(protocol)
     jobs = _jobs(methods, iou_thresholds, sigmas, score_thresholds, apart=chosen.rounding.scores is not None)
+    for table, kind, name in (
+        (ground_truth, GroundTruth, "ground_truth"),
+        (detections, Detections, "detections"),
+    ):
+        if not isinstance(table, kind):
+            raise InputError(
+                name,
+                f"be a {kind.__name__} table",
+                got=f"a {type(table).__name__}",
+                cause=f"load files with boxscore.load_{name}",
+            )
     # Nothing to score, but every option checked, once and before the work.
-    if not isinstance(detections, Detections):
-        raise InputError(
-            "detections",
-            "be a Detections table",
-            got=f"a {type(detections).__name__}",
-            cause="load files with boxscore.load_detections",
-        )
     evaluate(ground_truth, detections.take(np.arange(0)), protocol=chosen, images=images, classes=classes)
     detections = align(detections, ground_truth)  # warns once of what is left out
 
@@ -159,38 +266,57 @@ def sweep(
 
         with ThreadPoolExecutor(workers) as pool:
             rows = [row for part in tqdm(pool.map(grid.run, jobs), **show) for row in part]
-    frame = pd.DataFrame(rows)
-    settings = ["iou_threshold", "sigma", "score_threshold"]
-    return frame.astype(dict.fromkeys(settings, "float64"))
+    metrics = list(rows[0].values)
+    return Sweep(
+        [row.setting for row in rows],
+        rows[0].classes,
+        np.stack([row.detections for row in rows]),
+        {name: np.stack([row.values[name] for row in rows]) for name in metrics},
+        np.array([row.total_detections for row in rows]),
+        {name: np.array([row.total[name] for row in rows]) for name in metrics},
+    )
 
 
-def best_settings(table: pd.DataFrame) -> pd.DataFrame:
-    """Find the best setting of each metric, for the whole and for each class.
+def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> BestSettings:
+    """Find the best setting of each metric, over all classes and for each class.
 
     Parameters
     ----------
-    table : DataFrame
+    result : Sweep
         From :func:`sweep`.
+    metrics : sequence of str, optional
+        Only these.
 
     Returns
     -------
-    DataFrame
-        ``class, metric, value``, and the setting. What is undefined everywhere has no row.
-    """
-    import pandas as pd
+    BestSettings
 
-    metrics = [name for name in table.columns if name not in (*SETTING, "class", "detections")]
-    rows = []
-    for label in table["class"].unique():
-        part = table[table["class"] == label]
-        for metric in metrics:
-            values = part[metric].to_numpy(dtype=np.float64)
-            if np.isnan(values).all():
-                continue
-            best = part.iloc[int(np.nanargmax(values))]
-            setting = {name: best[name] for name in SETTING}
-            rows.append({"class": label, "metric": metric, "value": best[metric], **setting})
-    return pd.DataFrame(rows, columns=["class", "metric", "value", *SETTING])
+    Raises
+    ------
+    InputError
+        When the sweep has no such metric.
+    """
+    known = list(result.values)
+    chosen = [checks.one_of(name, known, name="metrics") for name in metrics or known]
+    positions, values = [], []
+    for name in chosen:
+        each = np.column_stack([result.values[name], result.total[name]])  # [S, K + 1]
+        defined = ~np.isnan(each)
+        best = np.where(defined, each, -np.inf).argmax(axis=0)
+        values.append(np.take_along_axis(each, best[None], axis=0)[0])
+        positions.append(np.where(defined.any(axis=0), best, -1))
+    width = len(result.classes) + 1
+    position = np.array(positions, dtype=np.intp).reshape(len(chosen), width)
+    value = np.array(values, dtype=np.float64).reshape(len(chosen), width)
+    return BestSettings(
+        result.settings,
+        result.classes,
+        chosen,
+        position[:, :-1],
+        value[:, :-1],
+        position[:, -1],
+        value[:, -1],
+    )
 
 
 def _refuse_settings(options: GroupOptions) -> None:
@@ -236,6 +362,17 @@ def _jobs(
     return jobs
 
 
+class _Row(NamedTuple):
+    """What one setting scores, as in :class:`Sweep`."""
+
+    setting: Setting
+    classes: list[str]
+    detections: NDArray[np.int64]
+    values: dict[str, FloatArray]
+    total_detections: int
+    total: dict[str, float]
+
+
 class _Grid:
     """The tables, and what the settings share."""
 
@@ -257,23 +394,23 @@ class _Grid:
         image = self._truth.images.rows(detections.images.ids)[detections.image]
         category = self._truth.categories.rows(detections.categories.ids)[detections.category]
         known = (image >= 0) & (category >= 0)
-        self._place = np.where(known, np.cumsum(known) - 1, -1)  # [D], row among those evaluated
+        self._evaluated_row = np.where(known, np.cumsum(known) - 1, -1)  # [D]
         self._nothing = self._evaluated.take(np.arange(0))
         self._matcher = Matcher(self._truth, self._evaluated, protocol)
 
-    def run(self, job: _Job) -> list[dict[str, Any]]:
+    def run(self, job: _Job) -> list[_Row]:
         """Suppress and match once, and read off every score threshold."""
         left = self._suppressor.suppress(job.setting, self._ranked[job.setting])
-        place = self._place[left.indices]
-        chosen = np.flatnonzero(place >= 0)
-        place, scores = place[chosen], left.scores[chosen]
+        rows = self._evaluated_row[left.indices]
+        chosen = np.flatnonzero(rows >= 0)
+        rows, scores = rows[chosen], left.scores[chosen]
         if left.changes == "boxes":
             matches = Matcher(self._truth, self._merged(left), self._protocol).match()
         else:
             decimals = self._protocol.rounding.scores
             scores_matched = scores if decimals is None else np.round(scores, decimals)
-            matches = self._matcher.match_some(place, scores_matched)
-        rows: list[dict[str, Any]] = []
+            matches = self._matcher.match_some(rows, scores_matched)
+        result = []
         for floor in job.floors:
             above = slice(None) if floor is None else scores >= floor
             setting = job.setting._replace(score_threshold=floor)
@@ -282,29 +419,28 @@ class _Grid:
             else:
                 left_over = matches.take_scores_from(floor)
             evaluation = Evaluation(self._truth, self._nothing, self._protocol, left_over)
-            rows += _rows(setting, evaluation, self._evaluated.category[place[above]])
-        return rows
+            result.append(_row(setting, evaluation, self._evaluated.category[rows[above]]))
+        return result
 
     def _merged(self, left: Suppression) -> Detections:
         """Return the detections that are left and evaluated, with merged boxes."""
         kept = left.apply(self._detections)
-        place = self._place[np.sort(left.indices)]
-        chosen = np.flatnonzero(place >= 0)
-        evaluated = self._evaluated.take(place[chosen])
+        rows = self._evaluated_row[np.sort(left.indices)]
+        chosen = np.flatnonzero(rows >= 0)
+        evaluated = self._evaluated.take(rows[chosen])
         merged = dataclasses.replace(evaluated, boxes=kept.boxes[chosen], sizes=kept.sizes[chosen])
         return rounded(merged, scores=self._protocol.rounding.scores, boxes=self._protocol.rounding.boxes)
 
 
-def _rows(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> list[dict[str, Any]]:
-    """One row for the whole and one a class; ``category`` is that of every detection."""
-    values, labels = evaluation.class_values, evaluation.labels
-    keys = evaluation.protocol.class_keys
-    whole = {keys[key]: value for key, value in evaluation.metrics.items()}
+def _row(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> _Row:
+    """Read one setting's numbers; ``category`` is that of every detection left."""
+    count, values, keys = len(category), evaluation.class_values, evaluation.protocol.class_keys
     counts = np.bincount(category, minlength=len(evaluation.ground_truth.categories))
-    pooled = counts.tolist() if evaluation.protocol.matching.per_class else [len(category)]
-    named = {name: getattr(setting, name) for name in SETTING}
-    rows = [{**named, "class": ALL, "detections": len(category), **whole}]
-    for k, label in enumerate(labels):
-        own = {key: float(column[k]) for key, column in values.items()}
-        rows.append({**named, "class": label, "detections": pooled[k], **own})
-    return rows
+    return _Row(
+        setting,
+        evaluation.labels,
+        counts if evaluation.protocol.matching.per_class else np.array([count]),
+        values,
+        count,
+        {keys[key]: value for key, value in evaluation.metrics.items()},
+    )

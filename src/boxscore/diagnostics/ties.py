@@ -19,85 +19,111 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.diagnostics._outcomes import EVERY_CLASS
+from boxscore.diagnostics._once import once_per_evaluation
+from boxscore.diagnostics._result import ClassResult, Counts, Floats
+from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import TieOrder
-from boxscore.scoring.curves import tie_starts
+from boxscore.scoring.counts import tie_starts
+from boxscore.scoring.kinds import summary_total, summary_values
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
-__all__ = ["contested_detections", "decided_by_ties", "tie_bounds"]
+__all__ = ["Bounds", "TieBounds", "contested_detections", "decided_by_ties", "tie_bounds"]
+
+FloatArray = NDArray[np.float64]
 
 
-def tie_bounds(
-    evaluation: Evaluation, *, metrics: Sequence[str] | None = None, per_class: bool = False
-) -> pd.DataFrame:
+class Bounds(NamedTuple):
+    """Bounds of M APs; arrays [..., M]."""
+
+    value: Floats
+    lowest: Floats
+    """True positives last among equal scores."""
+    highest: Floats
+    """True positives first."""
+    tied: Counts
+    """Detections that share their class's score with another; the same for every AP."""
+    contested: Counts
+    """Tied detections of one image that have a candidate ground truth in common."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class TieBounds(ClassResult):
+    """The lowest and the highest AP that an order of equally scored detections can give.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    per_class : Bounds, [K, M]
+    total : Bounds, [M]
+    metrics : list of str, [M]
+    """
+
+    per_class: Bounds
+    total: Bounds
+    metrics: list[str]
+
+    def second_axis(self) -> dict[str, list[str]]:
+        """Name the metrics."""
+        return {"metric": self.metrics}
+
+
+@once_per_evaluation
+def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) -> TieBounds:
     """Bound every AP over the orders of equally scored detections.
 
     Parameters
     ----------
     evaluation : Evaluation
     metrics : sequence of str, optional
-        Names of headline numbers that are an AP; all of them when not given.
-    per_class : bool, default False
-        Add one row a class and metric.
+        Names of summary metrics that are an AP; all of them when not given.
 
     Returns
     -------
-    DataFrame
-        ``class, metric, value, lowest, highest, tied, contested``: ``tied`` counts the detections that
-        share their class's score with another, ``contested`` is explained above.
+    TieBounds
 
     Raises
     ------
     InputError
         When a metric is unknown.
     """
-    import pandas as pd
-
-    from boxscore.diagnostics.bootstrap import chosen_rows
-
     rows = [row for row in chosen_rows(evaluation, metrics) if row.metric == "AP"]
-    results = {
-        "value": evaluation,
-        "lowest": _reordered(evaluation, "true_positives_last"),
-        "highest": _reordered(evaluation, "true_positives_first"),
-    }
-    K, found = len(evaluation.labels), evaluation.matched
-    labels = [*evaluation.labels, EVERY_CLASS]
-    tied, contested = (
-        np.append(counts, counts.sum())
-        for counts in (
-            np.bincount(found.category[places], minlength=K)
-            for places in (_tied(evaluation), contested_detections(evaluation))
-        )
+    results = (
+        evaluation,
+        _reordered(evaluation, "true_positives_last"),
+        _reordered(evaluation, "true_positives_first"),
     )
-    columns = [K, *range(K)] if per_class else [K]
-    return pd.DataFrame(
-        {
-            "class": [labels[k] for k in columns for _ in rows],
-            "metric": [row.key for _ in columns for row in rows],
-            **{
-                name: [_value(result, row.key, k) for k in columns for row in rows]
-                for name, result in results.items()
-            },
-            "tied": [tied[k] for k in columns for _ in rows],
-            "contested": [contested[k] for k in columns for _ in rows],
-        }
+    M, K = len(rows), len(evaluation.labels)
+    per_class, total = np.empty((3, K, M)), np.empty((3, M))
+    for r, result in enumerate(results):
+        for m, row in enumerate(rows):
+            per_class[r, :, m] = summary_values(row, result.protocol, result.curves_of)
+            total[r, m] = summary_total(row, result.protocol, result.curves_of)
+    category = evaluation.matched.category
+    counts = [
+        np.bincount(category[positions], minlength=K)
+        for positions in (_tied(evaluation), contested_detections(evaluation))
+    ]
+    return TieBounds(
+        evaluation.labels,
+        Bounds(*per_class, *(np.repeat(count[:, None], M, axis=1) for count in counts)),
+        Bounds(*total, *(np.repeat(count.sum(), M) for count in counts)),
+        [row.key for row in rows],
     )
 
 
 def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
     """Whether some order of ties in both results turns the sign of their difference in an AP."""
-    bounds = [tie_bounds(result, metrics=[metric]).iloc[0] for result in (first, other)]
-    lower, upper = sorted(bounds, key=lambda bound: float(bound["value"]))
-    return bool(upper["lowest"] <= lower["highest"])
+    bounds = [tie_bounds(result, metrics=[metric]).total for result in (first, other)]
+    lower, upper = sorted(bounds, key=lambda bound: float(bound.value[0]))
+    return bool(upper.lowest[0] <= lower.highest[0])
 
 
 def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
@@ -105,37 +131,23 @@ def _reordered(evaluation: Evaluation, order: TieOrder) -> Evaluation:
     return dataclasses.replace(evaluation, protocol=dataclasses.replace(evaluation.protocol, ap=rules))
 
 
-def _value(evaluation: Evaluation, metric: str, category: int) -> float:
-    """Headline number of one class, or of all for the number after the last."""
-    if category == len(evaluation.labels):
-        return evaluation.metrics[metric]
-    return float(evaluation.class_values[evaluation.protocol.class_keys[metric]][category])
-
-
 def _tied(evaluation: Evaluation) -> NDArray[np.intp]:
-    """Places, in class order, of the detections that share their class and score with another."""
-    found = evaluation.matched
-    starts = tie_starts(found)
-    sizes = np.diff(np.append(starts, len(found)))
+    """Positions, in class order, of the detections that share their class and score with another."""
+    matched = evaluation.matched
+    starts = tie_starts(matched.category, matched.score)
+    sizes = np.diff(np.append(starts, len(matched)))
     return np.flatnonzero(np.repeat(sizes, sizes) > 1)
 
 
 def contested_detections(evaluation: Evaluation) -> NDArray[np.intp]:
-    """Places, in class order, of tied detections that have an overlapping ground truth in common.
+    """Positions, in class order, of tied detections that have an overlapping ground truth in common.
 
-    Returns
-    -------
-    ndarray of intp
-        Places in the columns of ``evaluation.matched``.
-
-    Notes
-    -----
     Only pairs that the protocol's candidate rule kept are known: all that reach the lowest threshold, or
     the best of each detection.
     """
-    found = evaluation.matched
-    starts = tie_starts(found)
-    tie = np.searchsorted(starts, found.pair_detection, side="right") - 1
-    key = tie * max(len(found.truth_image), 1) + found.pair_truth  # a ground truth lies in one image
-    _, place, counts = np.unique(key, return_inverse=True, return_counts=True)
-    return np.unique(found.pair_detection[counts[place] > 1])
+    matched = evaluation.matched
+    starts = tie_starts(matched.category, matched.score)
+    tie = np.searchsorted(starts, matched.pair_detection, side="right") - 1
+    key = tie * max(len(matched.truth_image), 1) + matched.pair_truth  # a ground truth lies in one image
+    _, which, counts = np.unique(key, return_inverse=True, return_counts=True)
+    return np.unique(matched.pair_detection[counts[which] > 1])

@@ -60,6 +60,7 @@ __all__ = [
     "Protocol",
     "RoundingRules",
     "SummaryRow",
+    "summary_title",
 ]
 
 Candidate = Literal["best_available", "best_overall"]
@@ -76,7 +77,7 @@ DetectionArea = Literal["box", "mask", "box_or_mask"]
 UnlabelledRule = Literal["count", "ignore"]
 
 SUMMARY_KINDS = {"AP": "Average Precision  (AP)", "AR": "Average Recall     (AR)"}
-"""Kinds of summary metrics, as pycocotools prints them; scoring says how each is computed."""
+"""Kinds of summary metrics, as pycocotools prints them; ``scoring/kinds.py`` computes each."""
 
 MOST_THRESHOLDS = 64
 """IoU thresholds are kept as the bits of one unsigned integer."""
@@ -459,6 +460,11 @@ class SummaryRow(Rules):
         return f"summary.{name}" if name == "key" else f"summary {self.key}: {name}"
 
 
+def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
+    """Spell out what a summary metric is, the way pycocotools prints it."""
+    return f"{SUMMARY_KINDS[metric]} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"
+
+
 @with_attributes
 @dataclasses.dataclass(frozen=True)
 class Protocol(Rules):
@@ -546,8 +552,7 @@ class Protocol(Rules):
 
     def row_title(self, row: SummaryRow) -> str:
         """Spell out what a summary row is, the way pycocotools prints it."""
-        words, cap = SUMMARY_KINDS[row.metric], self.caps[row.cap] or "all"
-        return f"{words} @[ IoU={self.iou_text(row):<9} | area={row.area:>6} | maxDets={cap:>3} ]"
+        return summary_title(row.metric, self.iou_text(row), row.area, self.caps[row.cap] or "all")
 
     def signature(self) -> str:
         """Return every choice in one line, to print beside every score.

@@ -84,8 +84,8 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``thresholds``: the IoU thresholds that were kept; ``mean``: one curve a threshold, the mean over
-        classes; ``classes``: class row to one curve a threshold. A curve is ``[recall, precision, score]``,
+        ``thresholds``: the IoU thresholds that were kept; ``mean``: one curve per threshold, the mean over
+        classes; ``classes``: class row to one curve per threshold. A curve is ``[recall, precision, score]``,
         three lists; recall and precision in thousandths and ten-thousandths.
     """
     precision, score = _fine_curves(evaluation)  # [T,R,K]

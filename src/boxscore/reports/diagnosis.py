@@ -8,14 +8,14 @@ Conventions
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore.diagnostics import (
-    bootstrap,
-    calibration,
+    bootstrap_intervals,
+    calibration_error,
     confidence_curve,
     confusion_matrix,
     error_types,
@@ -23,7 +23,7 @@ from boxscore.diagnostics import (
     reliability,
     top_confusions,
 )
-from boxscore.errors import InputError
+from boxscore.diagnostics.confidence import Rates
 from boxscore.evaluation import Evaluation
 from boxscore.reports.curve_view import significant, thin
 from boxscore.reports.gallery import Gallery
@@ -44,7 +44,8 @@ MOST_CONFUSED = 80
 MOST_CELLS = 100
 """Cells whose images are in the report: of two classes, and again with the background."""
 
-IMAGES_IN_A_CELL = 4
+MOST_NAMED, IMAGES_IN_A_CELL = 40, 4
+"""Images of a cell that are named, and of these the ones that are shown."""
 
 FEWEST_IMAGES = 10
 """Fewer images are not resampled: the spread of so few says nothing."""
@@ -52,7 +53,7 @@ FEWEST_IMAGES = 10
 
 def operating_score(evaluation: Evaluation) -> float:
     """Score of the best F1 over all classes; minus infinity where there is none."""
-    best = float(operating_points(evaluation).iloc[-1]["score"])
+    best = float(operating_points(evaluation).total.score)
     return best if best == best else -np.inf
 
 
@@ -63,44 +64,38 @@ def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
     -------
     dict
         ``all`` and ``classes`` (class row to curve): ``[score, precision, recall, F1]`` lists, the rates in
-        ten-thousandths; ``best``: ``[score, precision, recall, F1]`` of each class, ``(all)`` last.
+        ten-thousandths; ``best``: ``[score, precision, recall, F1]`` of each class, all together last.
     """
     if not len(evaluation.detections) or not len(evaluation.ground_truth):
         return None
-    frame = confidence_curve(evaluation)
+    curves, best = confidence_curve(evaluation), operating_points(evaluation)
+    classes = {}
+    for k in range(len(curves.classes)):
+        curve = curves.of_class(k)
+        if len(curve.score) and np.isfinite(curve.recall).all():
+            classes[str(k)] = _confidence_curve(curve)
     names = ("score", "precision", "recall", "f_score")
-    columns = {name: frame[name].to_numpy(dtype=np.float64) for name in names}
-    code = frame["class"].to_numpy()
-    change = np.flatnonzero(code[1:] != code[:-1]) + 1
-    bounds = [0, *change.tolist(), len(code)]
-    place = {label.rstrip("\0"): row for row, label in enumerate(evaluation.labels)}
-    curves = {}
-    for low, high in itertools.pairwise(bounds):
-        segment = {name: values[low:high] for name, values in columns.items()}
-        key = "all" if high == len(code) else str(place[code[low].rstrip("\0")])
-        if key == "all" or np.isfinite(segment["recall"]).all():
-            curves[key] = _confidence_curve(segment)
-    best = operating_points(evaluation)
+    lines = np.stack([np.append(getattr(best.per_class, n), getattr(best.total, n)) for n in names], axis=1)
     return {
-        "all": curves.pop("all"),
-        "classes": curves,
-        "best": [significant(line, 4) for line in best[list(names)].to_numpy(dtype=np.float64)],
+        "all": _confidence_curve(curves.total),
+        "classes": classes,
+        "best": [significant(line, 4) for line in lines],
     }
 
 
-def _confidence_curve(segment: dict[str, Any]) -> list[Any]:
-    score = segment["score"]
-    rates = [np.nan_to_num(segment[name]) for name in ("precision", "recall", "f_score")]
+def _confidence_curve(curve: Rates) -> list[Any]:
+    score = curve.score
+    rates = [np.nan_to_num(rate) for rate in (curve.precision, curve.recall, curve.f_score)]
     coarse = np.unique(np.linspace(0, len(score) - 1, 600).round().astype(int))  # then by shape
     coarse = np.union1d(coarse, [int(np.argmax(rates[2]))])
     kept = np.zeros(len(coarse), dtype=bool)
     for rate in rates:
         kept[thin(score[coarse], rate[coarse], tolerance=0.004)] = True
     kept |= coarse == int(np.argmax(rates[2]))
-    places = coarse[kept]
+    points = coarse[kept]
     return [
-        significant(score[places], 4),
-        *(np.round(rate[places] * 10_000).astype(int).tolist() for rate in rates),
+        significant(score[points], 4),
+        *(np.round(rate[points] * 10_000).astype(int).tolist() for rate in rates),
     ]
 
 
@@ -121,42 +116,48 @@ def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] |
     """
     if not len(evaluation.ground_truth) and not len(evaluation.detections):
         return None
-    score = max(gallery.score, -1e300)
-    counts = confusion_matrix(evaluation, minimum_score=score).to_numpy()
-    K = len(counts) - 1
-    off = counts - np.diag(np.diag(counts))
-    trouble = off[:K, :K].sum(axis=0) + off[:K, :K].sum(axis=1)
-    chosen = np.sort(np.lexsort((-np.diag(counts)[:K], -trouble))[:MOST_CONFUSED])
-    shown = [*chosen.tolist(), K]
+    score = max(gallery.score_threshold, -1e300)
+    matrix = confusion_matrix(evaluation, score_threshold=score)
+    K = len(matrix.counts) - 1
+    shown = [*matrix.most_confused(MOST_CONFUSED).tolist(), K]
     inside = np.zeros(K + 1, dtype=bool)
     inside[shown] = True
-    truth, predicted = np.nonzero(counts)
+    truth, predicted = np.nonzero(matrix.counts)
     keep = inside[truth] & inside[predicted]
-    cells = np.column_stack([truth, predicted, counts[truth, predicted]])[keep]
+    cells = np.column_stack([truth, predicted, matrix.counts[truth, predicted]])[keep]
 
-    names = evaluation.ground_truth.categories.labels
-    place = {name: row for row, name in enumerate(names)}
-    rows = evaluation.ground_truth.images.index()
-    tables = [top_confusions(evaluation, minimum_score=score, limit=MOST_CELLS, background=False)]
-    tables.append(top_confusions(evaluation, minimum_score=score, limit=MOST_CELLS))
     top: dict[tuple[int, int], list[Any]] = {}
-    for table in tables:
-        columns: list[list[Any]] = [
-            table[name].tolist() for name in ("truth", "predicted", "count", "share_of_truth", "image_ids")
-        ]
-        for said, taken_for, count, share, images in zip(*columns, strict=True):
-            pair = (place.get(said, K), place.get(taken_for, K))
-            if pair not in top:
-                first = [[str(image), gallery.add(rows[image])] for image in images[:IMAGES_IN_A_CELL]]
-                rest = [[str(image), None] for image in images[IMAGES_IN_A_CELL:40]]
-                top[pair] = [*pair, count, significant([share])[0], first + rest, len(images)]
+    for background in (False, True):
+        listed = top_confusions(evaluation, score_threshold=score, limit=MOST_CELLS, background=background)
+        columns = (listed.truth, listed.predicted, listed.count, listed.share_of_truth)
+        lines = zip(*(column.tolist() for column in columns), listed.images, strict=True)
+        for said, taken_for, count, share, images in lines:
+            if (said, taken_for) not in top:
+                named = _named(listed.image_ids[images[:MOST_NAMED]], images.tolist(), gallery)
+                top[said, taken_for] = [
+                    said,
+                    taken_for,
+                    count,
+                    significant([share])[0],
+                    named,
+                    len(images),
+                ]
     return {
-        "score": gallery.score,
+        "score": gallery.score_threshold,
         "shown": shown,
         "classes": K,
         "cells": cells.tolist(),
         "top": list(top.values()),
     }
+
+
+def _named(ids: NDArray[Any], images: list[int], gallery: Gallery) -> list[list[Any]]:
+    """Ids of images, and for the first few their records."""
+    named = zip(ids.tolist(), images, strict=False)
+    return [
+        [str(identifier), gallery.add(image) if number < IMAGES_IN_A_CELL else None]
+        for number, (identifier, image) in enumerate(named)
+    ]
 
 
 def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -169,10 +170,10 @@ def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
     """
     if not len(evaluation.ground_truth):
         return None
-    frame = error_types(evaluation)
-    costs = significant(frame["cost"].to_numpy(dtype=np.float64))
-    rows = [list(row) for row in zip(frame["error"].tolist(), frame["count"].tolist(), costs, strict=True)]
-    return {"ap": significant(frame["ap"].to_numpy(dtype=np.float64)[:1])[0], "rows": rows}
+    result = error_types(evaluation)
+    counts, costs = result.total.counts.tolist(), significant(result.total.cost)
+    rows = [list(row) for row in zip(result.errors, counts, costs, strict=True)]
+    return {"ap": significant(result.total.ap[:1])[0], "rows": rows}
 
 
 class Intervals(NamedTuple):
@@ -196,8 +197,7 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
     Returns
     -------
     Intervals
-        Empty, with the reason as ``text``, where there are too few images or the protocol has
-        no weighted form.
+        Empty, with the reason as ``text``, where there are too few images.
     """
     images = len(evaluation.ground_truth.images)
     if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
@@ -205,20 +205,11 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
         if not resamples:
             reason = "No intervals: none were asked for, or the data are too many for a quick report."
         return Intervals({}, {}, reason)
-    try:
-        frame = bootstrap(evaluation, resamples=resamples, seed=seed, per_class=True)
-    except InputError as error:
-        return Intervals({}, {}, f"No intervals: {error}")
-    columns = {name: frame[name].to_numpy(dtype=np.float64) for name in ("low", "high")}
-    rows, K = len(evaluation.protocol.rows), len(evaluation.labels)
-    keys: list[str] = frame["metric"].tolist()[:rows]
-    first = slice(rows, None, rows)  # the first number of each class
+    result = bootstrap_intervals(evaluation, resamples=resamples, seed=seed)
     text = f"95 % intervals from {resamples:,} bootstrap resamples of the {images:,} images."
-    classes = {name: values[first].tolist() for name, values in columns.items()}
-    if len(classes["low"]) != K:
-        raise ValueError("bootstrap's table has another form than the report reads")
-    low, high = columns["low"].tolist(), columns["high"].tolist()
-    return Intervals({key: (low[row], high[row]) for row, key in enumerate(keys)}, classes, text)
+    ends = zip(result.total.low.tolist(), result.total.high.tolist(), strict=True)
+    first = {"low": result.per_class.low[:, 0].tolist(), "high": result.per_class.high[:, 0].tolist()}
+    return Intervals(dict(zip(result.metrics, ends, strict=True)), first, text)
 
 
 def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -232,15 +223,14 @@ def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
     scores = evaluation.detections.scores
     if not len(scores) or scores.min() < 0 or scores.max() > 1:
         return None
-    bins = reliability(evaluation)
-    bins = bins[(bins["class"] == bins["class"].iloc[-1]) & (bins["detections"] > 0)]
-    if len(bins) < 2:
+    bins = reliability(evaluation).total
+    filled = bins.detections > 0
+    if filled.sum() < 2:
         return None
-    error = calibration(evaluation).iloc[-2]  # all detections in one table
-    text = f"On average they differ by {float(error['expected_error']):.3f} (expected calibration error)."
+    error = float(calibration_error(evaluation).total.expected_error)
     return {
-        "confidence": significant(bins["confidence"].to_numpy(dtype=np.float64)),
-        "precision": significant(bins["accuracy"].to_numpy(dtype=np.float64)),
-        "count": bins["detections"].astype(int).tolist(),
-        "text": text,
+        "confidence": significant(bins.confidence[filled]),
+        "precision": significant(bins.accuracy[filled]),
+        "count": bins.detections[filled].tolist(),
+        "text": f"On average they differ by {error:.3f} (expected calibration error).",
     }

@@ -10,6 +10,7 @@ Conventions
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from boxscore._utils.files import write_folder
 from boxscore._utils.text import csv_table, json_text
 from boxscore.errors import BoxscoreError, InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation
-from boxscore.reports import evaluation_text
+from boxscore.reports import text
 from boxscore.reports.html import render_page
 from boxscore.reports.view import ReportOptions, report_view
 
@@ -44,24 +45,27 @@ PLOT_FORMATS = get_args(PlotFormat)
 
 def write_report(
     evaluation: Evaluation,
-    folder: Path,
+    folder: str | Path,
     *,
     options: ReportOptions | None = None,
     tables: TableFormat | None = None,
     plots: PlotFormat | None = None,
+    **fields: Any,
 ) -> list[Path]:
     """Write the report of one evaluation.
 
     Parameters
     ----------
     evaluation : Evaluation
-    folder : Path
+    folder : str or Path
         Made where it is missing.
     options : ReportOptions, optional
     tables : {"parquet", "json", "csv"}, optional
         Also write every table, into ``tables/``.
     plots : {"png", "svg", "pdf"}, optional
         Also write plots for papers, into ``plots/``.
+    **fields
+        Fields of :class:`~boxscore.reports.ReportOptions`, in place of those of ``options``: ``title="..."``.
 
     Returns
     -------
@@ -71,27 +75,26 @@ def write_report(
     Raises
     ------
     InputError
-        When the folder cannot be written.
+        When an option is unknown or out of range, or the folder cannot be written.
     MissingDependencyError
         When a package for what was asked is not installed. Then nothing is written.
     """
-    options, folder = options or ReportOptions(), Path(folder)
+    options, folder = _checked(options, fields, tables, plots), Path(folder)
     view = report_view(evaluation, options=options)
     intervals = {
         tile["key"]: {"low": tile["low"], "high": tile["high"]}
         for tile in view["headline"]
         if tile["low"] is not None
     }
-    result = {**evaluation_text.as_dict(evaluation, warnings=options.warnings), "intervals": intervals}
+    result = {**text.as_dict(evaluation, warnings=options.warnings), "intervals": intervals}
     files: dict[str, str | bytes] = {
         "report.html": render_page(view),
-        "report.md": evaluation_text.as_markdown(evaluation, per_class=True) + "\n",
+        "report.md": text.as_markdown(evaluation, per_class=True) + "\n",
         "result.json": json_text(result) + "\n",
-        "summary.csv": evaluation_text.as_csv(evaluation),
-        "per_class.csv": evaluation_text.as_csv(evaluation, per_class=True),
+        "summary.csv": text.as_csv(evaluation),
+        "per_class.csv": text.as_csv(evaluation, per_class=True),
     }
     if tables is not None:
-        checks.one_of(tables, TABLE_FORMATS, name="tables")
         for name, frame in evaluation_tables(evaluation).items():
             files[f"tables/{name}.{tables}"] = table_bytes(frame, tables)
     if plots is not None:
@@ -101,11 +104,12 @@ def write_report(
 
 def write_comparison(
     evaluations: Mapping[str, Evaluation],
-    folder: Path,
+    folder: str | Path,
     *,
     options: ReportOptions | None = None,
     tables: TableFormat | None = None,
     plots: PlotFormat | None = None,
+    **fields: Any,
 ) -> list[Path]:
     """Write the report of two evaluations; of more, a page for the first and each other.
 
@@ -113,7 +117,7 @@ def write_comparison(
     ----------
     evaluations : mapping of str to Evaluation
         By name, of one ground truth under one protocol.
-    folder, options, tables, plots
+    folder, options, tables, plots, **fields
         As in :func:`write_report`.
 
     Returns
@@ -125,30 +129,43 @@ def write_comparison(
     InputError
         When there are fewer than two, they cannot be compared, or the folder cannot be written.
     """
-    from boxscore.diagnostics import compare
+    from boxscore.diagnostics.compare import compare_detectors
     from boxscore.reports.comparison_view import comparison_view
 
-    options, folder = options or ReportOptions(), Path(folder)
+    options, folder = _checked(options, fields, tables, plots), Path(folder)
     if len(evaluations) < 2:
         raise InputError("a comparison", "have two results or more", got=len(evaluations))
     (first, base), *others = evaluations.items()
     resamples = max(options.resamples_for(*evaluations.values()), 20)
-    frame = compare(evaluations, resamples=resamples, seed=options.seed, per_class=True)
+    comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed)
+    frame = comparison.printed_frame()
     files: dict[str, str | bytes] = {"comparison.csv": table_bytes(frame, "csv")}
     for number, (name, other) in enumerate(others, start=1):
         page = f"report{'' if number == 1 else f'-{number}'}.html"
-        rows = frame[frame["other"] == name]
-        view = comparison_view({first: base, name: other}, options=options, table=rows)
+        one = comparison.with_other(name)
+        view = comparison_view({first: base, name: other}, options=options, comparison=one)
         files[page] = render_page(view, template="comparison")
     if tables is not None:
-        checks.one_of(tables, TABLE_FORMATS, name="tables")
         files[f"tables/comparison.{tables}"] = table_bytes(frame, tables)
     if plots is not None:
-        from boxscore.reports import plots as drawing
+        from boxscore.reports.plots import CompareDisplay
 
-        makers = {"compare": lambda: drawing.compare(evaluations, resamples=resamples, seed=options.seed)}
+        makers = {"compare": lambda: CompareDisplay.from_comparison(comparison).plot().figure_}
         files.update(_plots(makers, plots))
     return _write(folder, files)
+
+
+def _checked(
+    options: ReportOptions | None, fields: Mapping[str, Any], tables: str | None, plots: str | None
+) -> ReportOptions:
+    """Check every choice before the work."""
+    known = [field.name for field in dataclasses.fields(ReportOptions)]
+    for name in fields:
+        checks.one_of(name, known, name="an option of a report")
+    for value, forms, name in ((tables, TABLE_FORMATS, "tables"), (plots, PLOT_FORMATS, "plots")):
+        if value is not None:
+            checks.one_of(value, forms, name=name)
+    return dataclasses.replace(options or ReportOptions(), **fields)
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
@@ -175,11 +192,11 @@ def evaluation_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         "per_class": lambda: evaluation.per_class,
         "curves": evaluation.curves,
         "matches": lambda: evaluation.matches,
-        "confidence_curve": lambda: diagnostics.confidence_curve(evaluation),
-        "operating_points": lambda: diagnostics.operating_points(evaluation),
-        "top_confusions": lambda: diagnostics.top_confusions(evaluation, limit=1000),
-        "error_types": lambda: diagnostics.error_types(evaluation, per_class=True),
-        "reliability": lambda: diagnostics.reliability(evaluation),
+        "confidence_curve": lambda: diagnostics.confidence_curve(evaluation).printed_frame(),
+        "operating_points": lambda: diagnostics.operating_points(evaluation).printed_frame(),
+        "top_confusions": lambda: diagnostics.top_confusions(evaluation, limit=1000).to_frame(),
+        "error_types": lambda: diagnostics.error_types(evaluation).printed_frame(),
+        "reliability": lambda: diagnostics.reliability(evaluation).printed_frame(),
     }
     return {name: made for name, maker in makers.items() if (made := _unless_impossible(maker)) is not None}
 
@@ -250,7 +267,6 @@ def _plots(makers: Mapping[str, Callable[[], Any]], form: PlotFormat) -> dict[st
     """Draw and close; the date is left out, so that equal results give equal files."""
     from boxscore.reports.plots._style import pyplot
 
-    checks.one_of(form, PLOT_FORMATS, name="plots")
     plt = pyplot()
     metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
     files = {}

@@ -6,7 +6,7 @@ Conventions
 - A confident mistake is a false positive; of each image the surest one is shown.
 - The number of images, and of boxes in each, is capped; what is left out is counted and said.
 - A box is ``[x, y, width, height, class, outcome, score or null, IoU or null]``, class as a row number and
-  outcome as a code of ``reports/outcomes.py``.
+  outcome as a code of ``matching/outcomes.py``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.evaluation import Evaluation
+from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 from boxscore.reports.curve_view import significant
-from boxscore.reports.outcomes import FALSE_POSITIVE, IGNORED, MISSED, Outcomes, read_outcomes
 
 __all__ = ["Gallery", "confident_mistakes", "image_errors", "worst_images"]
 
@@ -27,56 +27,47 @@ MOST_BOXES = 120
 """Boxes drawn in one image: detections by descending score, then ground truths."""
 
 
-def image_errors(evaluation: Evaluation, outcomes: Outcomes, score: float) -> NDArray[np.int64]:
+def image_errors(evaluation: Evaluation, score_threshold: float) -> NDArray[np.int64]:
     """Count the mistakes in each image, [images, 3]: false positives, missed, true positives."""
     truth, detections = evaluation.ground_truth, evaluation.detections
     N = len(truth.images)
-    false = (outcomes.detection == FALSE_POSITIVE) & (detections.scores >= score)
-    fate = outcomes.truths_at(score)
+    made = evaluation.outcomes
+    false = (made.detection == FALSE_POSITIVE) & (detections.scores >= score_threshold)
+    outcome = made.truth(score_threshold)
     return np.stack(
         [
             np.bincount(detections.image[false], minlength=N),
-            np.bincount(truth.image[fate == MISSED], minlength=N),
-            np.bincount(truth.image[(fate != MISSED) & (fate != IGNORED)], minlength=N),
+            np.bincount(truth.image[outcome == MISSED], minlength=N),
+            np.bincount(truth.image[outcome == TRUE_POSITIVE], minlength=N),
         ],
         axis=1,
     )
 
 
-def worst_images(
-    evaluation: Evaluation, *, score: float = -np.inf, most: int = 48, outcomes: Outcomes | None = None
-) -> list[int]:
+def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, most: int = 48) -> list[int]:
     """Row numbers of the images with most mistakes, worst first.
 
     Parameters
     ----------
     evaluation : Evaluation
-    score : float
+    score_threshold : float
         Detections below it are taken as not made.
     most : int
         How many at most; images without a mistake are never among them.
-    outcomes : Outcomes, optional
-        When they were read already.
 
     Returns
     -------
     list of int
     """
-    errors = image_errors(evaluation, outcomes or read_outcomes(evaluation), score)[:, :2].sum(axis=1)
+    errors = image_errors(evaluation, score_threshold)[:, :2].sum(axis=1)
     order = np.argsort(-errors, kind="stable")[:most]
     worst: list[int] = order[errors[order] > 0].tolist()
     return worst
 
 
-def confident_mistakes(
-    evaluation: Evaluation, *, most: int = 24, outcomes: Outcomes | None = None
-) -> list[int]:
-    """Rows of the surest false positives, one an image, surest first.
-
-    Parameters as in :func:`worst_images`.
-    """
-    outcomes = outcomes or read_outcomes(evaluation)
-    rows = np.flatnonzero(outcomes.detection == FALSE_POSITIVE)
+def confident_mistakes(evaluation: Evaluation, *, most: int = 24) -> list[int]:
+    """Rows of the surest false positives, one per image, surest first."""
+    rows = np.flatnonzero(evaluation.outcomes.detection == FALSE_POSITIVE)
     rows = rows[np.argsort(-evaluation.detections.scores[rows], kind="stable")]
     _, first = np.unique(evaluation.detections.image[rows], return_index=True)
     surest: list[int] = rows[np.sort(first)[:most]].tolist()
@@ -89,9 +80,8 @@ class Gallery:
     Parameters
     ----------
     evaluation : Evaluation
-    score : float
-        Detections below it are not drawn, and ground truths that only they found are missed.
-    outcomes : Outcomes, optional
+    score_threshold : float
+        Detections below it are not drawn, and ground truths that only they matched are missed.
 
     Attributes
     ----------
@@ -102,48 +92,49 @@ class Gallery:
         Image row of each record.
     """
 
-    def __init__(
-        self, evaluation: Evaluation, *, score: float = -np.inf, outcomes: Outcomes | None = None
-    ) -> None:
-        self.evaluation, self.score = evaluation, score
-        self.outcomes = outcomes or read_outcomes(evaluation)
+    def __init__(self, evaluation: Evaluation, *, score_threshold: float = -np.inf) -> None:
+        self.evaluation, self.score_threshold = evaluation, score_threshold
         self.records: list[dict[str, Any]] = []
         self.rows: list[int] = []
-        self._place: dict[int, int] = {}
-        self._truth_fate = self.outcomes.truths_at(score)
+        self._position: dict[int, int] = {}
+        self._truth_outcome = evaluation.outcomes.truth(score_threshold)
         self._detections = _Index(evaluation.detections.image, len(evaluation.ground_truth.images))
         self._truths = _Index(evaluation.ground_truth.image, len(evaluation.ground_truth.images))
 
     def add(self, image: int) -> int:
         """Add an image by its row number; return its position among the records."""
-        if image not in self._place:
-            self._place[image] = len(self.records)
+        if image not in self._position:
+            self._position[image] = len(self.records)
             self.records.append(self._record(image))
             self.rows.append(image)
-        return self._place[image]
+        return self._position[image]
 
     def _record(self, image: int) -> dict[str, Any]:
         truth, detections = self.evaluation.ground_truth, self.evaluation.detections
-        found = self._detections.rows(image)
-        found = found[detections.scores[found] >= self.score]
-        found = found[np.argsort(-detections.scores[found], kind="stable")]
+        made = self.evaluation.outcomes
+        rows = self._detections.rows(image)
+        rows = rows[detections.scores[rows] >= self.score_threshold]
+        rows = rows[np.argsort(-detections.scores[rows], kind="stable")]
         truths = self._truths.rows(image)
-        truths = truths[self._truth_fate[truths] != 0]  # the found ones are drawn by what found them
+        # A matched one lies under its detection.
+        truths = truths[self._truth_outcome[truths] != TRUE_POSITIVE]
         keep_truths = truths[:MOST_BOXES]
-        keep = found[: max(MOST_BOXES - len(keep_truths), MOST_BOXES // 2)]
+        keep = rows[: max(MOST_BOXES - len(keep_truths), MOST_BOXES // 2)]
         boxes = [
-            [*_box(detections, row), int(self.outcomes.detection[row]), score, iou]
+            [*_box(detections, row), int(made.detection[row]), score, iou]
             for row, score, iou in zip(
                 keep.tolist(),
                 significant(detections.scores[keep], 3),
-                significant(self.outcomes.iou[keep], 3),
+                significant(made.iou[keep], 3),
                 strict=True,
             )
         ]
-        boxes += [[*_box(truth, row), int(self._truth_fate[row]), None, None] for row in keep_truths.tolist()]
+        boxes += [
+            [*_box(truth, row), int(self._truth_outcome[row]), None, None] for row in keep_truths.tolist()
+        ]
         width, height = truth.images.sizes[image].tolist()
         if not (width > 0 and height > 0):
-            width, height = _extent(truth.boxes[self._truths.rows(image)], detections.boxes[found])
+            width, height = _extent(truth.boxes[self._truths.rows(image)], detections.boxes[rows])
         name = truth.images.file_names[image]
         return {
             "id": str(truth.images.ids[image]),
@@ -151,7 +142,7 @@ class Gallery:
             "width": round(width),
             "height": round(height),
             "boxes": boxes,
-            "hidden": len(found) - len(keep) + len(truths) - len(keep_truths),
+            "hidden": len(rows) - len(keep) + len(truths) - len(keep_truths),
         }
 
 

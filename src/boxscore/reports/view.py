@@ -18,7 +18,7 @@ import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,12 +27,11 @@ from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
-from boxscore.reports.findings import findings
 from boxscore.reports.gallery import Gallery, confident_mistakes, image_errors, worst_images
-from boxscore.reports.outcomes import read_outcomes
 from boxscore.reports.pictures import embed_pictures
+from boxscore.validation.digest import WARNED_OF, page_findings
 
-__all__ = ["ReportOptions", "report_view"]
+__all__ = ["Note", "ReportOptions", "notes", "report_view"]
 
 Interval = tuple[float, float]
 
@@ -47,7 +46,7 @@ class ReportOptions:
         Stands above the page; the detections' file name when empty.
     warnings : sequence of str
         Messages given while reading and evaluating, to be shown.
-    image_folder : Path or None
+    image_folder : str, Path or None
         Where the images are; without it boxes are drawn over blank frames.
     gallery : int
         Images in the gallery of worst images; half as many confident mistakes.
@@ -61,7 +60,7 @@ class ReportOptions:
 
     title: str = ""
     warnings: Sequence[str] = ()
-    image_folder: Path | None = None
+    image_folder: str | Path | None = None
     gallery: int = 48
     resamples: int | None = None
     seed: int = 0
@@ -86,6 +85,36 @@ class ReportOptions:
         return min(200, affordable) if affordable >= 50 else 0
 
 
+class Note(NamedTuple):
+    """What a reader should know of the data: one sentence, and ``warning`` or ``note``."""
+
+    level: str
+    text: str
+
+
+def notes(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> list[Note]:
+    """Collect what is odd about the data, warnings first.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    warnings : sequence of str
+        Messages that were given while reading and evaluating; what they said is not said again.
+    """
+    findings = page_findings(evaluation)
+    said = WARNED_OF if warnings else ()
+    own = [
+        Note("note" if finding.severity == "info" else "warning", _sentence(finding.message))
+        for finding in findings
+        if finding.code not in said
+    ]
+    return [*(Note("warning", text) for text in warnings), *own]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")
+
+
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
     """Collect everything the page of one evaluation shows.
 
@@ -100,16 +129,17 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         JSON values, apart from ``findings``.
     """
     options = options or ReportOptions()
-    outcomes = read_outcomes(evaluation)
-    gallery = Gallery(evaluation, score=diagnosis.operating_score(evaluation), outcomes=outcomes)
-    worst = worst_images(evaluation, score=gallery.score, most=options.gallery, outcomes=outcomes)
-    errors = image_errors(evaluation, outcomes, gallery.score)
-    mistakes = confident_mistakes(evaluation, most=options.gallery // 2, outcomes=outcomes)
-    mistakes_in: list[list[int]] = errors[worst].tolist()
+    # Error types look at the lowest overlaps across classes: asked for first, theirs serve the others.
+    error_costs = diagnosis.errors_view(evaluation)
+    gallery = Gallery(evaluation, score_threshold=diagnosis.operating_score(evaluation))
+    score = gallery.score_threshold
+    worst = worst_images(evaluation, score_threshold=score, most=options.gallery)
+    mistakes = confident_mistakes(evaluation, most=options.gallery // 2)
+    mistakes_in: list[list[int]] = image_errors(evaluation, score)[worst].tolist()
     shown: dict[str, Any] = {
         "worst": [[gallery.add(row), *counts] for row, counts in zip(worst, mistakes_in, strict=True)],
         "confident": [_mistake(evaluation, gallery, row) for row in mistakes],
-        "score": None if np.isinf(gallery.score) else significant([gallery.score])[0],
+        "score": None if np.isinf(score) else significant([score])[0],
     }
     resamples = options.resamples_for(evaluation)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
@@ -126,7 +156,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "counts": evaluation.counts,
         "lede": f"{evaluation.protocol.title or evaluation.protocol.name}, "
         f"against {Path(evaluation.ground_truth.source).name}",
-        "findings": findings(evaluation, warnings=options.warnings),
+        "findings": notes(evaluation, warnings=options.warnings),
         "headline": tiles,
         "interval": intervals.text,
         "classes": evaluation.labels,
@@ -137,7 +167,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "curves": curve_view(evaluation),
         "confidence": diagnosis.confidence_view(evaluation),
         "confusion": diagnosis.confusion_view(evaluation, gallery),
-        "errors": diagnosis.errors_view(evaluation),
+        "errors": error_costs,
         "sizes": _sizes(tiles),
         "calibration": diagnosis.calibration_view(evaluation),
         "gallery": shown,
@@ -146,7 +176,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     view["pictures"] = {}
     if options.image_folder is not None:
         first = [int(line[0]) for line in [*shown["worst"], *shown["confident"]]]
-        view["pictures"] = embed_pictures(evaluation, gallery.rows, first, options.image_folder)
+        view["pictures"] = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
     return view
 
 

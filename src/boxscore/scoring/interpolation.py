@@ -13,6 +13,8 @@ April 2026 (straight lines).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +26,12 @@ FloatArray = NDArray[np.float64]
 
 
 def curve_area(
-    precision: FloatArray, counted: NDArray[np.int64], total: int, positive: int, rules: ApRules
+    precision: FloatArray,
+    positive: int,
+    rules: ApRules,
+    *,
+    counted: NDArray[Any] | None = None,
+    total: int = 0,
 ) -> float:
     """Area under one curve, by the protocol's rule.
 
@@ -32,23 +39,23 @@ def curve_area(
     ----------
     precision : ndarray of float64, [N]
         At each true positive.
-    counted : ndarray of int64, [N]
-        Detections counted up to each true positive.
-    total : int
-        Detections counted in all.
     positive : int
         Counted ground truths, at least one.
     rules : ApRules
+    counted : ndarray of whole numbers, [N]
+        Detections counted up to each true positive; straight lines alone need it.
+    total : int
+        Detections counted in all; straight lines alone need it.
 
     Returns
     -------
     float
     """
-    if total == 0:
-        return 0.0
     envelope = np.maximum.accumulate(precision[::-1])[::-1]
     if rules.interpolation == "area":
         return _area_under_steps(envelope, positive)
+    if counted is None or total == 0:
+        return 0.0
     return _area_under_lines(
         envelope,
         counted,
@@ -68,7 +75,7 @@ def _area_under_steps(envelope: FloatArray, positive: int) -> float:
 
 def _area_under_lines(
     envelope: FloatArray,
-    counted: NDArray[np.int64],
+    counted: NDArray[Any],
     total: int,
     positive: int,
     points: FloatArray,
@@ -88,11 +95,11 @@ def _area_under_lines(
     recall[last[after_false] - 1] = reached[:-1][after_false]
     height = np.repeat(envelope, repeat)
     tail_recall, tail_height = [1.0], [0.0]
-    found = len(envelope)
+    hits = len(envelope)
     if not line_to_one:
         tail_recall, tail_height = [reached[-1], 1.0], [0.0, 0.0]
-    if total > (counted[-1] if found else 0):  # false positives after the last true positive
-        tail_recall, tail_height = [reached[-1], *tail_recall], [found / total, *tail_height]
+    if total > (counted[-1] if hits else 0):  # false positives after the last true positive
+        tail_recall, tail_height = [reached[-1], *tail_recall], [hits / total, *tail_height]
     x = np.concatenate([[0.0], recall, tail_recall])
     y = np.concatenate([[1.0], height, tail_height])
     read = np.interp(points, x, y)

@@ -1,4 +1,4 @@
-"""AP under whole-number image weights: the same matches, each image counted as often as its weight says.
+"""Counts under whole-number image weights: the same matches, each image counted as often as its weight says.
 
 Goal
 ----
@@ -8,169 +8,176 @@ a few passes over the true positives.
 
 Conventions
 -----------
-- All weights 1 gives the numbers of :mod:`boxscore.scoring.curves`.
 - The copies of an image stand beside each other: first all copies of its first detection, then of the next.
   Only where one image has equally scored detections of one class could copies that come image by
   image give another number.
-- A true positive of weight ``w`` is ``w`` true positives; precision is highest after the last of them,
-  and only the highest matters, so it is computed there alone.
+- A true positive of weight ``w`` is ``w`` true positives, of weight 0 none. So the curves are drawn as if
+  each image counted once, and weights of one give the same bits.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.curves import needed_hits
+from boxscore.scoring.counts import HitCounts, Outcomes, tie_edges
 
-__all__ = ["WeightedCurves"]
+__all__ = ["ImageWeights", "WeightedCounts"]
 
 FloatArray = NDArray[np.float64]
+Positions = NDArray[np.intp]
 Counts = NDArray[np.int32]
 
 
-class WeightedCurves:
-    """AP and recall of one area range and detection cap, as functions of the images' weights.
+class ImageWeights:
+    """The outcomes of one area range and detection cap, prepared to be counted under many weights.
 
     Parameters
     ----------
     matches : Matches
     protocol : Protocol
-    category_count : int
-        K.
     area, cap : int
         Positions on the axes A and M.
-
-    Raises
-    ------
-    InputError
-        When the protocol draws curves in a way that has no weighted form: straight lines, moved ties,
-        absent classes as 0.
     """
 
-    def __init__(
-        self, matches: Matches, protocol: Protocol, *, category_count: int, area: int = 0, cap: int = -1
-    ) -> None:
-        rules = protocol.ap
-        whole = rules.interpolation in ("points", "area") and rules.tie_order == "as_ranked"
-        if not whole or rules.absent_classes != "skip":
-            raise InputError(
-                "a protocol with weighted images",
-                "read curves at points or by area, leave ties and skip absent classes",
-                got=repr(protocol.name),
-            )
-        self._rules = rules
-        T, K = len(protocol.matching.iou_thresholds), category_count
-        self._shape = (T, K)
-        limit = protocol.caps[cap]
-        through = np.ones(len(matches), dtype=bool) if limit is None else matches.rank < limit
-        inside = matches.inside(area)
+    def __init__(self, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> None:
+        self.outcomes = outcomes = Outcomes.of(matches, protocol, area, cap)
+        truths = np.flatnonzero(matches.counted(area))
+        self.truth_image = matches.truth_image[truths]
+        self.truth_category = matches.truth_category[truths]
+        self.image = matches.image
+        plain = HitCounts(outcomes)
+        self.shape = plain.hits.shape  # T, K
+        T, K = self.shape
+        self.hit_detection = plain.hit_detections()
+        self.hit_image = self.image[self.hit_detection]
+        self.starts = np.concatenate([[0], np.cumsum(plain.hits)])  # of the T * K segments, and the end
 
-        counted = np.flatnonzero(matches.counted(area))
-        self._truth_image = matches.truth_image[counted]
-        self._truth_category = matches.truth_category[counted]
-
-        some = matches.pair_outcomes(area, max_detections=limit)
-        true, ignored = some.true, some.ignored  # [T,C]
-        threshold, pair = np.nonzero(true)
-        place = some.detection[pair]  # ascending in each threshold
-        category = matches.category[place]
-        self._image = matches.image[place]
-        segment = threshold * K + category
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(segment, minlength=T * K))])
-
-        # Counted detections up to a place: those inside the range, and what matches move in or out.
-        base = inside & through
-        self._base_image = matches.image[base]
+        # Counted detections up to a position: those that count unmatched, and what matches move in or out.
+        base = outcomes.unmatched_counts
+        self.base_image = self.image[base]
         before = np.concatenate([[0], np.cumsum(base)])
-        class_start = np.searchsorted(matches.category, np.arange(K))
-        self._base_end, self._base_start = before[place + 1], before[class_start[category]]
-        pair_inside = inside[some.detection]
-        move = true & ~pair_inside
-        drop = ignored & pair_inside
-        move_threshold, move_pair = np.nonzero(move | drop)
-        move_place = some.detection[move_pair]
-        self._move_image = matches.image[move_place]
-        self._move_sign = np.where(move[move_threshold, move_pair], 1, -1).astype(np.int32)
-        key = move_threshold * (len(matches) + 1) + move_place  # ascending
-        row = threshold * (len(matches) + 1)
-        self._move_end = np.searchsorted(key, row + place, side="right")
-        self._move_start = np.searchsorted(key, row + class_start[category], side="left")
+        base_candidate = base[outcomes.detection]
+        moved_in, moved_out = outcomes.true & ~base_candidate, outcomes.ignored & base_candidate
+        threshold, candidate = np.nonzero(moved_in | moved_out)
+        moved = outcomes.detection[candidate]
+        self.move_image = self.image[moved]
+        self.move_sign = np.where(moved_in[threshold, candidate], 1, -1).astype(np.int32)
+        self.move_segment = threshold * K + outcomes.category[moved]
+        row = np.arange(T) * (len(base) + 1)
+        moves = row[threshold] + moved  # ascending
 
-    def positives(self, weights: FloatArray) -> FloatArray:
-        """Weighted counted ground truths of each class, [K]."""
-        weight, K = weights[self._truth_image], self._shape[1]
-        return np.bincount(self._truth_category, weights=weight, minlength=K).astype(np.float64)
+        # Up to which position, and past how many true positives, each true positive looks.
+        lines = [outcomes.detection[candidate] for candidate in plain.candidates]
+        sizes = [len(line) for line in lines]
+        end, self.hit_end = self.hit_detection + 1, np.arange(1, len(self.hit_detection) + 1)
+        if protocol.ap.tie_order != "as_ranked":
+            edges = [tie_edges(outcomes, line, protocol.ap.tie_order) for line in lines]
+            end, side = (np.concatenate(column) for column in zip(*edges, strict=True))
+            self.hit_end = side + np.repeat(np.cumsum(sizes) - sizes, sizes)
+        self.base_end = before[end]
+        row_of_hit = np.repeat(row, sizes)
+        self.move_end = np.searchsorted(moves, row_of_hit + end, side="left")
+        class_start = np.searchsorted(outcomes.category, np.arange(K))
+        self.base_start = np.tile(before[class_start], T)  # [T*K]
+        self.move_start = np.searchsorted(moves, (row[:, None] + class_start).ravel(), side="left")
 
-    def recall(self, weights: FloatArray) -> FloatArray:
-        """Recall reached at each threshold by each class, [T, K]; NaN without positives.
-
-        Parameters
-        ----------
-        weights : ndarray of float64, [images]
-            Whole numbers.
-        """
-        hits = np.concatenate([[0.0], np.cumsum(weights[self._image])])[self._starts]
-        reached: FloatArray = np.diff(hits).reshape(self._shape)
-        positive = self.positives(weights)
-        share: FloatArray = np.divide(reached, positive, out=np.full(self._shape, np.nan), where=positive > 0)
-        return share
-
-    def average_precision(self, weights: FloatArray) -> FloatArray:
-        """AP of each threshold and class, [T, K]; NaN without positives.
+    def counts(self, weights: FloatArray) -> WeightedCounts:
+        """Count each image as often as its weight says.
 
         Parameters
         ----------
         weights : ndarray of float64, [images]
             Whole numbers.
         """
-        positive = self.positives(weights)
-        whole = weights.astype(np.int32)
-        hits = np.take(whole, self._image)
-        cumulative = _running(hits)
-        at_start = cumulative[self._starts]  # [T*K+1]
-        true = cumulative[1:] - np.repeat(at_start[:-1], np.diff(self._starts))
-        base = _running(np.take(whole, self._base_image))
-        counted = np.take(base, self._base_end) - np.take(base, self._base_start)
-        if len(self._move_image):
-            moved = _running(self._move_sign * np.take(whole, self._move_image))
-            counted += moved[self._move_end] - moved[self._move_start]
-        some = np.maximum(counted, 1)  # 0 only before the first that counts: 0/1
-        precision: FloatArray = true / (some + self._rules.precision_epsilon)
-        if self._rules.interpolation == "area":
-            ap = self._under_steps(precision, true, positive)
-        else:
-            ap = self._at_points(precision, hits, at_start, positive)
-        ap[:, positive == 0] = np.nan
-        return ap
+        return WeightedCounts(self, weights)
 
-    def _at_points(
-        self, precision: FloatArray, hits: Counts, at_start: Counts, positive: FloatArray
-    ) -> FloatArray:
-        needed = np.maximum(needed_hits(np.array(self._rules.recall_points), positive.astype(np.int64)), 1)
-        found = np.diff(at_start).reshape(*self._shape, 1)
-        reached = needed.T[None] <= found  # [T,K,R]
-        nth = np.minimum(needed.T[None], found) - 1 + at_start[:-1].reshape(*self._shape, 1)
-        # Which true positive is the n-th when each counts as often as its weight says; the last is none.
-        which = np.append(np.repeat(np.arange(len(hits)), hits), len(hits))
-        entry = np.where(reached, np.take(which, nth), self._starts[1:].reshape(*self._shape, 1))
-        stretch = np.maximum.reduceat(np.append(precision, 0.0), entry.ravel()).reshape(reached.shape)
-        stretch[~reached] = 0.0
-        envelope = np.maximum.accumulate(stretch[..., ::-1], axis=-1)
-        mean: FloatArray = envelope.mean(axis=-1)
-        return mean
 
-    def _under_steps(self, precision: FloatArray, true: Counts, positive: FloatArray) -> FloatArray:
-        ap = np.zeros(self._shape)
-        for t, k in np.ndindex(*self._shape):
-            part = slice(*self._starts[t * self._shape[1] + k :][:2].tolist())
-            if positive[k] and part.stop > part.start:
-                envelope = np.maximum.accumulate(precision[part][::-1])[::-1]
-                ap[t, k] = np.sum(np.diff(true[part] / positive[k], prepend=0.0) * envelope)
-        return ap
+class WeightedCounts:
+    """Counts up to each true positive under image weights; asked for what :class:`HitCounts` answers.
+
+    Parameters
+    ----------
+    prepared : ImageWeights
+    weights : ndarray of float64, [images]
+        Whole numbers.
+    """
+
+    def __init__(self, prepared: ImageWeights, weights: FloatArray) -> None:
+        self._prepared = prepared
+        self._weights: Counts = weights.astype(np.int32)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The outcomes that are counted."""
+        return self._prepared.outcomes
+
+    @functools.cached_property
+    def positive(self) -> NDArray[np.int64]:
+        """Counted ground truths of each class, [K]."""
+        weight = np.take(self._weights, self._prepared.truth_image)
+        positive = np.bincount(
+            self._prepared.truth_category, weights=weight, minlength=self._prepared.shape[1]
+        )
+        return positive.astype(np.int64)
+
+    @functools.cached_property
+    def hits(self) -> Positions:
+        """True positives of each threshold and class, [T, K]."""
+        hits: Positions = np.diff(self._running_hits[self._prepared.starts]).astype(np.intp)
+        return hits.reshape(self._prepared.shape)
+
+    def lines(self) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
+        """Yield, once: the number of true positives up to each, and of counted detections; in-class, [N]."""
+        prepared, hits = self._prepared, self.hits.ravel()
+        base = _running(np.take(self._weights, prepared.base_image))
+        false = np.take(base, prepared.base_end)
+        false -= np.take(self._running_hits, prepared.hit_end)
+        offset = base[prepared.base_start] - self._running_hits[prepared.starts[:-1]]
+        if len(prepared.move_image):
+            moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
+            false += np.take(moved, prepared.move_end)
+            offset += moved[prepared.move_start]
+        false -= np.repeat(offset, np.diff(prepared.starts))
+        nth = np.arange(1, int(hits.sum()) + 1, dtype=np.int32)
+        nth -= np.repeat(np.cumsum(hits, dtype=np.int32) - hits.astype(np.int32), hits)
+        yield nth, np.repeat(false, self._hit_weights) + nth
+
+    def totals(self) -> NDArray[np.int64]:
+        """Count the counted detections of each threshold and class, [T, K]."""
+        prepared, (T, K) = self._prepared, self._prepared.shape
+        outcomes = self.outcomes
+        unmatched = np.bincount(
+            outcomes.category[outcomes.unmatched_counts],
+            weights=np.take(self._weights, prepared.base_image),
+            minlength=K,
+        )
+        moved = prepared.move_sign * np.take(self._weights, prepared.move_image)
+        change = np.bincount(prepared.move_segment, weights=moved, minlength=T * K)
+        return (unmatched + change.reshape(T, K)).astype(np.int64)
+
+    def hit_detections(self) -> Positions:
+        """Position of the detection of each true positive, [N]."""
+        return np.repeat(self._prepared.hit_detection, self._hit_weights)
+
+    def first_detections(self) -> tuple[Positions, NDArray[np.bool_]]:
+        """Position of the first detection of each class, and whether there is one; [K]."""
+        present = np.flatnonzero(np.take(self._weights, self._prepared.image))
+        first = np.searchsorted(self.outcomes.category[present], np.arange(self._prepared.shape[1] + 1))
+        return np.append(present, 0)[first[:-1]], np.diff(first) > 0
+
+    @functools.cached_property
+    def _hit_weights(self) -> Counts:
+        return np.take(self._weights, self._prepared.hit_image)
+
+    @functools.cached_property
+    def _running_hits(self) -> Counts:
+        return _running(self._hit_weights)
 
 
 def _running(counts: Counts) -> Counts:

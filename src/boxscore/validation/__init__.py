@@ -170,7 +170,7 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     -------
     DataFrame
         ``severity, kind, code, count, message, metric, value, repaired, effect, repair, examples``: one row
-        a finding; ``examples`` is a list of texts.
+        per finding; ``examples`` is a list of texts.
     """
     import pandas as pd
 

@@ -26,7 +26,20 @@ from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.protocols.protocol import Protocol
 
-__all__ = ["Context", "Finding", "Kind", "Repair", "Severity", "Tables", "counted", "image_rows", "quietly"]
+__all__ = [
+    "IN_PASSING",
+    "ON_A_PAGE",
+    "WHEN_ASKED",
+    "Context",
+    "Finding",
+    "Kind",
+    "Repair",
+    "Severity",
+    "Tables",
+    "counted",
+    "image_rows",
+    "quietly",
+]
 
 Severity = Literal["error", "warning", "info"]
 Kind = Literal["structural", "geometric", "semantic"]
@@ -34,6 +47,9 @@ Tables = tuple[GroundTruth, Detections, Protocol]
 Repair = Callable[["Context", Detections], Tables]
 
 MOST_EXAMPLES = 5
+
+IN_PASSING, ON_A_PAGE, WHEN_ASKED = range(3)
+"""How much a check may cost: next to nothing, a moment beside a report, or evaluations of repaired tables."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,8 +106,8 @@ class Context:
         Number in its file of each detection, where some were left out.
     given : Evaluation, optional
         The score as the data stands, where it is known already.
-    brief : bool
-        Whether a finding goes without examples and effect: a count and a message alone.
+    effort : int
+        ``IN_PASSING``, ``ON_A_PAGE`` or ``WHEN_ASKED``: findings have examples and effects in the last alone.
     """
 
     ground_truth: GroundTruth
@@ -99,7 +115,7 @@ class Context:
     protocol: Protocol
     file_rows: NDArray[Any] | None = None
     given: Evaluation | None = None
-    brief: bool = False
+    effort: int = WHEN_ASKED
 
     @functools.cached_property
     def evaluation(self) -> Evaluation | None:
@@ -164,7 +180,7 @@ class Context:
         repaired: Repair | None = None,
     ) -> Finding:
         """Make a finding; ``rows`` of ``table`` become its examples, ``repaired`` its effect."""
-        if self.brief:
+        if self.effort < WHEN_ASKED:
             return Finding(code, kind, severity, int(count), message)
         if table is not None:
             examples = [self.place(table, int(row)) for row in rows[:MOST_EXAMPLES]]

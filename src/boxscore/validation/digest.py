@@ -1,12 +1,13 @@
-"""One line about the faults of what was just evaluated: the checks that cost next to nothing.
+"""The findings about what was just evaluated, without evaluating again: for a page, and in one line.
 
 Conventions
 -----------
-- What a loader warns of is not said again: repeated ids, boxes in another order, classes left out.
-- A class that a detector never finds is common among many classes, and its row says 0: it is mentioned from
-  half of the classes on.
-- Costly checks (duplicates, effects on the score) are left to ``boxscore validate``. Whether the two files
-  number their images and classes alike is looked at only below :data:`LOW`, where it is the likely cause.
+- A page lists every finding. The line has errors and warnings alone, of checks that cost next to nothing.
+- What a loader warns of is not said again in the line: repeated ids, boxes in another order, classes left
+  out.
+- A class that a detector never finds is common among many classes, and its row says 0: the line mentions it
+  from half of the classes on.
+- Costly checks (effects on the score) are left to ``boxscore validate``.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from boxscore.evaluation import Evaluation
-from boxscore.validation._findings import Context, Finding
-from boxscore.validation.geometric import quick_geometric_findings
-from boxscore.validation.mismatch import mismatch_findings
-from boxscore.validation.semantic import quick_semantic_findings
-from boxscore.validation.structural import quick_structural_findings
+from boxscore.validation import CHECKS
+from boxscore.validation._findings import IN_PASSING, ON_A_PAGE, Context, Finding
 
-__all__ = ["digest", "quick_findings"]
-
-LOW = 0.05
-"""Headline number below which ids are compared as well."""
+__all__ = ["WARNED_OF", "digest", "page_findings", "quick_findings"]
 
 MOST_NAMED = 4
+
+WARNED_OF = (
+    *("annotation-box-order", "detection-box-order", "annotation-id-zero", "repeated-annotation-id"),
+    "unknown-class",
+)
+"""Codes of what a loader, or the evaluation, warns of by itself."""
 
 
 def quick_findings(evaluation: Evaluation) -> list[Finding]:
@@ -40,22 +41,34 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
     list of Finding
         Errors, then warnings, without examples and effects.
     """
-    context = Context(
-        evaluation.ground_truth, evaluation.detections, evaluation.protocol, given=evaluation, brief=True
-    )
-    found = [
-        *quick_structural_findings(context),
-        *quick_geometric_findings(context),
-        *quick_semantic_findings(context),
-    ]
-    if context.value < LOW:
-        found += mismatch_findings(context)
     return [
         finding
-        for name in ("error", "warning")
-        for finding in found
-        if finding.severity == name and (finding.code, name) != ("class-without-detections", "warning")
+        for finding in _found(evaluation, IN_PASSING, ("error", "warning"))
+        if (finding.code, finding.severity) != ("class-without-detections", "warning")
     ]
+
+
+def page_findings(evaluation: Evaluation) -> list[Finding]:
+    """Check what was evaluated, by the checks that evaluate nothing again.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+
+    Returns
+    -------
+    list of Finding
+        Errors, then warnings, then what is worth knowing; without examples and effects.
+    """
+    return _found(evaluation, ON_A_PAGE, ("error", "warning", "info"))
+
+
+def _found(evaluation: Evaluation, effort: int, severities: Sequence[str]) -> list[Finding]:
+    context = Context(
+        evaluation.ground_truth, evaluation.detections, evaluation.protocol, given=evaluation, effort=effort
+    )
+    findings = [finding for check in CHECKS for finding in check(context)]
+    return [finding for name in severities for finding in findings if finding.severity == name]
 
 
 def digest(findings: Sequence[Finding]) -> str:

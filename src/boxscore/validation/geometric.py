@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.formats._box_order import FRACTIONS, box_order, reread
 from boxscore.protocols.protocol import Protocol
-from boxscore.validation._findings import Context, Finding, Repair, counted
+from boxscore.validation._findings import IN_PASSING, Context, Finding, Repair, counted
 
-__all__ = ["geometric_findings", "quick_geometric_findings"]
+__all__ = ["geometric_findings"]
 
 SLACK = 1.0
 FEWEST = 20
@@ -30,29 +30,27 @@ Table = TypeVar("Table", bound=BoxTable)
 
 
 def geometric_findings(context: Context) -> Iterator[Finding]:
-    """Check the boxes of both tables."""
+    """Check the boxes of both tables; in passing, not what a loader warns of."""
     tables: list[BoxTable] = [context.ground_truth]
     if context.detections is not None and context.detections.boxes_given:
         tables.append(context.detections)
     for table in tables:
-        order = list(_order(context, table))
+        order = [] if context.effort == IN_PASSING else list(_order(context, table))
         yield from order
         yield from _degenerate(context, table)
-        if not order:
+        if context.effort == IN_PASSING:
+            yield from _outside_in_passing(context, table)
+        elif not order:
             yield from _outside(context, table)
     yield from _whole_numbers(context)
 
 
-def quick_geometric_findings(context: Context) -> Iterator[Finding]:
-    """Check what takes next to no time, and no loader warns of."""
-    truth = context.ground_truth
-    yield from _degenerate(context, truth)
-    outside = list(_outside(context, truth))
-    if outside and box_order(truth, given_sizes=context.is_file(truth)) is None:  # which is warned of
-        yield from outside
-    if context.detections is not None and context.detections.boxes_given:
-        yield from _degenerate(context, context.detections)
-    yield from _whole_numbers(context)
+def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
+    """Look at the order of the numbers only where boxes lie outside."""
+    if isinstance(table, GroundTruth):
+        outside = list(_outside(context, table))
+        if outside and box_order(table, given_sizes=context.is_file(table)) is None:
+            yield from outside
 
 
 def _what(table: BoxTable) -> tuple[str, str]:
@@ -98,15 +96,15 @@ def _with_boxes(table: BoxTable, corners: NDArray[np.float64]) -> Repair:
     """Return the tables with other boxes in one of them; boxes inside out are dropped."""
     good = np.flatnonzero((corners[:, 2:] >= corners[:, :2]).all(axis=1) & np.isfinite(corners).all(axis=1))
 
-    def repaired(context: Context, found: Detections) -> tuple[GroundTruth, Detections, Protocol]:
+    def repaired(context: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
         truth = context.ground_truth
         if isinstance(table, GroundTruth):
             moved = _placed(truth, corners, good)
             boxes_area = moved.sizes[:, 0] * moved.sizes[:, 1]
             stated = truth.area[good] != truth.sizes[good, 0] * truth.sizes[good, 1]
             area = np.where(stated, truth.area[good], boxes_area)
-            return dataclasses.replace(moved, area=area), found, context.protocol
-        return truth, _placed(found, corners, good), context.protocol
+            return dataclasses.replace(moved, area=area), detections, context.protocol
+        return truth, _placed(detections, corners, good), context.protocol
 
     return repaired
 
@@ -124,10 +122,10 @@ def _degenerate(context: Context, table: BoxTable) -> Iterator[Finding]:
         return
     is_truth = isinstance(table, GroundTruth)
 
-    def repaired(c: Context, found: Detections) -> tuple[GroundTruth, Detections, Protocol]:
+    def repaired(c: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
         if is_truth:
-            return c.ground_truth.take(kept), found, c.protocol
-        return c.ground_truth, found.take(kept), c.protocol
+            return c.ground_truth.take(kept), detections, c.protocol
+        return c.ground_truth, detections.take(kept), c.protocol
 
     end = "nothing can match them" if is_truth else "they can match nothing"
     yield context.finding(
@@ -169,22 +167,22 @@ def _outside(context: Context, table: BoxTable) -> Iterator[Finding]:
 
 def _whole_numbers(context: Context) -> Iterator[Finding]:
     """Whole numbers in one table beside fractions in the other: someone wrote ``int(x)``."""
-    truth, found = context.ground_truth, context.detections
-    if found is None or not found.boxes_given or min(len(truth), len(found)) < FEWEST:
+    truth, detections = context.ground_truth, context.detections
+    if detections is None or not detections.boxes_given or min(len(truth), len(detections)) < FEWEST:
         return
-    if not _almost_all_whole(found):
+    if not _almost_all_whole(detections):
         return
-    whole = {name: _share_whole(table) for name, table in (("truth", truth), ("found", found))}
-    if whole["truth"] < 0.5:
+    whole, whole_truth = _share_whole(detections), _share_whole(truth)
+    if whole_truth < 0.5:
         yield context.finding(
             "integer-coordinates",
             "geometric",
             "warning",
-            round(whole["found"] * len(found)),
-            f"{whole['found']:.0%} of the detections have whole numbers for a box, and only "
-            f"{whole['truth']:.0%} of the annotations. Were the coordinates cut off by int()? Small objects "
+            round(whole * len(detections)),
+            f"{whole:.0%} of the detections have whole numbers for a box, and only "
+            f"{whole_truth:.0%} of the annotations. Were the coordinates cut off by int()? Small objects "
             "lose most at high IoU thresholds",
-            table=found,
+            table=detections,
             rows=np.arange(3),
         )
 

@@ -18,15 +18,18 @@ from numpy.typing import NDArray
 
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
-from boxscore.validation._findings import Context, Finding, Repair, Tables, counted
+from boxscore.validation._findings import WHEN_ASKED, Context, Finding, Repair, Tables, counted
 
-__all__ = ["mismatch_findings"]
+__all__ = ["LOW", "mismatch_findings"]
 
 MAJORITY = 0.6
 """Share of a class's placed detections on one other class from which the class is taken for that one."""
 
 FEWEST = 3
 """Placed detections of a class below which it is left alone."""
+
+LOW = 0.05
+"""Headline number below which this is the likely cause, and is looked at in passing as well."""
 
 MUCH = 0.05
 """How much the headline number must rise."""
@@ -35,6 +38,8 @@ MUCH = 0.05
 def mismatch_findings(context: Context) -> Iterator[Finding]:
     """Check whether the two tables number their classes and images alike."""
     if context.detections is None or not len(context.detections) or not len(context.ground_truth):
+        return
+    if context.effort < WHEN_ASKED and not context.value < LOW:
         return
     yield from _classes(context)
     yield from _images(context)
@@ -48,8 +53,8 @@ def _rises(context: Context, repaired: Repair) -> bool:
 
 
 def _classes(context: Context) -> Iterator[Finding]:
-    found, evaluation = context.detections, context.evaluation
-    assert found is not None
+    detections, evaluation = context.detections, context.evaluation
+    assert detections is not None
     assert evaluation is not None
     K = len(context.ground_truth.categories)
     if K < 2 or not context.protocol.matching.per_class or context.protocol.similarity == "keypoints":
@@ -87,16 +92,16 @@ def _classes(context: Context) -> Iterator[Finding]:
 def _placed(context: Context, K: int) -> NDArray[np.int64]:
     """How many detections of each class lie on each class, [K, K]."""
     assert context.evaluation is not None
-    truth, found = context.ground_truth, context.evaluation.detections
+    truth, detections = context.ground_truth, context.evaluation.detections
     pairs = context.evaluation.matcher.across_classes(iou_threshold=0.5)
     order = np.argsort(pairs.iou, kind="stable")
-    on = np.full(len(found), -1)
+    on = np.full(len(detections), -1)
     on[pairs.detection[order]] = truth.category[pairs.truth[order]]
     # An annotation of the own class explains a detection, whatever lies there as well.
-    own = found.category[pairs.detection] == truth.category[pairs.truth]
-    on[pairs.detection[own]] = found.category[pairs.detection[own]]
+    own = detections.category[pairs.detection] == truth.category[pairs.truth]
+    on[pairs.detection[own]] = detections.category[pairs.detection[own]]
     rows = np.flatnonzero(on >= 0)
-    flat = found.category[rows].astype(np.int64) * K + on[rows]
+    flat = detections.category[rows].astype(np.int64) * K + on[rows]
     return np.bincount(flat, minlength=K * K).reshape(K, K)
 
 

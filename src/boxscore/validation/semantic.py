@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.similarity.box import box_iou
 from boxscore.similarity.registry import similarity_of
-from boxscore.validation._findings import Context, Finding, Repair, counted
+from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Repair, counted
 
-__all__ = ["quick_semantic_findings", "semantic_findings"]
+__all__ = ["semantic_findings"]
 
 NEAR = 0.9
 """Overlap from which two annotations of one image and class are taken for one object."""
@@ -24,29 +24,29 @@ BLOCK = 512
 AREA_SLACK = 1.05
 """How much larger than its box, or than its mask, a stated area may be."""
 
+TIED = 0.10
+"""Share of detections with a score that their class has twice from which ties are worth a word."""
+
 FEWEST = 20
 """Detections below which their scores and counts say nothing of a rule behind them."""
 
 
 def semantic_findings(context: Context) -> Iterator[Finding]:
     """Check what annotations and detections mean."""
-    yield from _near_duplicates(context)
+    if context.effort > IN_PASSING:
+        yield from _near_duplicates(context)
     yield from _flags(context)
     yield from _areas(context)
-    if context.detections is not None and len(context.detections):
+    if context.detections is None or not len(context.detections):
+        return
+    if context.effort == WHEN_ASKED:
         yield from _repeated(context, context.detections)
-        yield from _scores(context, context.detections)
+    yield from _scores(context, context.detections)
+    if context.effort > IN_PASSING:
+        yield from _tied_scores(context, context.detections)
+    if context.effort == WHEN_ASKED:
         yield from _beyond_cap(context, context.detections)
-        yield from _below_cap(context, context.detections)
-
-
-def quick_semantic_findings(context: Context) -> Iterator[Finding]:
-    """Check what takes next to no time, and no loader warns of."""
-    yield from _flags(context)
-    yield from _areas(context)
-    if context.detections is not None and len(context.detections):
-        yield from _scores(context, context.detections)
-        yield from _below_cap(context, context.detections)
+    yield from _below_cap(context, context.detections)
 
 
 def _groups(table: BoxTable) -> NDArray[np.int64]:
@@ -55,12 +55,12 @@ def _groups(table: BoxTable) -> NDArray[np.int64]:
 
 
 def _with_truth(rows: NDArray[np.intp]) -> Repair:
-    return lambda context, found: (context.ground_truth.take(rows), found, context.protocol)
+    return lambda context, detections: (context.ground_truth.take(rows), detections, context.protocol)
 
 
 def _near_duplicates(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
-    objects = np.flatnonzero(~truth.crowd)
+    objects = np.flatnonzero(~truth.crowd & _have_a_like(truth))
     order = objects[np.argsort(_groups(truth)[objects], kind="stable")]
     ends = np.flatnonzero(np.diff(_groups(truth)[order])) + 1
     repeats: list[int] = []
@@ -72,19 +72,30 @@ def _near_duplicates(context: Context) -> Iterator[Finding]:
             repeats += block[(overlap & earlier).any(axis=0)].tolist()
     if not repeats:
         return
-    found = np.array(sorted(repeats))
+    duplicates = np.array(sorted(repeats))
     yield context.finding(
         "near-duplicate-annotation",
         "semantic",
         "warning",
-        len(found),
-        f"{counted(len(found), 'annotation')} overlap an earlier one of the same image and class by "
+        len(duplicates),
+        f"{counted(len(duplicates), 'annotation')} overlap an earlier one of the same image and class by "
         f"{NEAR:g} or more: one of the two is missed by a detector without duplicates",
         table=truth,
-        rows=found,
+        rows=duplicates,
         repair="without them",
-        repaired=_with_truth(np.setdiff1d(np.arange(len(truth)), found)),
+        repaired=_with_truth(np.setdiff1d(np.arange(len(truth)), duplicates)),
     )
+
+
+def _have_a_like(table: BoxTable) -> NDArray[np.bool_]:
+    """Whether two boxes of a row's image and class are nearly as wide, and two as high: else none is near."""
+    group, near = _groups(table), np.ones(len(table), dtype=bool)
+    for side in table.sizes.T:
+        order = np.lexsort((side, group))
+        like = np.diff(group[order]) == 0
+        like &= side[order][:-1] >= (NEAR - 1e-6) * side[order][1:]
+        near &= np.isin(group, group[order][:-1][like])
+    return near
 
 
 def _flags(context: Context) -> Iterator[Finding]:
@@ -114,7 +125,7 @@ def _areas(context: Context) -> Iterator[Finding]:
     box_area = truth.sizes[:, 0] * truth.sizes[:, 1]
 
     def with_areas(area: NDArray[np.float64]) -> Repair:
-        return lambda c, found: (dataclasses.replace(c.ground_truth, area=area), found, c.protocol)
+        return lambda c, detections: (dataclasses.replace(c.ground_truth, area=area), detections, c.protocol)
 
     larger = np.flatnonzero(truth.area > AREA_SLACK * box_area + 1)
     if len(larger):
@@ -161,15 +172,15 @@ def _areas(context: Context) -> Iterator[Finding]:
             )
 
 
-def _repeated(context: Context, found: Detections) -> Iterator[Finding]:
-    rows = np.column_stack([found.image, found.category, found.boxes, found.scores])
-    by_keypoints = "keypoints" in similarity_of(context.protocol).needed_columns or not found.boxes_given
-    if by_keypoints and found.keypoints is not None:
-        rows = np.column_stack([rows, found.keypoints.reshape(len(found), -1)])
-    elif not found.boxes_given:
+def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
+    rows = np.column_stack([detections.image, detections.category, detections.boxes, detections.scores])
+    by_keypoints = "keypoints" in similarity_of(context.protocol).needed_columns or not detections.boxes_given
+    if by_keypoints and detections.keypoints is not None:
+        rows = np.column_stack([rows, detections.keypoints.reshape(len(detections), -1)])
+    elif not detections.boxes_given:
         return  # masks of one box may differ
     _, first = np.unique(rows, axis=0, return_index=True)
-    again = np.setdiff1d(np.arange(len(found)), first)
+    again = np.setdiff1d(np.arange(len(detections)), first)
     if not len(again):
         return
     yield context.finding(
@@ -179,15 +190,15 @@ def _repeated(context: Context, found: Detections) -> Iterator[Finding]:
         len(again),
         f"{counted(len(again), 'detection')} say the same as an earlier one, score included: each is a "
         "false positive. Was a batch written twice?",
-        table=found,
+        table=detections,
         rows=again,
         repair="each once",
         repaired=lambda c, given: (c.ground_truth, given.take(np.sort(first)), c.protocol),
     )
 
 
-def _scores(context: Context, found: Detections) -> Iterator[Finding]:
-    scores = found.scores
+def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
+    scores = detections.scores
     outside = np.flatnonzero((scores < 0) | (scores > 1))
     if len(outside):
         guess = ""
@@ -202,7 +213,7 @@ def _scores(context: Context, found: Detections) -> Iterator[Finding]:
             len(outside),
             f"{counted(len(outside), 'score')} outside 0..1 ({scores.min():g} to {scores.max():g}); AP sees "
             f"only their order{guess}",
-            table=found,
+            table=detections,
             rows=outside,
         )
     if len(scores) < FEWEST:
@@ -214,7 +225,7 @@ def _scores(context: Context, found: Detections) -> Iterator[Finding]:
             "error",
             len(scores),
             f"all scores are {scores[0]:g}: AP is decided by the order of the file",
-            table=found,
+            table=detections,
             rows=np.arange(1),
         )
     elif not len(outside) and scores.min() >= 0.05:
@@ -236,24 +247,45 @@ def _scores(context: Context, found: Detections) -> Iterator[Finding]:
         )
 
 
+def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
+    """Many equal scores in a class: rounding, whose order AP then depends on."""
+    scores, category = detections.scores, detections.category
+    order = np.lexsort((scores, category))
+    same = (np.diff(scores[order]) == 0) & (np.diff(category[order]) == 0)
+    tied = np.append(same, False) | np.insert(same, 0, False)
+    share = float(tied.mean())
+    if len(scores) < FEWEST or share < TIED or scores.min() == scores.max():
+        return
+    yield context.finding(
+        "tied-scores",
+        "semantic",
+        "warning" if share > 0.5 else "info",
+        int(tied.sum()),
+        f"{counted(int(tied.sum()), 'detection')} ({share:.0%}) share their score with another of their "
+        "class: AP depends on the order in which equal scores are taken. Were the scores rounded?",
+        table=detections,
+        rows=order[tied][:1],
+    )
+
+
 def _cap(context: Context) -> int | None:
     caps = context.protocol.caps
     return caps[-1] if caps else None
 
 
-def _beyond_cap(context: Context, found: Detections) -> Iterator[Finding]:
+def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
     cap = _cap(context)
     if cap is None:
         return
     in_image = context.protocol.matching.cap_scope == "image"
-    group = found.image.astype(np.int64) if in_image else _groups(found)
+    group = detections.image.astype(np.int64) if in_image else _groups(detections)
     numbers, counts = np.unique(group, return_counts=True)
     over = counts > cap
     if not over.any():
         return
     beyond = int((counts[over] - cap).sum())
-    labels, ids = found.categories.labels, found.images.ids.tolist()
-    K = 1 if in_image else len(found.categories)
+    labels, ids = detections.categories.labels, detections.images.ids.tolist()
+    K = 1 if in_image else len(detections.categories)
     matching = dataclasses.replace(
         context.protocol.matching,
         max_detections=(*context.protocol.matching.max_detections[:-1], int(counts.max())),
@@ -278,10 +310,10 @@ def _beyond_cap(context: Context, found: Detections) -> Iterator[Finding]:
     )
 
 
-def _below_cap(context: Context, found: Detections) -> Iterator[Finding]:
+def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
     """Many images with exactly the largest number of detections: the detector has a cap of its own."""
     cap = _cap(context)
-    per_image = np.bincount(found.image, minlength=len(found.images))
+    per_image = np.bincount(detections.image, minlength=len(detections.images))
     most = int(per_image.max())
     full = np.flatnonzero(per_image == most)
     below = int((per_image == most - 1).sum())
@@ -294,15 +326,15 @@ def _below_cap(context: Context, found: Detections) -> Iterator[Finding]:
         len(full),
         f"{counted(len(full), 'image')} have exactly {most} detections and none has more: the detector seems "
         f"to stop there" + ("" if cap is None else f", below the protocol's cap of {cap} an image and class"),
-        examples=[f"image {found.images.ids.tolist()[row]}" for row in full.tolist()],
+        examples=[f"image {detections.images.ids.tolist()[row]}" for row in full.tolist()],
         repair=f"at most {most // 2} an image",
         repaired=lambda c, given: (c.ground_truth, _first_of_each(given, most // 2), c.protocol),
     )
 
 
-def _first_of_each(found: Detections, most: int) -> Detections:
+def _first_of_each(detections: Detections, most: int) -> Detections:
     """Keep the ``most`` surest detections of each image."""
-    order = np.lexsort((-found.scores, found.image))
-    image = found.image[order]
+    order = np.lexsort((-detections.scores, detections.image))
+    image = detections.image[order]
     rank = np.arange(len(order)) - np.searchsorted(image, image, side="left")
-    return found.take(np.sort(order[rank < most]))
+    return detections.take(np.sort(order[rank < most]))

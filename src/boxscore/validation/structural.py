@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from boxscore.data.alignment import select
-from boxscore.validation._findings import Context, Finding, counted, image_rows
+from boxscore.validation._findings import IN_PASSING, Context, Finding, counted, image_rows
 
-__all__ = ["quick_structural_findings", "structural_findings"]
+__all__ = ["structural_findings"]
 
 SILENT = 0.10
 """Share of annotated images without a detection from which results look like those of another split."""
@@ -24,20 +24,16 @@ SILENT = 0.10
 
 def structural_findings(context: Context) -> Iterator[Finding]:
     """Check ids, images and classes."""
-    yield from _annotation_ids(context)
+    if context.effort > IN_PASSING:
+        yield from _annotation_ids(context)
     yield from _classes(context)
-    yield from _images(context)
+    if context.effort > IN_PASSING:
+        yield from _images(context)
     if context.detections is not None:
-        yield from _left_out(context)
+        if context.effort > IN_PASSING:
+            yield from _left_out(context)
         yield from _silent_images(context)
         yield from _silent_classes(context)
-
-
-def quick_structural_findings(context: Context) -> Iterator[Finding]:
-    """Check what takes next to no time, and no loader warns of."""
-    yield from _classes(context)
-    yield from _silent_images(context)
-    yield from _silent_classes(context)
 
 
 def _annotation_ids(context: Context) -> Iterator[Finding]:
@@ -57,7 +53,7 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
             table=truth,
             rows=repeated,
             repair="each id once",
-            repaired=lambda c, found: (c.ground_truth.take(kept), found, c.protocol),
+            repaired=lambda c, detections: (c.ground_truth.take(kept), detections, c.protocol),
         )
     if truth.ids.dtype != object and (truth.ids == 0).any():
         rows = np.flatnonzero(truth.ids == 0)
@@ -114,33 +110,36 @@ def _images(context: Context) -> Iterator[Finding]:
             "there is a false positive",
             examples=image_rows(truth.images, empty),
             repair="without these images",
-            repaired=lambda c, found: (*select(c.ground_truth, found, images=annotated), c.protocol),
+            repaired=lambda c, detections: (
+                *select(c.ground_truth, detections, images=annotated),
+                c.protocol,
+            ),
         )
 
 
 def _left_out(context: Context) -> Iterator[Finding]:
-    found = context.detections
-    assert found is not None
-    if not found.left_out:
+    detections = context.detections
+    assert detections is not None
+    if not detections.left_out:
         return
-    total = sum(found.left_out.values())
-    share = total / (total + len(found))
+    total = sum(detections.left_out.values())
+    share = total / (total + len(detections))
     yield context.finding(
         "unknown-class",
         "structural",
         "error" if share > 0.5 else "warning",
         total,
-        f"{counted(total, 'detection')} ({share:.0%}) of {counted(len(found.left_out), 'class')} that the "
-        "ground truth does not have; they are left out",
-        examples=[f"class {label}: {count}" for label, count in found.left_out.items()],
+        f"{counted(total, 'detection')} ({share:.0%}) of {counted(len(detections.left_out), 'class')} that "
+        "the ground truth does not have; they are left out",
+        examples=[f"class {label}: {count}" for label, count in detections.left_out.items()],
     )
 
 
 def _silent_images(context: Context) -> Iterator[Finding]:
-    truth, found = context.ground_truth, context.detections
-    assert found is not None
+    truth, detections = context.ground_truth, context.detections
+    assert detections is not None
     annotated = np.bincount(truth.image, minlength=len(truth.images)) > 0
-    silent = annotated & (np.bincount(found.image, minlength=len(truth.images)) == 0)
+    silent = annotated & (np.bincount(detections.image, minlength=len(truth.images)) == 0)
     if not silent.any():
         return
     share = silent.sum() / annotated.sum()
@@ -159,11 +158,11 @@ def _silent_images(context: Context) -> Iterator[Finding]:
 
 
 def _silent_classes(context: Context) -> Iterator[Finding]:
-    truth, found = context.ground_truth, context.detections
-    assert found is not None
+    truth, detections = context.ground_truth, context.detections
+    assert detections is not None
     K = len(truth.categories)
     annotated = np.bincount(truth.category, minlength=K) > 0
-    silent = annotated & (np.bincount(found.category, minlength=K) == 0)
+    silent = annotated & (np.bincount(detections.category, minlength=K) == 0)
     if not silent.any():
         return
     share = silent.sum() / annotated.sum()

@@ -14,13 +14,22 @@ Conventions
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.protocols.protocol import ApRules
+from boxscore.scoring.counts import HitCounts, Outcomes
+from boxscore.scoring.curves import Curves
+
 Arrays = dict[str, NDArray[np.float64]]
+
+RULES = ApRules(precision_epsilon=float(np.spacing(1)))
+
+BEYOND = float(2**31)
+"""A recall that no list of results reaches."""
 
 
 def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
@@ -40,17 +49,21 @@ def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
     areas = _positions(map(tuple, params.areaRng), map(tuple, evaluated.areaRng))
     caps = [params.maxDets[m] for m in _positions(params.maxDets, evaluated.maxDets)]
     images = _positions(params.imgIds, evaluated.imgIds)
+    points = _readable(params.recThrs)
+    given = np.argsort(np.argsort(points, kind="stable"), kind="stable")
     for k, category in enumerate(categories):
         for a, area in enumerate(areas):
             first = (category * area_count + area) * image_count
             results = [result for i in images if (result := eval_imgs[first + i]) is not None]
             if not results or not caps:
                 continue
-            for m, curves in enumerate(_curves(results, caps, params.recThrs)):
-                for t, (points, at_points, reached) in enumerate(curves):
-                    precision[t, :, k, a, m] = points
-                    scores[t, :, k, a, m] = at_points
-                    recall[t, k, a, m] = reached
+            for m, curves in enumerate(_curves(results, caps, np.sort(points))):
+                # The reference reads nothing after the first point that is not reached, wherever it stands.
+                reached = np.logical_and.accumulate(curves.recall >= params.recThrs, axis=1)
+                for t in range(len(reached)):
+                    precision[t, :, k, a, m] = np.where(reached[t], curves.interpolated[t, given, 0], 0)
+                    scores[t, :, k, a, m] = np.where(reached[t], curves.scores[t, given, 0], 0)
+                    recall[t, k, a, m] = curves.recall[t, 0]
     return {"precision": precision, "recall": recall, "scores": scores}
 
 
@@ -59,8 +72,16 @@ def _positions(values: Any, known: Any) -> list[int]:
     return [position for position, value in enumerate(values) if value in chosen]
 
 
-def _curves(results: Sequence[dict[str, Any]], caps: Sequence[int], recall_points: Any) -> Any:
-    """Yield, for each cap, an iterator over thresholds: precision [R], scores [R], the recall reached."""
+def _readable(recall_points: Any) -> NDArray[np.float64]:
+    """Recall points as the core reads them: below 0 is 0, and NaN is beyond every recall."""
+    points = np.asarray(recall_points, dtype=np.float64)
+    return np.clip(np.where(np.isnan(points), np.inf, points), 0, BEYOND)
+
+
+def _curves(
+    results: Sequence[dict[str, Any]], caps: Sequence[int], points: NDArray[np.float64]
+) -> Iterator[Curves]:
+    """Yield the curves of each cap, of one class; none without a counted ground truth."""
     positive = int(np.count_nonzero(np.concatenate([result["gtIgnore"] for result in results]) == 0))
     if positive == 0:
         return
@@ -69,29 +90,20 @@ def _curves(results: Sequence[dict[str, Any]], caps: Sequence[int], recall_point
     score = np.concatenate(lists)
     rank = np.concatenate([np.arange(len(one)) for one in lists])
     order = np.argsort(-score, kind="mergesort")  # the reference's choice; ties by image, then rank
-    score, rank = score[order], rank[order]
+    score, rank = score[order].astype(np.float64), rank[order]
     matched, ignored = (
         np.concatenate([result[key][:, :largest] for result in results], axis=1)[:, order].astype(bool)
         for key in ("dtMatches", "dtIgnore")
     )
+    if not len(matched):
+        return
     for cap in caps:
-        kept = rank < cap if cap < largest else slice(None)
-        counts = ~ignored[:, kept]
-        true = np.cumsum(matched[:, kept] & counts, axis=1).astype(float)
-        false = np.cumsum(~matched[:, kept] & counts, axis=1).astype(float)
-        yield _thresholds(true, false, score[kept], positive, recall_points)
-
-
-def _thresholds(
-    true: NDArray[np.float64], false: NDArray[np.float64], score: Any, positive: int, recall_points: Any
-) -> Any:
-    recall = true / positive
-    precision = true / (false + true + np.spacing(1))
-    envelope = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-    for t in range(len(true)):
-        position = np.searchsorted(recall[t], recall_points, side="left")
-        reached = np.logical_and.accumulate(position < len(score))  # nothing is read after the first miss
-        points, at_points = np.zeros(len(position)), np.zeros(len(position))
-        points[reached] = envelope[t, position[reached]]
-        at_points[reached] = score[position[reached]]
-        yield points, at_points, recall[t, -1] if len(score) else 0
+        kept = np.flatnonzero(rank < cap) if cap < largest else np.arange(len(score))
+        outcomes = Outcomes.all_counted(
+            np.zeros(len(kept), dtype=np.int32),
+            score[kept],
+            (matched & ~ignored)[:, kept],
+            np.array([positive]),
+            ignored=ignored[:, kept],
+        )
+        yield Curves(HitCounts(outcomes), RULES, points)

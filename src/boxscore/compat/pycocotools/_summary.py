@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.protocols.protocol import summary_title
+
 
 class _Row(NamedTuple):
     ap: bool
@@ -60,6 +62,5 @@ def _row_value(row: _Row, cap: Any, evaluation: dict[str, Any], params: Any) -> 
     values = values[..., areas, caps]
     defined = values[values > -1]
     mean = np.mean(defined) if len(defined) else -1
-    title, kind = ("Average Precision", "(AP)") if row.ap else ("Average Recall", "(AR)")
-    print(f" {title:<18} {kind} @[ IoU={iou:<9} | area={row.area:>6s} | maxDets={cap:>3d} ] = {mean:0.3f}")
+    print(f" {summary_title('AP' if row.ap else 'AR', iou, row.area, f'{cap:d}')} = {mean:0.3f}")
     return mean

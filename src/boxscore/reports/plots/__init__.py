@@ -2,14 +2,14 @@
 
 Goal
 ----
-One function a picture, each returning the matplotlib figure, and the display object behind it for those who
+One function per picture, each returning the matplotlib figure, and the display object behind it for those who
 want the arrays or their own axes.
 
 Conventions
 -----------
 - scikit-learn's: a display holds computed arrays; ``from_evaluation`` computes, ``plot(ax=None)`` draws and
-  sets ``figure_`` and ``ax_``. The functions are ``from_evaluation(...).plot(...).figure_``; that of a sweep,
-  which is a table, ``from_table``.
+  sets ``figure_`` and ``ax_``. The functions are ``from_evaluation(...).plot(...).figure_``; those of a sweep
+  and a comparison, ``from_sweep`` and ``from_comparison``.
 - matplotlib is imported when something is drawn: ``pip install 'boxscore[plots]'``.
 - Colours are told apart by colour-blind readers (Okabe and Ito), and never are the only difference.
 - Class and file names are drawn as they are written: no mathematics, no control or direction marks.

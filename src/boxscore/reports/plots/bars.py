@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
+    from boxscore.diagnostics.compare import DetectorComparison
+
 __all__ = ["CompareDisplay", "ErrorsDisplay", "PerClassDisplay", "compare", "errors", "per_class"]
 
 FloatArray = NDArray[np.float64]
@@ -113,9 +115,8 @@ class ErrorsDisplay:
         """Sort the errors of an evaluation; see :func:`errors`."""
         from boxscore.diagnostics import error_types
 
-        frame = error_types(evaluation)
-        kinds = [str(name).replace("_", " ") for name in frame["error"]]
-        return cls(kinds, frame["cost"].to_numpy(dtype=np.float64))
+        result = error_types(evaluation)
+        return cls([name.replace("_", " ") for name in result.errors], result.total.cost)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""
@@ -174,13 +175,16 @@ class CompareDisplay:
         cls, evaluations: Mapping[str, Evaluation], *, resamples: int = 200, seed: int = 0
     ) -> Self:
         """Compare two evaluations; see :func:`compare`."""
-        from boxscore import diagnostics
+        from boxscore.diagnostics import compare_detectors
 
-        frame = diagnostics.compare(evaluations, resamples=resamples, seed=seed)
-        frame = frame[frame["other"] == frame["other"].iloc[0]]
-        columns = [frame[name].to_numpy(dtype=np.float64) for name in ("delta", "low", "high")]
-        names = (str(frame["first"].iloc[0]), str(frame["other"].iloc[0]))
-        return cls(names, [str(name) for name in frame["metric"]], *columns)
+        return cls.from_comparison(compare_detectors(evaluations, resamples=resamples, seed=seed))
+
+    @classmethod
+    def from_comparison(cls, comparison: DetectorComparison) -> Self:
+        """Read the first of the others of :func:`boxscore.diagnostics.compare_detectors`."""
+        total = comparison.total
+        names = (comparison.first, comparison.others[0])
+        return cls(names, comparison.metrics, total.delta[0], total.low[0], total.high[0])
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""

@@ -21,9 +21,9 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
+from boxscore.matching.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POSITIVE
 from boxscore.protocols.protocol import Protocol
 from boxscore.reports.gallery import MOST_BOXES
-from boxscore.reports.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POSITIVE, read_outcomes
 from boxscore.reports.plots._style import axes, label, pyplot
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def draw_boxes(
     detections: Detections | None = None,
     *,
     image_id: Id | None = None,
-    minimum_score: float = -np.inf,
+    score_threshold: float = -np.inf,
     protocol: str | Protocol = "coco",
     labels: bool = True,
     legend: bool = True,
@@ -70,7 +70,7 @@ def draw_boxes(
     detections : Detections, optional
     image_id : int or str, optional
         Which image of the tables; needed when they hold several.
-    minimum_score : float, optional
+    score_threshold : float, optional
         Detections below are left out.
     protocol : str or Protocol, default "coco"
         Decides what is a true positive, at its first IoU threshold.
@@ -101,7 +101,7 @@ def draw_boxes(
         )
     evaluation = evaluate(ground_truth, detections, protocol=protocol, images=[image_id])
     return draw_evaluated(
-        image, evaluation, image_id, minimum_score=minimum_score, labels=labels, legend=legend, ax=ax
+        image, evaluation, image_id, score_threshold=score_threshold, labels=labels, legend=legend, ax=ax
     )
 
 
@@ -110,7 +110,7 @@ def draw_evaluated(
     evaluation: Evaluation,
     image_id: Id,
     *,
-    minimum_score: float = -np.inf,
+    score_threshold: float = -np.inf,
     labels: bool = True,
     legend: bool = True,
     ax: Axes | None = None,
@@ -133,28 +133,26 @@ def draw_evaluated(
         drawn.set_facecolor("#eef1f5")
     else:
         drawn.imshow(pixels, extent=(0, width, height, 0), cmap="gray" if pixels.ndim == 2 else None)
-    outcomes = read_outcomes(evaluation)
-    truth, found = evaluation.ground_truth, evaluation.detections
-    kept = np.flatnonzero((found.image == row) & (found.scores >= minimum_score))
-    kept = kept[np.argsort(-found.scores[kept], kind="stable")][:MOST_BOXES]
-    fates = outcomes.truths_at(minimum_score)
-    truths = np.flatnonzero((truth.image == row) & (fates != TRUE_POSITIVE))[:MOST_BOXES]
+    made = evaluation.outcomes
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    kept = np.flatnonzero((detections.image == row) & (detections.scores >= score_threshold))
+    kept = kept[np.argsort(-detections.scores[kept], kind="stable")][:MOST_BOXES]
+    outcome = made.truth(score_threshold)
+    truths = np.flatnonzero((truth.image == row) & (outcome != TRUE_POSITIVE))[:MOST_BOXES]
     used = set()
     names = truth.categories.labels
     for index in reversed(kept.tolist()):
-        code, overlap = int(outcomes.detection[index]), outcomes.iou[index]
-        text = f"{label(names[found.category[index]], longest=24)} {found.scores[index]:.2f}"
+        code, overlap = int(made.detection[index]), made.iou[index]
+        text = f"{label(names[detections.category[index]], longest=24)} {detections.scores[index]:.2f}"
         text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
-        _draw_box(
-            drawn, found.boxes[index], found.sizes[index], code, text if labels else "", (width, height)
-        )
+        box, sides = detections.boxes[index], detections.sizes[index]
+        _draw_box(drawn, box, sides, code, text if labels else "", (width, height))
         used.add(code)
     for index in truths.tolist():
-        code = int(fates[index])
+        code = int(outcome[index])
         text = label(names[truth.category[index]], longest=24)
-        _draw_box(
-            drawn, truth.boxes[index], truth.sizes[index], code, text if labels else "", (width, height)
-        )
+        box, sides = truth.boxes[index], truth.sizes[index]
+        _draw_box(drawn, box, sides, code, text if labels else "", (width, height))
         used.add(code)
     drawn.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
     if legend and used:

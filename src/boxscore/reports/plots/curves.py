@@ -31,7 +31,7 @@ class PrecisionRecallDisplay:
     ----------
     recall : ndarray of float64, [R]
     precision : ndarray of float64, [K, R]
-        Interpolated, one row a class with ground truth.
+        Interpolated, one row per class with ground truth.
     labels : list of str, [K]
     iou : float
     highlight : sequence of str
@@ -48,14 +48,17 @@ class PrecisionRecallDisplay:
 
     @classmethod
     def from_evaluation(
-        cls, evaluation: Evaluation, *, iou: float | None = None, classes: Sequence[str] = ()
+        cls, evaluation: Evaluation, *, iou_threshold: float | None = None, classes: Sequence[str] = ()
     ) -> Self:
         """Read the curves of an evaluation; see :func:`pr_curve`."""
         thresholds = evaluation.protocol.matching.iou_thresholds
-        near = 0 if iou is None else int(np.argmin(np.abs(np.array(thresholds) - iou)))
-        if iou is not None:
+        near = 0 if iou_threshold is None else int(np.argmin(np.abs(np.array(thresholds) - iou_threshold)))
+        if iou_threshold is not None:
             checks.number_between(
-                iou, thresholds[near] - 1e-6, thresholds[near] + 1e-6, name="iou (nearest threshold)"
+                iou_threshold,
+                thresholds[near] - 1e-6,
+                thresholds[near] + 1e-6,
+                name="iou_threshold (nearest threshold)",
             )
         for name in classes:
             checks.one_of(name, evaluation.labels, name="classes")
@@ -89,7 +92,7 @@ class PrecisionRecallDisplay:
 def pr_curve(
     evaluation: Evaluation,
     *,
-    iou: float | None = None,
+    iou_threshold: float | None = None,
     classes: Sequence[str] = (),
     ax: Axes | None = None,
 ) -> Figure:
@@ -98,7 +101,7 @@ def pr_curve(
     Parameters
     ----------
     evaluation : Evaluation
-    iou : float, optional
+    iou_threshold : float, optional
         A threshold of the protocol; the first when not given.
     classes : sequence of str
         Classes to draw in colour; every other is a faint line.
@@ -117,7 +120,9 @@ def pr_curve(
         When matplotlib is not installed.
     """
     figure: Figure = (
-        PrecisionRecallDisplay.from_evaluation(evaluation, iou=iou, classes=classes).plot(ax).figure_
+        PrecisionRecallDisplay.from_evaluation(evaluation, iou_threshold=iou_threshold, classes=classes)
+        .plot(ax)
+        .figure_
     )
     return figure
 
@@ -146,12 +151,8 @@ class ConfidenceDisplay:
         """Read the counted curves of an evaluation; see :func:`f1_curve`."""
         from boxscore.diagnostics import confidence_curve, operating_points
 
-        frame = confidence_curve(evaluation)
-        best = operating_points(evaluation).iloc[-1]
-        frame = frame[frame["class"] == best["class"]]
-        names = ("score", "f_score", "precision", "recall")
-        columns = [frame[name].to_numpy(dtype=np.float64) for name in names]
-        return cls(columns[0], columns[1], columns[2], columns[3], float(best["score"]))
+        curve, best = confidence_curve(evaluation).total, operating_points(evaluation).total
+        return cls(curve.score, curve.f_score, curve.precision, curve.recall, float(best.score))
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""

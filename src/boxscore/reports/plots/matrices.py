@@ -41,23 +41,18 @@ class ConfusionDisplay:
 
     @classmethod
     def from_evaluation(
-        cls, evaluation: Evaluation, *, minimum_score: float | None = None, most: int = 40
+        cls, evaluation: Evaluation, *, score_threshold: float | None = None, most: int = 40
     ) -> Self:
         """Count the confusions of an evaluation; see :func:`confusion_matrix`."""
         from boxscore.diagnostics import confusion_matrix as count
-        from boxscore.diagnostics import operating_points
+        from boxscore.reports.diagnosis import operating_score
 
         checks.whole_number(most, 1, name="most")
-        if minimum_score is None:
-            best = float(operating_points(evaluation).iloc[-1]["score"])
-            minimum_score = best if best == best else -1e300
-        frame = count(evaluation, minimum_score=minimum_score)
-        counts, names = frame.to_numpy(), [str(name) for name in frame.index]
-        K = len(names) - 1
-        off = counts[:K, :K] - np.diag(np.diag(counts)[:K])
-        order = np.lexsort((-np.diag(counts)[:K], -(off.sum(axis=0) + off.sum(axis=1))))
-        shown = [*np.sort(order[:most]).tolist(), K]
-        return cls(counts[np.ix_(shown, shown)], [names[row] for row in shown])
+        if score_threshold is None:
+            score_threshold = max(operating_score(evaluation), -1e300)
+        matrix = count(evaluation, score_threshold=score_threshold)
+        shown = [*matrix.most_confused(most).tolist(), len(matrix.counts) - 1]
+        return cls(matrix.counts[np.ix_(shown, shown)], [matrix.labels[row] for row in shown])
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""
@@ -83,7 +78,7 @@ class ConfusionDisplay:
 def confusion_matrix(
     evaluation: Evaluation,
     *,
-    minimum_score: float | None = None,
+    score_threshold: float | None = None,
     most: int = 40,
     ax: Axes | None = None,
 ) -> Figure:
@@ -92,7 +87,7 @@ def confusion_matrix(
     Parameters
     ----------
     evaluation : Evaluation
-    minimum_score : float, optional
+    score_threshold : float, optional
         Detections below take no part; the score of the best F1 when not given.
     most : int, default 40
         Classes drawn: those with most confusions, and the background.
@@ -103,7 +98,9 @@ def confusion_matrix(
     matplotlib Figure
     """
     figure: Figure = (
-        ConfusionDisplay.from_evaluation(evaluation, minimum_score=minimum_score, most=most).plot(ax).figure_
+        ConfusionDisplay.from_evaluation(evaluation, score_threshold=score_threshold, most=most)
+        .plot(ax)
+        .figure_
     )
     return figure
 
@@ -131,14 +128,11 @@ class ReliabilityDisplay:
         """Bin the detections of an evaluation; see :func:`reliability`."""
         from boxscore import diagnostics
 
-        frame = diagnostics.reliability(evaluation, bins=bins)
-        frame = frame.iloc[-bins:]  # all classes together
-        frame = frame[frame["detections"] > 0]
-        columns = [
-            frame[name].to_numpy(dtype=np.float64) for name in ("confidence", "accuracy", "detections")
-        ]
-        error = float(diagnostics.calibration(evaluation, bins=bins).iloc[-2]["expected_error"])
-        return cls(columns[0], columns[1], columns[2], error)
+        total = diagnostics.reliability(evaluation, bins=bins).total
+        filled = total.detections > 0
+        error = float(diagnostics.calibration_error(evaluation, bins=bins).total.expected_error)
+        count = total.detections[filled].astype(np.float64)
+        return cls(total.confidence[filled], total.accuracy[filled], count, error)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; sets ``figure_`` and ``ax_``."""

@@ -1,4 +1,4 @@
-"""A sweep of suppression settings: a metric against the IoU threshold, one line a method."""
+"""A sweep of suppression settings: a metric against the IoU threshold, one line per method."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics.sweeping import ALL, SETTING
+from boxscore.diagnostics._result import EVERY_CLASS
 from boxscore.reports.plots._style import COLOURS, GREY, axes, label, tidy
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from typing_extensions import Self
+
+    from boxscore.diagnostics.sweeping import Sweep
 
 __all__ = ["Line", "SweepDisplay", "sweep"]
 
@@ -61,22 +62,27 @@ class SweepDisplay:
     ax_: Any = dataclasses.field(default=None, init=False)
 
     @classmethod
-    def from_table(cls, table: pd.DataFrame, *, metric: str | None = None, class_name: str = ALL) -> Self:
-        """Read a table of :func:`boxscore.diagnostics.sweep`; see :func:`sweep`."""
-        known = [name for name in table.columns if name not in (*SETTING, "class", "detections")]
+    def from_sweep(cls, result: Sweep, *, metric: str | None = None, class_name: str = EVERY_CLASS) -> Self:
+        """Read a result of :func:`boxscore.diagnostics.sweep`; see :func:`sweep`."""
+        known = list(result.values)
         chosen = known[0] if metric is None else checks.one_of(metric, known, name="metric")
-        checks.one_of(class_name, table["class"].unique().tolist(), name="class_name")
-        rows = table[table["class"] == class_name]
+        checks.one_of(class_name, [EVERY_CLASS, *result.classes], name="class_name")
+        if class_name == EVERY_CLASS:
+            values = result.total[chosen]
+        else:
+            values = result.values[chosen][:, result.classes.index(class_name)]
+        groups: dict[tuple[str, float | None, float | None], list[int]] = {}
+        for position, setting in enumerate(result.settings):
+            key = (setting.method, setting.sigma, setting.score_threshold)
+            groups.setdefault(key, []).append(position)
         lines = []
-        for (method, sigma, floor), part in rows.groupby(
-            ["method", "sigma", "score_threshold"], dropna=False, sort=False
-        ):
-            said = {f"sigma {sigma:g}": sigma, f"scores >= {floor:g}": floor}
-            rest = ", ".join(text for text, value in said.items() if value == value)
-            part = part.sort_values("iou_threshold")
-            thresholds = part["iou_threshold"].to_numpy(dtype=np.float64)
-            values = part[chosen].to_numpy(dtype=np.float64)
-            lines.append(Line(str(method), rest, thresholds[~np.isnan(thresholds)], values))
+        for (method, sigma, floor), positions in groups.items():
+            said = {"sigma": sigma, "scores >=": floor}
+            rest = ", ".join(f"{text} {value:g}" for text, value in said.items() if value is not None)
+            thresholds = [result.settings[i].iou_threshold for i in positions]
+            at = np.array([t for t in thresholds if t is not None], dtype=np.float64)
+            order = np.argsort(at, kind="stable") if len(at) else np.arange(len(positions))
+            lines.append(Line(method, rest, at[order] if len(at) else at, values[positions][order]))
         return cls(lines, chosen, class_name)
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -94,7 +100,7 @@ class SweepDisplay:
             else:
                 self.ax_.axhline(line.values[0], **look)
         self._mark_the_best()
-        of = "" if self.class_name == ALL else f" of {label(self.class_name)}"
+        of = "" if self.class_name == EVERY_CLASS else f" of {label(self.class_name)}"
         self.ax_.set(xlabel="IoU threshold of the suppression", ylabel=f"{label(self.metric)}{of}")
         if len(self.lines) > 1:
             self.ax_.legend(frameon=False, fontsize="small")
@@ -110,24 +116,24 @@ class SweepDisplay:
             return
         line = self.lines[best]
         at = int(np.argmax(defined[best]))
-        place = (line.iou_thresholds[at], line.values[at])
-        self.ax_.plot(*place, "o", markersize=10, fillstyle="none", color=GREY)
+        point = (line.iou_thresholds[at], line.values[at])
+        self.ax_.plot(*point, "o", markersize=10, fillstyle="none", color=GREY)
         self.ax_.annotate(
-            f"{place[1]:.4f} at {place[0]:g}", place, (6, 6), textcoords="offset points", fontsize="small"
+            f"{point[1]:.4f} at {point[0]:g}", point, (6, 6), textcoords="offset points", fontsize="small"
         )
 
 
 def sweep(
-    table: pd.DataFrame, *, metric: str | None = None, class_name: str = ALL, ax: Axes | None = None
+    result: Sweep, *, metric: str | None = None, class_name: str = EVERY_CLASS, ax: Axes | None = None
 ) -> Figure:
-    """Draw a metric against the IoU threshold of the suppression, one line a method.
+    """Draw a metric against the IoU threshold of the suppression, one line per method.
 
     Parameters
     ----------
-    table : DataFrame
+    result : Sweep
         From :func:`boxscore.diagnostics.sweep`.
     metric : str, optional
-        A column of the table; the first metric when not given.
+        The first of the protocol when not given.
     class_name : str, default "(all)"
         A class, instead of the whole.
     ax : matplotlib Axes, optional
@@ -139,9 +145,9 @@ def sweep(
     Raises
     ------
     InputError
-        When the table has no such metric or class.
+        When the sweep has no such metric or class.
     MissingDependencyError
         When matplotlib is not installed.
     """
-    figure: Figure = SweepDisplay.from_table(table, metric=metric, class_name=class_name).plot(ax).figure_
+    figure: Figure = SweepDisplay.from_sweep(result, metric=metric, class_name=class_name).plot(ax).figure_
     return figure

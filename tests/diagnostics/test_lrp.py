@@ -22,13 +22,13 @@ def test_worked_by_hand():
         [1, 1, 1], [1] * 3, [[0, 0, 10, 9], [200, 0, 210, 10], [50, 0, 60, 6]], [0.9, 0.8, 0.7]
     )
     evaluation = boxscore.evaluate(truth, found)
-    best = localisation_recall_precision(evaluation).iloc[0]
+    best = localisation_recall_precision(evaluation).to_frame().iloc[0]
     assert best["score"] == 0.9
     assert best["lrp"] == pytest.approx(2.2 / 3)
     assert best["localisation"] == pytest.approx(0.1)
     assert best["false_positive"] == 0
     assert best["false_negative"] == pytest.approx(2 / 3)
-    last = localisation_recall_precision(evaluation, at_score=0.7).iloc[0]
+    last = localisation_recall_precision(evaluation, at_score=0.7).to_frame().iloc[0]
     assert last["lrp"] == pytest.approx(0.75)
     assert last["localisation"] == pytest.approx(0.25)
     assert last["false_positive"] == pytest.approx(1 / 3)
@@ -38,7 +38,8 @@ def test_worked_by_hand():
 @pytest.mark.parametrize("seed", range(4))
 def test_equal_to_a_loop(scene, seed):
     evaluation = boxscore.evaluate(*scene(seed, images=30, decimals=1 if seed % 2 else None))
-    table = localisation_recall_precision(evaluation).set_index("class")
+    result = localisation_recall_precision(evaluation)
+    table = result.to_frame().set_index("class")
     rows = evaluation.matches
     for label, positive in evaluation.per_class.set_index("class")["ground_truths"].items():
         if not positive:
@@ -53,13 +54,13 @@ def test_equal_to_a_loop(scene, seed):
             missed = positive - len(hits)
             values.append(((1 - hits["iou"]).sum() / 0.5 + false + missed) / (len(hits) + false + missed))
         assert table.loc[label, "lrp"] == pytest.approx(min(values), abs=1e-12)
-    defined = table.drop(index="(all)")["lrp"].dropna()
-    assert table.loc["(all)", "lrp"] == pytest.approx(defined.mean())
+    assert result.total.lrp == pytest.approx(table["lrp"].dropna().mean())
+    assert result.total.true_positives == table["true_positives"].sum()
 
 
 def test_parts_make_the_whole(scene):
-    table = localisation_recall_precision(boxscore.evaluate(*scene(2, images=40)), at_score=0.4)
-    table = table[(table["class"] != "(all)") & table["lrp"].notna()]
+    table = localisation_recall_precision(boxscore.evaluate(*scene(2, images=40)), at_score=0.4).to_frame()
+    table = table[table["lrp"].notna()]
     hits = table["true_positives"]
     whole = hits + table["false_positives"] + table["false_negatives"]
     kept = hits + table["false_positives"]

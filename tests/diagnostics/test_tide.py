@@ -40,10 +40,10 @@ def xywh(table, row):
 
 def assert_equal_to_tidecv(evaluation, iou=0.5):
     ap, costs, counts = run_tidecv(evaluation.ground_truth, evaluation.detections, iou)
-    ours = error_types(evaluation, iou=iou, absent_classes="zero")
-    assert ours["ap"].iloc[0] == pytest.approx(ap, abs=TOLERANCE)
-    np.testing.assert_allclose(ours["cost"], costs, atol=TOLERANCE, rtol=0)
-    assert ours["count"].tolist()[:6] == counts
+    ours = error_types(evaluation, iou_threshold=iou, absent_classes="zero").total
+    assert ours.ap[0] == pytest.approx(ap, abs=TOLERANCE)
+    np.testing.assert_allclose(ours.cost, costs, atol=TOLERANCE, rtol=0)
+    assert ours.counts.tolist()[:6] == counts
 
 
 @pytest.mark.parametrize("iou", [0.5, 0.7])
@@ -73,34 +73,34 @@ def test_voc_run(voc, quiet_peers):
 @pytest.mark.real
 def test_recorded_numbers_of_tidecv(fake100):
     """What tidecv 1.0.1 gave (AP points of 100), for runs without it."""
-    ours = error_types(boxscore.evaluate(*fake100), absent_classes="zero")
+    ours = error_types(boxscore.evaluate(*fake100), absent_classes="zero").total
     recorded = [22.246, 0.2279, 0.0, 0.019, 0.0, 8.5236, 6.8216, 17.685]
-    np.testing.assert_allclose(100 * ours["cost"], recorded, atol=5e-4)
+    np.testing.assert_allclose(100 * ours.cost, recorded, atol=5e-4)
 
 
 @pytest.mark.real
 def test_recorded_numbers_of_tidecv_on_voc(voc):
-    ours = error_types(boxscore.evaluate(*voc, protocol=WITH_DIFFICULT), absent_classes="zero")
+    ours = error_types(boxscore.evaluate(*voc, protocol=WITH_DIFFICULT), absent_classes="zero").total
     recorded = [2.3409, 7.6281, 0.7749, 0.1070, 2.7832, 2.7627, 11.5121, 11.4987]
-    np.testing.assert_allclose(100 * ours["cost"], recorded, atol=5e-4)
+    np.testing.assert_allclose(100 * ours.cost, recorded, atol=5e-4)
 
 
 def test_absent_classes_only_change_the_mean(scene):
     evaluation = boxscore.evaluate(*scene(1, images=30))  # the last class has no object
-    skip = error_types(evaluation, per_class=True)
-    zero = error_types(evaluation, per_class=True, absent_classes="zero")
-    by_class = skip["class"] != "(all)"
-    np.testing.assert_array_equal(skip.loc[by_class, "ap"], zero.loc[by_class, "ap"])
-    assert skip["ap"].iloc[-1] > zero["ap"].iloc[-1]
-    totals = skip[by_class].groupby("error")["count"].sum()
-    overall = skip[~by_class].set_index("error")["count"]
+    skip = error_types(evaluation)
+    zero = error_types(evaluation, absent_classes="zero")
+    np.testing.assert_array_equal(skip.per_class.ap, zero.per_class.ap)
+    assert skip.total.ap[0] > zero.total.ap[0]
+    np.testing.assert_array_equal(skip.per_class.counts.sum(axis=0), skip.total.counts)
+    totals = skip.to_frame().groupby("error")["count"].sum()
+    overall = skip.total_frame().set_index("error")["count"]
     assert (totals.loc[overall.index] == overall).all()
 
 
 def test_error_list_has_every_error(scene):
     evaluation = boxscore.evaluate(*scene(6, images=30))
-    listed = error_list(evaluation)["error"].value_counts()
-    counted = error_types(evaluation).set_index("error")["count"]
+    listed = error_list(evaluation).to_frame()["error"].value_counts()
+    counted = error_types(evaluation).total_frame().set_index("error")["count"]
     for kind in KINDS:
         assert listed.get(kind, 0) == counted[kind]
 
@@ -119,13 +119,14 @@ def test_one_of_each_by_hand():
     ]
     names = ["cat", "cat", "cat", "cat", "cat", "dog"]
     found = boxscore.Detections.from_arrays([1] * 6, names, boxes, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
-    table = error_types(boxscore.evaluate(truth, found)).set_index("error")
-    assert table.loc[KINDS, "count"].tolist() == [1, 1, 1, 1, 1, 1]
+    result = error_types(boxscore.evaluate(truth, found))
+    assert result.errors[:6] == tuple(KINDS)
+    assert result.total.counts[:6].tolist() == [1, 1, 1, 1, 1, 1]
 
 
 def test_refusals(scene):
     evaluation = boxscore.evaluate(*scene(0))
-    with pytest.raises(boxscore.InputError, match="background_iou must be <= iou"):
+    with pytest.raises(boxscore.InputError, match="background_iou must be <= iou_threshold"):
         error_types(evaluation, background_iou=0.6)
     with pytest.raises(boxscore.InputError, match="absent_classes must be one of"):
         error_types(evaluation, absent_classes="maybe")

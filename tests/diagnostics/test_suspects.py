@@ -30,7 +30,7 @@ def planted():
 
 
 def test_planted_mistakes():
-    table = label_suspects(planted())
+    table = label_suspects(planted()).to_frame()
     assert table["kind"].tolist() == ["wrong class", "missing annotation", "poor box"]
     assert table["image_id"].tolist() == [200, 201, 202]
     assert table["true_class"].dropna().tolist() == ["dog", "cat"]
@@ -41,13 +41,14 @@ def test_planted_mistakes():
 
 
 def test_unsure_detections_take_no_part():
-    assert label_suspects(planted(), minimum_score=0.92)["image_id"].tolist() == [200]
+    assert label_suspects(planted(), score_threshold=0.92).to_frame()["image_id"].tolist() == [200]
 
 
 def test_limit_and_scene(scene):
     evaluation = boxscore.evaluate(*scene(0, images=60))
-    every = label_suspects(evaluation, minimum_score=0.0, limit=None)
-    assert label_suspects(evaluation, minimum_score=0.0, limit=5).equals(every.head(5))
+    every = label_suspects(evaluation, score_threshold=0.0, limit=None).to_frame()
+    first = label_suspects(evaluation, score_threshold=0.0, limit=5)
+    assert first.to_frame().equals(every.head(5))
     assert set(every["kind"]) <= {"wrong class", "missing annotation", "poor box"}
     right = evaluation.matches.query("outcome == 'true positive'")
     keys = set(zip(right["image_id"], right["score"], strict=True))
@@ -57,4 +58,5 @@ def test_limit_and_scene(scene):
 def test_nothing_to_list():
     truth = boxscore.GroundTruth.from_arrays([1], [1], [[0, 0, 9, 9]])
     found = boxscore.Detections.from_arrays([1], [1], [[0, 0, 9, 9]], [0.9])
-    assert len(label_suspects(boxscore.evaluate(truth, found))) == 0
+    suspects = label_suspects(boxscore.evaluate(truth, found))
+    assert len(suspects.detection) == len(suspects.to_frame()) == 0

@@ -36,8 +36,8 @@ def detections_and_positives(evaluation):
 @pytest.mark.parametrize("seed", range(6))
 def test_equal_to_a_sweep(scene, seed):
     evaluation = boxscore.evaluate(*scene(seed, decimals=1 if seed % 2 else None))
-    curve = confidence_curve(evaluation).set_index(["class", "score"])
-    best = operating_points(evaluation).set_index("class")
+    curve = confidence_curve(evaluation).printed_frame().set_index(["class", "score"])
+    best = operating_points(evaluation).printed_frame().set_index("class")
     for label, count, points in sweep(detections_and_positives(evaluation), evaluation.labels):
         assert len(points) == len(curve.loc[[label]] if label in curve.index else [])
         for threshold, (true, false, missed, f1) in points.items():
@@ -59,45 +59,40 @@ def test_equal_to_a_sweep(scene, seed):
 
 def test_asked_for(scene):
     evaluation = boxscore.evaluate(*scene(3, images=60))
-    curve = confidence_curve(evaluation)
-    overall = curve[curve["class"] == "(all)"]
-    at = operating_points(evaluation, at_precision=0.5).iloc[-1]
-    assert at["score"] == overall.loc[overall["precision"] >= 0.5, "score"].min()
-    at = operating_points(evaluation, at_recall=0.3).iloc[-1]
-    assert at["score"] == overall.loc[overall["recall"] >= 0.3, "score"].max()
-    at = operating_points(evaluation, at_score=0.5).iloc[-1]
-    assert at["score"] == 0.5
-    assert at["true_positives"] == overall.loc[overall["score"] >= 0.5, "true_positives"].max()
+    overall = confidence_curve(evaluation).total
+    at = operating_points(evaluation, at_precision=0.5).total
+    assert at.score == overall.score[overall.precision >= 0.5].min()
+    at = operating_points(evaluation, at_recall=0.3).total
+    assert at.score == overall.score[overall.recall >= 0.3].max()
+    at = operating_points(evaluation, at_score=0.5).total
+    assert at.score == 0.5
+    assert at.true_positives == overall.true_positives[overall.score >= 0.5].max()
     high = operating_points(evaluation, at_score=2.0)
-    assert (high["true_positives"] == 0).all()
-    assert high["precision"].isna().all()
+    assert (high.per_class.true_positives == 0).all()
+    assert (high.per_class.false_negatives == evaluation.class_counts["ground_truths"]).all()
+    assert np.isnan(high.per_class.precision).all()
+    assert np.nanmax(high.per_class.recall) == np.nanmax(high.per_class.f_score) == 0
 
 
 def test_beta_moves_the_threshold(scene):
     evaluation = boxscore.evaluate(*scene(5, images=60))
-    precise, complete = (operating_points(evaluation, beta=beta).iloc[-1] for beta in (0.25, 4))
-    assert precise["score"] >= complete["score"]
-    assert precise["precision"] >= complete["precision"]
+    precise, complete = (operating_points(evaluation, beta=beta).total for beta in (0.25, 4))
+    assert precise.score >= complete.score
+    assert precise.precision >= complete.precision
 
 
 def test_nothing_qualifies(scene):
     evaluation = boxscore.evaluate(*scene(1))
-    row = operating_points(evaluation, at_recall=1.0).iloc[-1]
-    assert np.isnan(row["score"])
-    assert row["true_positives"] is boxscore_missing()
-
-
-def boxscore_missing():
-    import pandas as pd
-
-    return pd.NA
+    result = operating_points(evaluation, at_recall=1.0)
+    assert np.isnan(result.total.score)
+    assert result.total_frame()["true_positives"].isna().all()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"at_score": 0.5, "at_recall": 0.5}, "asked for in one way"),
-        ({"iou": 0.61}, "threshold of the protocol"),
+        ({"iou_threshold": 0.61}, "threshold of the protocol"),
         ({"area": "tiny"}, "area must be one of"),
         ({"beta": 0}, "beta must be"),
         ({"at_precision": 1.5}, "at_precision must be"),

@@ -1,0 +1,270 @@
+"""What a detector does at a given confidence threshold, and which threshold to use.
+
+Goal
+----
+Precision, recall and F-score as functions of the confidence, from counted detections, and the threshold
+to choose: the best F-score, or one that keeps a precision or a recall.
+
+Conventions
+-----------
+- A threshold ``s`` keeps the detections with ``score >= s``. Greedy matching takes detections by descending
+  score, so what is kept matches as it did before: nothing is matched again.
+- Nothing is interpolated. Ignored detections count neither for nor against.
+- All classes together are a micro average, with one threshold for all. False positives of classes without
+  ground truth count there, as they would in use.
+
+References
+----------
+C. J. van Rijsbergen, *Information Retrieval*, 1979 (the F-score).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.diagnostics._once import once_per_evaluation
+from boxscore.diagnostics._outcomes import area_index, threshold_index
+from boxscore.diagnostics._result import EVERY_CLASS, ClassResult, DiagnosticResult, Floats
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.scoring.counts import ScoreCounts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ConfidenceCurves", "OperatingPoints", "Rates", "confidence_curve", "operating_points"]
+
+FloatArray = NDArray[np.float64]
+NO_POINT = -1
+COUNTS = ("true_positives", "false_positives", "false_negatives")
+
+
+class Rates(NamedTuple):
+    """Counts and rates at confidence thresholds; arrays of one shape, float64, counts whole numbers."""
+
+    score: Floats
+    """The threshold."""
+    true_positives: Floats
+    false_positives: Floats
+    false_negatives: Floats
+    precision: Floats
+    recall: Floats
+    f_score: Floats
+
+    def take(self, positions: Any) -> Rates:
+        """Return the values at some positions."""
+        return Rates(*(column[positions] for column in self))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ConfidenceCurves(DiagnosticResult):
+    """Counts and rates at every confidence that occurs, per class and over all classes.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    rates : Rates, [N]
+        Class by class, all classes together last; scores descend in each.
+    bounds : ndarray of intp, [K + 2]
+        Where each class starts in ``rates``, where all classes together start, and the end.
+    """
+
+    classes: list[str]
+    rates: Rates
+    bounds: NDArray[np.intp]
+
+    def of_class(self, k: int) -> Rates:
+        """Return the curve of class ``k``."""
+        return self.rates.take(slice(self.bounds[k], self.bounds[k + 1]))
+
+    @property
+    def total(self) -> Rates:
+        """The curve of all classes together."""
+        return self.of_class(len(self.classes))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per class and distinct score: ``class`` and the columns of :class:`Rates`."""
+        size = np.diff(self.bounds[:-1])
+        names = np.repeat(np.array(self.classes, dtype=object), size)
+        return _curve_frame(names, self.rates.take(slice(self.bounds[-2])))
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return one row per distinct score of all classes together."""
+        names = np.full(len(self.total.score), EVERY_CLASS, dtype=object)
+        return _curve_frame(names, self.total)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class OperatingPoints(ClassResult):
+    """One confidence threshold per class, and one for all classes together.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    per_class : Rates, [K]
+        NaN where no threshold qualifies.
+    total : Rates, scalars
+    """
+
+    per_class: Rates
+    total: Rates
+
+    def frame_of(self, classes: Sequence[str], values: Rates) -> pd.DataFrame:
+        """Lay out values; counts that are NaN are missing."""
+        return super().frame_of(classes, values).astype(dict.fromkeys(COUNTS, "Int64"))
+
+
+@once_per_evaluation
+def confidence_curve(
+    evaluation: Evaluation, *, iou_threshold: float | None = None, area: str = "all", beta: float = 1.0
+) -> ConfidenceCurves:
+    """Count and rate at every confidence that occurs.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    iou_threshold : float, optional
+        A threshold of the protocol; the first when not given.
+    area : str, default "all"
+        An area range of the protocol.
+    beta : float, default 1
+        Weight of recall against precision in the F-score.
+
+    Returns
+    -------
+    ConfidenceCurves
+
+    Raises
+    ------
+    InputError
+        When the protocol does not have the threshold or the range, or beta is not positive.
+    """
+    counts = evaluation.score_counts(threshold_index(evaluation, iou_threshold), area_index(evaluation, area))
+    return ConfidenceCurves(evaluation.labels, _rates(counts, beta), counts.bounds)
+
+
+@once_per_evaluation
+def operating_points(
+    evaluation: Evaluation,
+    *,
+    at_score: float | None = None,
+    at_precision: float | None = None,
+    at_recall: float | None = None,
+    iou_threshold: float | None = None,
+    area: str = "all",
+    beta: float = 1.0,
+) -> OperatingPoints:
+    """One threshold per class: the best F-score, or the one asked for.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    at_score : float, optional
+        Use this threshold for every class.
+    at_precision : float, optional
+        The lowest threshold that still has this precision, in (0, 1].
+    at_recall : float, optional
+        The highest threshold that already has this recall, in (0, 1].
+    iou_threshold, area, beta
+        As in :func:`confidence_curve`.
+
+    Returns
+    -------
+    OperatingPoints
+        Where no threshold qualifies, NaN. Of equally good F-scores the highest threshold is given.
+
+    Raises
+    ------
+    InputError
+        When more than one of ``at_score``, ``at_precision`` and ``at_recall`` is given, or a value is
+        out of range.
+
+    Examples
+    --------
+    >>> from boxscore import Detections, GroundTruth, evaluate
+    >>> truth = GroundTruth.from_arrays([1, 1], ["cat", "cat"], [[0, 0, 9, 9], [20, 20, 29, 29]])
+    >>> detections = Detections.from_arrays(
+    ...     [1, 1], ["cat", "cat"], [[0, 0, 9, 9], [50, 50, 59, 59]], [0.9, 0.4]
+    ... )
+    >>> best = operating_points(evaluate(truth, detections)).total
+    >>> float(best.score), float(best.precision), float(best.recall)
+    (0.9, 1.0, 0.5)
+    """
+    given = {"at_score": at_score, "at_precision": at_precision, "at_recall": at_recall}
+    asked = {name: value for name, value in given.items() if value is not None}
+    if len(asked) > 1:
+        raise InputError("an operating point", "be asked for in one way", got=" and ".join(asked))
+    for name, value in asked.items():
+        if name == "at_score":
+            checks.number_between(value, -np.inf, np.inf, name=name)
+        else:
+            checks.number_between(value, 0, 1, name=name, open_low=True)
+    curves = confidence_curve(evaluation, iou_threshold=iou_threshold, area=area, beta=beta)
+    positive = evaluation.score_counts(
+        threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
+    ).positive
+    points = []
+    for k, count in enumerate(positive.tolist()):
+        curve = curves.of_class(k)
+        position = _position(curve, count, at_score=at_score, at_precision=at_precision, at_recall=at_recall)
+        if position != NO_POINT:
+            point = curve.take(position)
+        elif at_score is not None:  # it keeps no detection
+            rate = 0.0 if count else np.nan
+            point = Rates(*map(np.float64, (np.nan, 0, 0, count, np.nan, rate, rate)))
+        else:
+            point = Rates(*[np.float64(np.nan)] * len(Rates._fields))
+        points.append(point if at_score is None else point._replace(score=np.float64(at_score)))
+    rates = Rates(*(np.array(column) for column in zip(*points, strict=True)))
+    return OperatingPoints(evaluation.labels, rates.take(slice(-1)), rates.take(-1))
+
+
+def _rates(counts: ScoreCounts, beta: float) -> Rates:
+    checks.number_between(beta, 0, 1e6, name="beta", open_low=True)
+    positive = np.repeat(counts.positive, np.diff(counts.bounds))
+    true, false, missed = counts.true, counts.false, positive - counts.true
+    weight = beta * beta
+    with np.errstate(invalid="ignore"):
+        return Rates(
+            counts.score,
+            true.astype(np.float64),
+            false.astype(np.float64),
+            missed.astype(np.float64),
+            true / (true + false),
+            true / positive,
+            (1 + weight) * true / ((1 + weight) * true + weight * missed + false),
+        )
+
+
+def _position(
+    curve: Rates,
+    positive: int,
+    *,
+    at_score: float | None,
+    at_precision: float | None,
+    at_recall: float | None,
+) -> int:
+    """Position on the curve that is asked for, or NO_POINT."""
+    if at_score is not None:
+        return int(np.searchsorted(-curve.score, -at_score, side="right")) - 1
+    if at_precision is not None:
+        good = np.flatnonzero(curve.precision >= at_precision)
+        return int(good[-1]) if len(good) else NO_POINT
+    if at_recall is not None:
+        good = np.flatnonzero(curve.recall >= at_recall)
+        return int(good[0]) if len(good) else NO_POINT
+    if not len(curve.f_score) or not positive:
+        return NO_POINT
+    return int(np.argmax(curve.f_score))
+
+
+def _curve_frame(classes: NDArray[np.object_], rates: Rates) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame({"class": classes, **rates._asdict()}).astype(dict.fromkeys(COUNTS, "int64"))

@@ -1,0 +1,162 @@
+"""Localisation-recall-precision (LRP): one error that counts how boxes lie as well as which are detected.
+
+Conventions
+-----------
+- At a confidence threshold, ``LRP = (sum over hits of (1 - IoU) / (1 - t) + FP + FN) / (TP + FP + FN)`` with
+  ``t`` the IoU threshold: 0 is perfect, 1 the worst. The optimal LRP is its least value over all thresholds,
+  which also names the threshold to use.
+- Its parts at that threshold: ``localisation`` is the mean ``1 - IoU`` of the hits, ``false_positive`` is
+  1 - precision, ``false_negative`` is 1 - recall.
+- The mean over classes leaves out classes without ground truth, and a part where it is undefined.
+- A class with ground truth and no detection has LRP 1. LRP is not a loss to compare across IoU thresholds.
+
+References
+----------
+K. Oksuz et al., "Localization Recall Precision (LRP): A New Performance Metric for Object Detection", ECCV
+2018.
+K. Oksuz et al., "One Metric to Measure Them All: Localisation Recall Precision (LRP)", TPAMI 2021.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.diagnostics._once import once_per_evaluation
+from boxscore.diagnostics._outcomes import area_index, threshold_index
+from boxscore.diagnostics._result import ClassResult, Counts, Floats, mean_over_classes
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.scoring.counts import ScoreCounts
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["LocalisationRecallPrecision", "LrpParts", "localisation_recall_precision"]
+
+FloatArray = NDArray[np.float64]
+MEANS = ("lrp", "localisation", "false_positive", "false_negative")
+COUNTS = ("true_positives", "false_positives", "false_negatives")
+
+
+class LrpParts(NamedTuple):
+    """LRP and its parts at a confidence threshold; arrays of one shape, float64 and int64."""
+
+    score: Floats
+    """The threshold."""
+    lrp: Floats
+    localisation: Floats
+    false_positive: Floats
+    false_negative: Floats
+    true_positives: Counts
+    false_positives: Counts
+    false_negatives: Counts
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class LocalisationRecallPrecision(ClassResult):
+    """LRP of each class, and the mean over classes.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    per_class : LrpParts, [K]
+        NaN for a class without ground truth.
+    total : LrpParts, scalars
+        Means over classes; its counts are sums, its score is NaN.
+    """
+
+    per_class: LrpParts
+    total: LrpParts
+
+
+@once_per_evaluation
+def localisation_recall_precision(
+    evaluation: Evaluation,
+    *,
+    iou_threshold: float | None = None,
+    area: str = "all",
+    at_score: float | None = None,
+) -> LocalisationRecallPrecision:
+    """Optimal LRP of each class, or LRP at a given confidence.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    iou_threshold : float, optional
+        A threshold of the protocol below 1; the first when not given.
+    area : str, default "all"
+        An area range of the protocol.
+    at_score : float, optional
+        Use this confidence threshold for every class instead of each one's best.
+
+    Returns
+    -------
+    LocalisationRecallPrecision
+
+    Raises
+    ------
+    InputError
+        When the protocol does not have the threshold or the range.
+
+    Examples
+    --------
+    >>> from boxscore import Detections, GroundTruth, evaluate
+    >>> truth = GroundTruth.from_arrays([1, 1], ["cat", "cat"], [[0, 0, 10, 10], [50, 50, 60, 60]])
+    >>> detections = Detections.from_arrays([1], ["cat"], [[0, 0, 10, 8]], [0.9])  # IoU .8
+    >>> result = localisation_recall_precision(evaluate(truth, detections))
+    >>> round(float(result.total.lrp), 6)  # (.2 / .5 + 0 + 1) / 2
+    0.7
+    """
+    t = threshold_index(evaluation, iou_threshold)
+    threshold = evaluation.protocol.matching.iou_thresholds[t]
+    if threshold >= 1:
+        raise InputError("iou_threshold", "be below 1 for LRP", got=f"{threshold:g}")
+    counts = evaluation.score_counts(t, area_index(evaluation, area))
+    rows = [_parts(counts, k, threshold, at_score) for k in range(len(evaluation.labels))]
+    columns = zip(*rows, strict=True) if rows else [()] * len(LrpParts._fields)
+    kinds = LrpParts(*[float] * 5, *[np.int64] * 3)
+    parts = LrpParts(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+    total = parts._replace(
+        score=np.float64(np.nan),
+        **{name: mean_over_classes(getattr(parts, name)) for name in MEANS},
+        **{name: getattr(parts, name).sum() for name in COUNTS},
+    )
+    return LocalisationRecallPrecision(evaluation.labels, parts, total)
+
+
+def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None) -> LrpParts:
+    """LRP of one class at its best threshold, or at the one given; scalars."""
+    part, positive = counts.part(k), int(counts.positive[k])
+    # The first entry keeps no detection; a threshold keeps all of one score or none.
+    score, hits, false, distance = (
+        np.append(first, column[part])
+        for first, column in (
+            (np.nan, counts.score),
+            (0, counts.true),
+            (0, counts.false),
+            (0.0, counts.distance),
+        )
+    )
+    missed = positive - hits
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lrp = (distance / (1 - threshold) + false + missed) / (hits + false + missed)
+        if at_score is not None:
+            best = int(np.searchsorted(-score[1:], -at_score, side="right"))
+        else:
+            best = int(np.argmin(lrp)) if positive else 0
+        kept = hits[best] + false[best]
+        defined = positive > 0
+        return LrpParts(
+            (score[best] if at_score is None else at_score) if defined else np.nan,
+            lrp[best] if defined else np.nan,
+            distance[best] / hits[best] if hits[best] else np.nan,
+            false[best] / kept if kept and defined else np.nan,
+            missed[best] / positive if defined else np.nan,
+            hits[best],
+            false[best],
+            missed[best],
+        )

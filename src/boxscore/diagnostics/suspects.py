@@ -1,0 +1,221 @@
+"""Label suspects: confident detections that the ground truth contradicts.
+
+Goal
+----
+Data sets have errors, and a good detector points at them: something it is sure of that nobody annotated, or
+that is annotated as something else. The list is a reading order for people, not a verdict.
+
+Conventions
+-----------
+- ``wrong class``: an annotation of another class lies where the detection is (``iou_threshold`` or more), and
+  no annotation of its own class does.
+- ``missing annotation``: no annotation of any class overlaps it by ``background_iou`` or more.
+- ``poor box``: an annotation of its own class overlaps it by ``background_iou`` to
+  ``iou_threshold``, and no other detection matches it.
+- Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are no
+  suspects. Of detections of one class that overlap each other by ``iou_threshold`` or more only the
+  surest is listed.
+- ``suspicion`` is the best precision that a confidence threshold at or below the detection's score gives its
+  class: where a detector is nearly always right, its disagreement weighs most. Equally suspicious ones come
+  by descending score.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.diagnostics._once import once_per_evaluation
+from boxscore.diagnostics._result import DiagnosticResult
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.matching.matcher import CrossPairs
+from boxscore.similarity.box import box_iou
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["KINDS", "LabelSuspects", "label_suspects"]
+
+KINDS = ("wrong class", "missing annotation", "poor box")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class LabelSuspects(DiagnosticResult):
+    """Confident detections that disagree with the ground truth, most suspicious first.
+
+    Attributes
+    ----------
+    suspicion : ndarray of float64, [N]
+        See the module's conventions.
+    kind : ndarray of intp, [N]
+        Positions in :data:`KINDS`.
+    detection : ndarray of intp, [N]
+        Rows of the detections.
+    truth : ndarray of intp, [N]
+        Row of the ground truth that overlaps most; -1 for none.
+    iou : ndarray of float64, [N]
+        Overlap with it; NaN for none.
+    ground_truth, detections : GroundTruth, Detections
+        The tables as evaluated.
+    """
+
+    suspicion: NDArray[np.float64]
+    kind: NDArray[np.intp]
+    detection: NDArray[np.intp]
+    truth: NDArray[np.intp]
+    iou: NDArray[np.float64]
+    ground_truth: GroundTruth
+    detections: Detections
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per suspect.
+
+        ``suspicion, kind, image_id, file_name, class, score, x1, y1, x2, y2, annotation_id, true_class,
+        iou``: the last three of the annotation that overlaps most, None and NaN when there is none.
+        """
+        import pandas as pd
+
+        truth, detections, rows = self.ground_truth, self.detections, self.detection
+        labels = np.array(truth.categories.labels, dtype=object)
+        has = self.truth >= 0
+        ids, classes = (np.full(len(rows), None, dtype=object) for _ in range(2))
+        ids[has] = truth.ids[self.truth[has]]
+        classes[has] = labels[truth.category[self.truth[has]]]
+        return pd.DataFrame(
+            {
+                "suspicion": self.suspicion,
+                "kind": [KINDS[k] for k in self.kind.tolist()],
+                "image_id": truth.images.ids[detections.image[rows]],
+                "file_name": truth.images.file_names[detections.image[rows]],
+                "class": labels[detections.category[rows]],
+                "score": detections.scores[rows],
+                **{name: detections.boxes[rows, i] for i, name in enumerate(("x1", "y1", "x2", "y2"))},
+                "annotation_id": ids,
+                "true_class": classes,
+                "iou": self.iou,
+            }
+        )
+
+
+@once_per_evaluation
+def label_suspects(
+    evaluation: Evaluation,
+    *,
+    score_threshold: float = 0.5,
+    iou_threshold: float = 0.5,
+    background_iou: float = 0.1,
+    limit: int | None = 100,
+) -> LabelSuspects:
+    """List confident detections that disagree with the ground truth, most suspicious first.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    score_threshold : float, default 0.5
+        Detections below take no part.
+    iou_threshold : float, default 0.5
+        Overlap from which a detection and an annotation are of one object.
+    background_iou : float, default 0.1
+        Overlap below which a detection is of nothing.
+    limit : int or None, default 100
+        Rows; None for all.
+
+    Returns
+    -------
+    LabelSuspects
+
+    Raises
+    ------
+    InputError
+        When an option is out of range.
+    """
+    checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
+    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
+    checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
+    if background_iou > iou_threshold:
+        raise InputError("background_iou", f"be <= iou_threshold ({iou_threshold:g})", got=background_iou)
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    ignored = evaluation.matcher.ignoring.ignored
+    pairs = evaluation.matcher.across_classes(
+        iou_threshold=background_iou, score_threshold=score_threshold, by_foreground=ignored
+    )
+    own = truth.category[pairs.truth] == detections.category[pairs.detection]
+    close = pairs.iou >= iou_threshold
+    D = len(detections)
+    explained = _any(pairs, ignored[pairs.truth] | (own & close), D)
+    seen = np.zeros(len(truth), dtype=bool)
+    seen[pairs.truth[own & close]] = True
+    other_class = _any(pairs, ~own & close, D)
+    badly_placed = _any(pairs, own & ~seen[pairs.truth], D)
+    near = _any(pairs, np.ones(len(own), dtype=bool), D)
+    kind = np.select([explained, other_class, badly_placed, ~near], [-1, 0, 2, 1], -1)
+
+    suspicion = _precision_reached(evaluation, explained, pairs.rows)
+    rows = pairs.rows[kind[pairs.rows] >= 0]
+    rows = rows[np.lexsort((rows, -detections.scores[rows], -suspicion[rows]))]
+    rows = _without_repeats(evaluation, rows, iou_threshold)[:limit]
+    overlap, annotation = _most_overlapping(pairs, D)
+    return LabelSuspects(
+        suspicion[rows],
+        kind[rows],
+        rows,
+        annotation[rows],
+        np.where(annotation[rows] >= 0, overlap[rows], np.nan),
+        truth,
+        detections,
+    )
+
+
+def _any(pairs: CrossPairs, chosen: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+    """Whether a detection has a pair among the chosen, [D]."""
+    flags = np.zeros(count, dtype=bool)
+    flags[pairs.detection[chosen]] = True
+    return flags
+
+
+def _most_overlapping(pairs: CrossPairs, count: int) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Largest overlap of each detection with any ground truth, [D]; and that ground truth, -1 without."""
+    order = np.argsort(pairs.iou, kind="stable")
+    overlap, row = np.zeros(count), np.full(count, -1, dtype=np.intp)
+    overlap[pairs.detection[order]] = pairs.iou[order]  # the last, largest, stays
+    row[pairs.detection[order]] = pairs.truth[order]
+    return overlap, row
+
+
+def _precision_reached(
+    evaluation: Evaluation, right: NDArray[np.bool_], rows: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Best precision, in its class, of the thresholds up to each detection's score; [D]."""
+    detections = evaluation.detections
+    reached = np.zeros(len(detections))
+    order = rows[np.lexsort((-detections.scores[rows], detections.category[rows]))]
+    for mine in np.split(order, np.flatnonzero(np.diff(detections.category[order])) + 1):
+        score = detections.scores[mine]
+        kept = np.searchsorted(-score, -score, side="right")  # equal scores stand or fall together
+        precision = np.cumsum(right[mine])[kept - 1] / kept
+        reached[mine] = np.maximum.accumulate(precision[::-1])[::-1]
+    return reached
+
+
+def _without_repeats(
+    evaluation: Evaluation, rows: NDArray[np.intp], iou_threshold: float
+) -> NDArray[np.intp]:
+    """Leave out a suspect that a more suspicious one of its image and class overlaps."""
+    detections = evaluation.detections
+    group = detections.image[rows].astype(np.int64) * len(detections.categories) + detections.category[rows]
+    kept = np.ones(len(rows), dtype=bool)
+    order = np.argsort(group, kind="stable")
+    for together in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if len(together) > 1:
+            boxes = detections.boxes[rows[together]]
+            repeats = np.triu(box_iou(boxes, boxes) >= iou_threshold, k=1)
+            for i in range(len(together)):
+                if kept[together[i]]:
+                    kept[together[repeats[i]]] = False
+    return rows[kept]

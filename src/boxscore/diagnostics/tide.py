@@ -1,0 +1,425 @@
+"""Error types after TIDE: what each kind of mistake costs in AP.
+
+Goal
+----
+Sort every false positive and every missed object into one kind, and say how much AP would rise if that kind
+alone were fixed.
+
+Conventions
+-----------
+- A false positive is, by the first rule that holds: ``localisation`` (its best object of its own class
+  overlaps it by ``background_iou`` to ``iou_threshold``), ``classification`` (an object of another class by
+  ``iou_threshold`` or more), ``duplicate`` (an object of its class that is already taken, by
+  ``iou_threshold`` or more), ``background`` (nothing by more than ``background_iou``), or ``both`` (wrong
+  class and badly placed). ``missed`` are the unmatched objects that no localisation or classification error
+  is about.
+- Fixing: a localisation or classification error becomes a hit when its object was missed and it is the
+  surest such error on it, and is dropped otherwise; duplicates, background and both are dropped; missed
+  objects are taken out of the ground truth. ``false_positives``: all of them behind every hit.
+  ``false_negatives``: no object is missed. The costs overlap and do not add up to 1 - AP.
+- Matching is TIDE's at one IoU threshold: detections by descending score, 100 an image over all classes, each
+  to the free object of its class that it overlaps most (of equal overlaps the first). An ignored region
+  excuses what it covers by more than ``iou_threshold`` of the detection; TIDE still names such a detection's
+  error.
+- AP is read at 101 recall points. ``absent_classes="zero"`` takes the mean as ``tidecv`` does: a class that
+  is detected and has no object counts as AP 0, and leaves the mean when its detections are fixed. The
+  default leaves such classes out of every mean, as COCO does.
+
+References
+----------
+D. Bolya et al., "TIDE: A General Toolbox for Identifying Object Detection Errors", ECCV 2020.
+``tidecv`` 1.0.1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.ordering import descending_order, stable_order
+from boxscore.diagnostics._cross_class import greedy_one_to_one
+from boxscore.diagnostics._once import once_per_evaluation
+from boxscore.diagnostics._outcomes import ignored_truths
+from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.matching.matcher import CrossPairs
+from boxscore.protocols.protocol import ApRules
+from boxscore.scoring.counts import HitCounts, Outcomes
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import mean_of_defined
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "ERROR_TYPES",
+    "SPECIAL_ERRORS",
+    "ErrorCosts",
+    "ErrorList",
+    "ErrorTypes",
+    "error_list",
+    "error_types",
+]
+
+Absent = Literal["skip", "zero"]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+ERROR_TYPES = ("classification", "localisation", "both", "duplicate", "background", "missed")
+SPECIAL_ERRORS = ("false_positives", "false_negatives")
+NO_ERROR = -1
+RULES = ApRules(recall_points=tuple((np.arange(101) / 100).tolist()))
+
+
+class _Errors(NamedTuple):
+    """What TIDE decides, by rows of the two tables."""
+
+    rows: NDArray[np.intp]  # detections that the cap lets through, by image (as ids ascend) and score
+    true: BoolArray  # [D] by table row
+    excused: BoolArray  # [D]
+    kind: NDArray[np.int8]  # [D] position in ERROR_TYPES, or NO_ERROR
+    object_row: NDArray[np.intp]  # [D] the ground truth a localisation or classification error is about
+    fixes: BoolArray  # [D] fixing this error makes it a hit
+    positive: BoolArray  # [G] not ignored
+    matched: BoolArray  # [G]
+    missed: BoolArray  # [G]
+
+
+class ErrorCosts(NamedTuple):
+    """What E kinds of error cost; arrays [..., E], AP as a fraction."""
+
+    counts: Counts
+    """Detections, or objects for ``missed`` and ``false_negatives``."""
+    ap: Floats
+    """As it is; the same for every kind."""
+    ap_without: Floats
+    """With this kind fixed."""
+    cost: Floats
+    """Never below 0 for the six of :data:`ERROR_TYPES`."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ErrorTypes(ClassResult):
+    """The count and the cost of each kind of error.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    per_class : ErrorCosts, [K, E]
+        NaN for a class without ground truth.
+    total : ErrorCosts, [E]
+        All classes: counts added up, AP averaged.
+    errors : tuple of str, [E]
+        :data:`ERROR_TYPES`, then :data:`SPECIAL_ERRORS`.
+    """
+
+    per_class: ErrorCosts
+    total: ErrorCosts
+    errors: tuple[str, ...]
+
+    def second_axis(self) -> dict[str, tuple[str, ...]]:
+        """Name the kinds of error."""
+        return {"error": self.errors}
+
+    def frame_of(self, classes: Sequence[str], values: ErrorCosts) -> pd.DataFrame:
+        """Lay out values; a tuple has a method ``count``, so the field has another name than its column."""
+        return super().frame_of(classes, values).rename(columns={"counts": "count"})
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ErrorList(DiagnosticResult):
+    """Every error: detections by descending score, then missed objects.
+
+    Attributes
+    ----------
+    error : ndarray of object, [n]
+        One of :data:`ERROR_TYPES`.
+    image_id : ndarray, [n]
+    category : ndarray of str objects, [n]
+        The class of the detection, or of the object missed.
+    score : ndarray of float64, [n]
+        NaN for missed objects.
+    boxes : ndarray of float64, [n, 4]
+        Corners, in pixels.
+    annotation_id, true_class : ndarray of object, [n]
+        The object that a localisation or classification error is about, or that was missed; else None.
+    """
+
+    error: NDArray[np.object_]
+    image_id: NDArray[np.generic]
+    category: NDArray[np.object_]
+    score: FloatArray
+    boxes: FloatArray
+    annotation_id: NDArray[np.object_]
+    true_class: NDArray[np.object_]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``error, image_id, class, score, x1, y1, x2, y2, annotation_id, true_class``."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "error": self.error,
+                "image_id": self.image_id,
+                "class": self.category,
+                "score": self.score,
+                **{name: self.boxes[:, i] for i, name in enumerate(("x1", "y1", "x2", "y2"))},
+                "annotation_id": self.annotation_id,
+                "true_class": self.true_class,
+            }
+        )
+
+
+@once_per_evaluation
+def error_types(
+    evaluation: Evaluation,
+    *,
+    iou_threshold: float = 0.5,
+    background_iou: float = 0.1,
+    max_detections: int = 100,
+    absent_classes: Absent = "skip",
+) -> ErrorTypes:
+    """Count each kind of error and say what it costs.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Its protocol says how boxes are measured and what is ignored.
+    iou_threshold : float, default 0.5
+        Overlap of a hit.
+    background_iou : float, default 0.1
+        Overlap up to which a detection is of nothing.
+    max_detections : int, default 100
+        Cap on the detections of an image over all classes.
+    absent_classes : {"skip", "zero"}, default "skip"
+        See the module's conventions; "zero" gives ``tidecv``'s numbers.
+
+    Returns
+    -------
+    ErrorTypes
+
+    Raises
+    ------
+    InputError
+        When an option is out of range.
+    """
+    checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
+    errors = _errors(
+        evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
+    )
+    ap, has_data = _average_precision(evaluation, errors, None)
+    ap = np.append(ap, _mean(ap, has_data, absent_classes))
+    names = (*ERROR_TYPES, *SPECIAL_ERRORS)
+    count = np.stack([_counts(evaluation, errors, name) for name in names], axis=-1)  # [K+1,E]
+    without = np.empty(count.shape)
+    for e, name in enumerate(names):
+        fixed, still_has_data = _average_precision(evaluation, errors, name)
+        without[:, e] = np.append(fixed, _mean(fixed, still_has_data, absent_classes))
+    cost = without - ap[:, None]
+    six = slice(len(ERROR_TYPES))
+    cost[:, six] = np.maximum(cost[:, six], 0)
+    as_is = np.repeat(ap[:, None], len(names), axis=1)
+    columns = (count, as_is, without, cost)
+    return ErrorTypes(
+        evaluation.ground_truth.categories.labels,
+        ErrorCosts(*(values[:-1] for values in columns)),
+        ErrorCosts(*(values[-1] for values in columns)),
+        names,
+    )
+
+
+@once_per_evaluation
+def error_list(
+    evaluation: Evaluation,
+    *,
+    iou_threshold: float = 0.5,
+    background_iou: float = 0.1,
+    max_detections: int = 100,
+) -> ErrorList:
+    """List every error, one row each.
+
+    Parameters
+    ----------
+    evaluation, iou_threshold, background_iou, max_detections
+        As in :func:`error_types`.
+
+    Returns
+    -------
+    ErrorList
+
+    Raises
+    ------
+    InputError
+        When an option is out of range.
+    """
+    errors = _errors(
+        evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
+    )
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    labels = np.array(truth.categories.labels, dtype=object)
+    wrong = errors.rows[errors.kind[errors.rows] != NO_ERROR]
+    wrong = wrong[descending_order(detections.scores[wrong])]
+    missed = np.flatnonzero(errors.missed)
+    kind = errors.kind[wrong]
+    about = (kind == 0) | (kind == 1)
+    object_row = errors.object_row[wrong]
+    return ErrorList(
+        np.array([*(ERROR_TYPES[k] for k in kind.tolist()), *["missed"] * len(missed)], dtype=object),
+        truth.images.ids[np.concatenate([detections.image[wrong], truth.image[missed]])],
+        labels[np.concatenate([detections.category[wrong], truth.category[missed]])],
+        np.append(detections.scores[wrong], np.full(len(missed), np.nan)),
+        np.concatenate([detections.boxes[wrong], truth.boxes[missed]]),
+        np.append(_where(about, truth.ids, object_row), truth.ids[missed].astype(object)),
+        np.append(_where(about, labels[truth.category], object_row), labels[truth.category[missed]]),
+    )
+
+
+def _where(condition: BoolArray, values: NDArray[np.object_], rows: NDArray[np.intp]) -> NDArray[np.object_]:
+    """``values[rows]`` where the condition holds, else None."""
+    chosen = np.full(len(rows), None, dtype=object)
+    chosen[condition] = values[rows[condition]]
+    return chosen
+
+
+def _errors(
+    evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
+) -> _Errors:
+    """Match as TIDE does and name every error; once for both tables."""
+    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
+    checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
+    if background_iou > iou_threshold:
+        raise InputError("background_iou", f"be <= iou_threshold ({iou_threshold:g})", got=background_iou)
+    checks.whole_number(max_detections, 1, name="max_detections")
+    return evaluation.once(
+        ("errors of TIDE", iou_threshold, background_iou, max_detections),
+        lambda: _named_errors(evaluation, iou_threshold, background_iou, max_detections),
+    )
+
+
+def _named_errors(
+    evaluation: Evaluation, iou_threshold: float, background_iou: float, max_detections: int
+) -> _Errors:
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    ignored = ignored_truths(evaluation)
+    pairs = evaluation.matcher.across_classes(
+        iou_threshold=background_iou, max_detections=max_detections, by_foreground=ignored
+    )
+    own = truth.category[pairs.truth] == detections.category[pairs.detection]
+    region = ignored[pairs.truth]
+    D, G = len(detections), len(truth)
+
+    hit = np.flatnonzero(own & ~region & (pairs.iou >= iou_threshold))
+    hit = hit[np.lexsort((pairs.truth[hit], -pairs.iou[hit], pairs.position[hit]))]
+    hit = hit[greedy_one_to_one(pairs.detection[hit], pairs.truth[hit])]
+    true, matched, excused = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool), np.zeros(D, dtype=bool)
+    true[pairs.detection[hit]] = True
+    matched[pairs.truth[hit]] = True
+    excused[pairs.detection[own & region & (pairs.iou > iou_threshold)]] = True
+    excused &= ~true
+
+    same, same_row = _best(pairs, own & ~region, D)
+    other, other_row = _best(pairs, ~own & ~region, D)
+    taken, _ = _best(pairs, own & ~region & matched[pairs.truth], D)
+    any_overlap, _ = _best(pairs, ~region, D)
+    rules = [
+        (same >= background_iou) & (same <= iou_threshold),
+        other >= iou_threshold,
+        taken >= iou_threshold,
+        any_overlap <= background_iou,
+    ]
+    order = [
+        ERROR_TYPES.index(name) for name in ("localisation", "classification", "duplicate", "background")
+    ]
+    kind = np.select(rules, order, ERROR_TYPES.index("both")).astype(np.int8)
+    took_part = np.zeros(D, dtype=bool)
+    took_part[pairs.rows] = True
+    kind[true | ~took_part] = NO_ERROR
+
+    about = np.where(kind == ERROR_TYPES.index("localisation"), same_row, other_row)
+    open_object = (kind == 0) | (kind == 1)
+    open_object &= ~matched[about] if G else False
+    fixes, usable = np.zeros(D, dtype=bool), np.zeros(G, dtype=bool)
+    candidates = pairs.rows[open_object[pairs.rows]]  # by image and descending score
+    first = np.unique(about[candidates], return_index=True)[1]
+    fixes[candidates[first]] = True
+    usable[about[candidates]] = True
+    return _Errors(
+        pairs.rows, true, excused, kind, about, fixes, ~ignored, matched, ~ignored & ~matched & ~usable
+    )
+
+
+def _best(pairs: CrossPairs, allowed: BoolArray, count: int) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Largest overlap of each detection, [D], 0 without any, and the first ground truth that has it."""
+    chosen = np.flatnonzero(allowed)
+    chosen = chosen[np.lexsort((pairs.truth[chosen], -pairs.iou[chosen], pairs.detection[chosen]))]
+    detection, first = np.unique(pairs.detection[chosen], return_index=True)
+    overlap, row = np.zeros(count), np.zeros(count, dtype=np.intp)
+    overlap[detection] = pairs.iou[chosen[first]]
+    row[detection] = pairs.truth[chosen[first]]
+    return overlap, row
+
+
+def _curves(evaluation: Evaluation, errors: _Errors, fixed: str | None) -> Curves:
+    """Draw the curves with one kind fixed; None leaves all as they are."""
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    counted, score = errors.positive, detections.scores
+    true, category, keep = errors.true.copy(), detections.category.astype(np.intp), ~errors.excused
+    if fixed in ERROR_TYPES:
+        wrong = errors.kind == ERROR_TYPES.index(fixed)
+        hits = wrong & errors.fixes
+        keep = (keep & ~wrong) | hits
+        true |= hits
+        if fixed == "classification":
+            category[hits] = truth.category[errors.object_row[hits]]
+        if fixed == "missed":
+            counted = counted & ~errors.missed
+    elif fixed == "false_positives":
+        score = errors.true.astype(np.float64)
+    elif fixed == "false_negatives":
+        counted = counted & errors.matched
+    rows = errors.rows[keep[errors.rows]]
+    if fixed is not None:  # tidecv files the errors before the hits, which decides equal scores
+        rows = np.concatenate([rows[~errors.true[rows]], rows[errors.true[rows]]])
+    K = len(truth.categories)
+    rows = rows[descending_order(score[rows])]
+    rows = rows[stable_order(category[rows], K)]
+    positive = np.bincount(truth.category[counted], minlength=K)
+    return Curves(
+        HitCounts(Outcomes.all_counted(category[rows], score[rows], true[None, rows], positive)), RULES
+    )
+
+
+def _average_precision(
+    evaluation: Evaluation, errors: _Errors, fixed: str | None
+) -> tuple[FloatArray, BoolArray]:
+    """AP of each class, [K], NaN without positives; and whether the class has any detection or positive."""
+    curves = _curves(evaluation, errors, fixed)
+    return curves.average_precision[0], curves.counts.first_detections()[1] | (curves.positive > 0)
+
+
+def _mean(ap: FloatArray, has_data: BoolArray, absent_classes: Absent) -> float:
+    return mean_of_defined(np.nan_to_num(ap[has_data]) if absent_classes == "zero" else ap)
+
+
+def _counts(evaluation: Evaluation, errors: _Errors, name: str) -> NDArray[np.int64]:
+    """Count the errors of one kind in each class and, last, in all; [K + 1]."""
+    truth, detections = evaluation.ground_truth, evaluation.detections
+    category = detections.category
+    if name == "missed":
+        chosen, category = errors.missed, truth.category
+    elif name == "false_negatives":
+        chosen, category = errors.positive & ~errors.matched, truth.category
+    elif name == "false_positives":
+        chosen = np.zeros(len(detections), dtype=bool)
+        chosen[errors.rows] = True
+        chosen &= ~errors.true & ~errors.excused
+    else:
+        chosen = errors.kind == ERROR_TYPES.index(name)
+    counts = np.bincount(category[chosen], minlength=len(truth.categories))
+    return np.append(counts, counts.sum())

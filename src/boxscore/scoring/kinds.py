@@ -1,0 +1,95 @@
+"""Kinds of summary metrics: how ``metric = "AP"`` in a protocol's summary is computed.
+
+Conventions
+-----------
+A summary metric is a mean over *cells*, [T, K] or [T, R, K]: thresholds (one, or all), recall points and
+classes. Cells that are NaN are left out; of no cell at all the mean is NaN. A new kind is one entry here, and
+its words in ``protocols.protocol.SUMMARY_KINDS``, by which a protocol is checked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.scoring.curves import Curves
+
+__all__ = [
+    "KINDS",
+    "Kind",
+    "mean_of_defined",
+    "mean_per_class",
+    "summary_total",
+    "summary_values",
+]
+
+FloatArray = NDArray[np.float64]
+CurvesOf = Callable[[int, int], Curves]
+"""Gives the curves of an area range and a detection cap, positions on the axes A and M."""
+
+
+def mean_of_defined(cells: FloatArray) -> float:
+    """Mean of the cells that are not NaN, in C order as pycocotools takes it; NaN when there are none."""
+    defined = cells[~np.isnan(cells)]
+    return float(np.mean(defined)) if len(defined) else float("nan")
+
+
+def mean_per_class(cells: FloatArray) -> FloatArray:
+    """Mean of each class's cells, [K]; NaN for a class without a curve, whose cells are all NaN."""
+    *axes, K = cells.shape
+    mean: FloatArray = (
+        np.ascontiguousarray(np.moveaxis(cells, -1, 0)).reshape(K, math.prod(axes)).mean(axis=1)
+    )
+    return mean
+
+
+class Kind(NamedTuple):
+    """One kind of summary metric."""
+
+    name: str
+    cells: Callable[[Curves], FloatArray]
+    total: Callable[[FloatArray], float] = mean_of_defined
+    """From cells to the value over all classes."""
+    per_class: Callable[[FloatArray], FloatArray] = mean_per_class
+    """From cells to the value of each class, [K]."""
+
+
+def _precision(curves: Curves) -> FloatArray:
+    """Precision at the recall points where AP is its plain mean, else AP."""
+    rules = curves.rules
+    pointwise = rules.interpolation == "points" and not rules.sequential_mean
+    return curves.interpolated if pointwise else curves.average_precision
+
+
+def _recall(curves: Curves) -> FloatArray:
+    return curves.recall
+
+
+KINDS = {kind.name: kind for kind in (Kind("AP", _precision), Kind("AR", _recall))}
+
+
+def _cells(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> tuple[Kind, FloatArray]:
+    kind = KINDS[checks.one_of(row.metric, list(KINDS), name=f"summary {row.key}: metric")]
+    area = list(protocol.ignore.area_ranges).index(row.area)
+    cells = kind.cells(curves_of(area, row.cap % len(protocol.caps)))
+    if row.iou is None:
+        return kind, cells
+    return kind, cells[[protocol.matching.iou_thresholds.index(row.iou)]]
+
+
+def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> float:
+    """Value of a summary row over all classes."""
+    kind, cells = _cells(row, protocol, curves_of)
+    return kind.total(cells)
+
+
+def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
+    """Value of a summary row for each class, [K]."""
+    kind, cells = _cells(row, protocol, curves_of)
+    return kind.per_class(cells)

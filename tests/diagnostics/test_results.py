@@ -1,0 +1,76 @@
+"""What every diagnostic's result keeps: arrays computed once, tables of classes apart from totals."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore import diagnostics
+from boxscore.diagnostics._result import DiagnosticResult
+
+PER_CLASS = {
+    "bootstrap_intervals": {"resamples": 3},
+    "calibration_error": {},
+    "confidence_curve": {},
+    "error_types": {},
+    "localisation_recall_precision": {},
+    "operating_points": {},
+    "reliability": {},
+    "tie_bounds": {},
+}
+
+
+@pytest.mark.parametrize("name", [path.stem for path in Path(diagnostics.__file__).parent.glob("[a-z]*.py")])
+def test_a_module_is_reached_by_its_name(name):
+    module = importlib.import_module(f"boxscore.diagnostics.{name}")
+    assert isinstance(getattr(diagnostics, name), ModuleType)
+    assert getattr(diagnostics, name) is module
+
+
+@pytest.mark.parametrize("name", PER_CLASS)
+def test_totals_are_no_classes(sample, name):
+    result = getattr(diagnostics, name)(boxscore.evaluate(*sample), **PER_CLASS[name])
+    assert isinstance(result, DiagnosticResult)
+    rows, total = result.to_frame(), result.total_frame()
+    assert set(rows["class"]) <= set(result.classes)
+    assert set(total["class"]) <= {"(all)", "(mean)"}
+    assert list(rows) == list(total)
+    assert len(result.printed_frame()) == len(rows) + len(total)
+    assert repr(result).startswith(f"{type(result).__name__}, ")
+
+
+@pytest.mark.parametrize(
+    "name", [*PER_CLASS, "error_list", "confusion_matrix", "top_confusions", "label_suspects"]
+)
+def test_answers_are_computed_once_and_read_only(sample, name):
+    evaluation = boxscore.evaluate(*sample)
+    function = getattr(diagnostics, name)
+    options = PER_CLASS.get(name, {})
+    result = function(evaluation, **options)
+    assert function(evaluation, **options) is result
+    assert function(boxscore.evaluate(*sample), **options) is not result
+    arrays = [
+        array
+        for value in vars(result).values()
+        for array in (value if isinstance(value, tuple) else [value])
+        if isinstance(array, np.ndarray)
+    ]
+    assert arrays
+    assert not any(array.flags.writeable for array in arrays)
+
+
+def test_other_options_are_another_answer(sample):
+    evaluation = boxscore.evaluate(*sample)
+    first = diagnostics.tie_bounds(evaluation, metrics=["AP"])
+    assert diagnostics.tie_bounds(evaluation, metrics=["AP"]) is first
+    assert diagnostics.tie_bounds(evaluation, metrics=["AP50"]) is not first
+    assert diagnostics.operating_points(evaluation, at_score=1) is not diagnostics.operating_points(
+        evaluation, at_score=1.0
+    )
+    with pytest.raises(boxscore.InputError, match="by must be one of"):
+        diagnostics.slice_scores(evaluation, by=["size"])

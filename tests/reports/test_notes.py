@@ -1,0 +1,77 @@
+"""What the page says of the data is what ``validate`` finds, with the same counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.data.vocabulary import Images
+from boxscore.reports.view import notes
+from boxscore.validation import validate
+from boxscore.validation.digest import page_findings
+from support.evaluations import evaluation, hostile_evaluation, shapes
+
+
+def odd() -> boxscore.Evaluation:
+    images = Images.build([1, 2], sizes=[[100, 100], [100, 100]])
+    boxes = [[0, 0, 10, 10], [0, 0, 10, 10], [5, 5, 5, 9]]
+    names = {1: "cat", 2: "dog", 3: "cow"}
+    truth = boxscore.GroundTruth.from_arrays([1, 1, 1], [1, 1, 2], boxes, images=images, categories=names)
+    detections = boxscore.Detections.from_arrays(
+        [1] * 40, [1] * 40, [[0, 0, 10, 10], *[[80, 80, 101.5, 99]] * 39], [7.0] * 30 + [*range(10)],
+        images=images, categories=names,
+    )  # fmt: skip
+    return boxscore.evaluate(truth, detections)
+
+
+def test_each_oddity_is_said() -> None:
+    texts = " ".join(note.text for note in notes(odd(), warnings=["as given"]))
+    for part in (
+        "as given",
+        "1 annotation with a box of width or height 0",
+        "39 detections with a box that leaves its image by more than 1 pixel (up to 1.5)",
+        "1 annotation overlap an earlier one of the same image and class by 0.9 or more",
+        "1 class of 3 have no annotation",
+        "1 class with annotations have no detection",
+        "1 image of 2 have no annotation",
+        "31 detections (78%) share their score with another of their class",
+        "outside 0..1 (0 to 9)",
+    ):
+        assert part in texts, part
+
+
+@pytest.mark.parametrize("make", [odd, shapes, evaluation, hostile_evaluation])
+def test_a_page_says_what_validate_finds(make: object) -> None:
+    result = make()  # type: ignore[operator]
+    known = {
+        (finding.code, finding.severity, finding.count, finding.message)
+        for finding in validate(result.ground_truth, result.detections, protocol=result.protocol)
+    }
+    said = [
+        (finding.code, finding.severity, finding.count, finding.message) for finding in page_findings(result)
+    ]
+    assert set(said) <= known
+    left = {code for code, *_ in known - set(said)}
+    assert left <= {
+        *("repeated-detection", "beyond-cap", "classes-numbered-differently", "images-off-by-one")
+    }
+
+
+def test_warnings_come_first_and_are_not_said_twice() -> None:
+    truth = boxscore.GroundTruth.from_arrays([1], ["cat"], [[0, 0, 9, 9]], ids=[0])
+    detections = boxscore.Detections.from_arrays([1], ["cat"], [[0, 0, 9, 9]], [0.5])
+    with pytest.warns(boxscore.BoxscoreWarning, match="id 0") as given:
+        result = boxscore.evaluate(truth, detections)
+    assert ["id 0" in note.text for note in notes(result)] == [True]
+    said = notes(result, warnings=[str(item.message) for item in given])
+    assert ["id 0" in note.text for note in said] == [True]
+    levels = [note.level for note in notes(odd(), warnings=["as given"])]
+    assert levels == sorted(levels, reverse=True)
+    assert set(levels) == {"note", "warning"}
+
+
+def test_no_detections_at_all() -> None:
+    result = shapes()
+    none = boxscore.evaluate(result.ground_truth, result.detections.take(np.arange(0)))
+    assert "have no detection" in notes(none)[0].text
