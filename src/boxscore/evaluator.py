@@ -412,7 +412,7 @@ class Evaluator:
 
 
 def _without_masks(table: Any) -> Any:
-    """Drop the masks; the source, which messages name, says so."""
+    """Drop the masks; the source, which messages print, mentions it."""
     if table.masks is None:
         return table
     return dataclasses.replace(table, masks=None, source=table.source + FORGOTTEN)

@@ -173,7 +173,7 @@ _LATEX = str.maketrans(
 
 
 def _latex(text: str) -> str:
-    """Escape a text so that it stands as it is; two dashes or quotes do not become one sign."""
+    """Escape a text for LaTeX; two dashes or quotes do not become one sign."""
     return re.sub("([-'])(?=\\1)", r"\1{}", printable(text).translate(_LATEX))
 
 

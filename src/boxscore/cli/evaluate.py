@@ -94,7 +94,7 @@ def _print_digest(evaluation: Evaluation) -> None:
 
     findings = quick_findings(evaluation)
     if findings:
-        sys.stdout.flush()  # it stands below the result, where both go into one file
+        sys.stdout.flush()  # so that it follows the result where both go into one file
         print(f"boxscore: {digest(findings)}", file=sys.stderr)
 
 

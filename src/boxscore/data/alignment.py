@@ -57,7 +57,7 @@ class OwnVocabulary(NamedTuple):
 def find_images(
     ids: NDArray[Any], images: Images, *, own: Images | None = None, place: Place
 ) -> NDArray[np.int32]:
-    """Return the image row of each id, int32 [D]; ``own`` lets an id be found by its file name."""
+    """Return the image row of each id, int32 [D]; ``own`` translates an id into its file name."""
     if own is not None and len(own):
         names = [
             identifier if name is None else name

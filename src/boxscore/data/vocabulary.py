@@ -1,11 +1,11 @@
-"""Vocabularies: the images and the categories a table's row numbers point into.
+"""Vocabularies: the images and categories that the row numbers of a table refer to.
 
 Conventions
 -----------
 - Ids are integers or strings, unique, and sorted: integers first, ascending, then strings.
   Row order is evaluation order: equally scored detections are taken image by image in it.
-- A row number is an ``int32``; -1 stands for "not in this vocabulary" in what :meth:`Vocabulary.rows`
-  returns and nowhere else. An id is never a flag: 0 is an id like any other.
+- A row number is an ``int32``; -1 means "not in this vocabulary", only in the result of
+  :meth:`Vocabulary.rows`. An id is never a flag: 0 is an id like any other.
 """
 
 from __future__ import annotations

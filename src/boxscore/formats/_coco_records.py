@@ -8,8 +8,8 @@ Conventions
 -----------
 - Text is decoded a slice at a time, each slice into columns before the next is read. Large texts may be cut
   between records and read by several processes.
-- Records that hold numbers alone, which nearly every file has, take the way of ``_packed``; others (ids that
-  are text, null, masks) become columns by their attributes.
+- Records of numbers only, as in nearly every file, are read by ``_packed``; others (ids that are text, null,
+  masks) attribute by attribute.
 - An id is a whole number or text; ``7.0`` is 7, as in pycocotools.
 - ``segmentation`` is kept as the file has it: polygons, or an RLE. ``keypoints`` are
   ``x1, y1, v1, x2, ...``; a record without them has none labelled. Both are skipped while boxes are read.
@@ -432,14 +432,14 @@ def instance_columns(
     place: Place,
 ) -> dict[str, Any]:
     """Return these instance columns of records; None for one that no record has."""
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     if "masks" in instances:
         given = [mask or None for mask in columns["segmentation"].tolist()]  # []: annotated with boxes
         none = all(mask is None for mask in given)
-        found["masks"] = None if none else Masks(given, image_sizes=image_sizes(), place=place)
+        arrays["masks"] = None if none else Masks(given, image_sizes=image_sizes(), place=place)
     if "keypoints" in instances:
-        found |= _keypoints(columns, place)
-    return found
+        arrays |= _keypoints(columns, place)
+    return arrays
 
 
 def _keypoints(columns: Columns, place: Place) -> dict[str, Any]:
@@ -453,11 +453,11 @@ def _keypoints(columns: Columns, place: Place) -> dict[str, Any]:
     points = np.array([values or none for values in given], dtype=np.float64)
     points = points.reshape(len(given), length // 3, 3)
     checks.finite(points.reshape(len(given), length), name="keypoints", place=place)
-    found: dict[str, Any] = {"keypoints": points if length else None}
+    instances: dict[str, Any] = {"keypoints": points if length else None}
     if "num_keypoints" in columns:
         stated = columns["num_keypoints"].tolist()
         labelled = (points[:, :, 2] > 0).sum(axis=1).tolist()
         counts = [own if count is None else count for count, own in zip(stated, labelled, strict=True)]
         known = length > 0 or any(count is not None for count in stated)
-        found["keypoint_count"] = np.array(counts, dtype=np.int64) if known else None
-    return found
+        instances["keypoint_count"] = np.array(counts, dtype=np.int64) if known else None
+    return instances

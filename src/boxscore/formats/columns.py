@@ -5,7 +5,7 @@ Conventions
 - A NumPy ``.npz`` archive, not compressed: one array per column, and a header in JSON with the vocabularies.
   Any program with NumPy can read it; Parquet would need pyarrow.
 - Every column of the schema and of the user's own comes back to the bit: corners and sizes are both kept.
-  Columns of Python objects stand in the header, if they hold text, numbers, true, false and null; others are
+  Columns of Python objects are in the header, if they hold text, numbers, true, false and null; others are
   refused by name.
 - Nothing is unpickled, nothing is unpacked: an archive with pickled or compressed members is refused.
 - Masks are kept as compressed RLEs, one after the other in ``mask_counts``: polygons are
@@ -250,7 +250,7 @@ def _read(path: Path, wanted: Callable[[str], bool]) -> tuple[dict[str, Any], Ar
         raise
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}.") from None
-    except Exception:  # whatever zipfile, NumPy and its reader of headers have to say of other bytes
+    except Exception:  # zipfile, NumPy and its header reader raise many kinds for other bytes
         raise FileFormatError("a file of columns", "be written by boxscore convert", got=str(path)) from None
 
 

@@ -49,7 +49,7 @@ def format_names(*, auto: bool = True) -> tuple[str, ...]:
 
 
 def detect_format(path: str | Path) -> tuple[str, str]:
-    """Tell the format of ground truth or detections, and by what it was told.
+    """Detect the format of ground truth or detections, and by what it was recognised.
 
     Parameters
     ----------

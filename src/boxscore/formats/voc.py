@@ -4,8 +4,8 @@ Conventions
 -----------
 - ``VOC2007/Annotations/<image>.xml``, ``VOC2007/ImageSets/Main/<set>.txt``; an image's id is the file's stem.
   A folder of XML files alone works as well.
-- Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as they stand; the protocol's
-  ``pixel_offset`` says what they mean. Decimals occur.
+- Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as given; the protocol's
+  ``pixel_offset`` defines what they mean. Decimals occur.
 - Results are ``comp4_det_<set>_<class>.txt``, lines of ``image score xmin ymin xmax ymax``. Without ground
   truth their classes are the names of the files: sorted, with ids 1, 2, ... in that order.
 
@@ -290,10 +290,10 @@ def _stem_parts(file: Path) -> tuple[str, str]:
 
 
 def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
-    """Name the class of each results file: what stands after the part that names competition and set.
+    """Name the class of each results file: the part after competition and set.
 
-    Sets and classes may both have underscores. That part is taken to be the one with which most files of the
-    folder end in a known class, so that ``..._tabby_cat`` beside ``..._cat`` is not a cat.
+    Both sets and classes may contain underscores. The prefix with which most files of the folder end in a
+    known class is taken, so that ``..._tabby_cat`` beside ``..._cat`` is not a cat.
     """
     labels = sorted(known)
     votes = Counter(

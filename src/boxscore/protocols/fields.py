@@ -69,14 +69,14 @@ class Word(NamedTuple):
     Attributes
     ----------
     key : str
-        What stands before the colon.
+        The word before the colon.
     silent : object
         The value at which the line leaves the word out: COCO's. A text that is a function of the protocol
         leaves it out by being empty.
     text : mapping, callable or None
         How the value reads.
     note : str
-        What the reference page says of the text; made from ``silent`` when empty.
+        The note on the reference page; made from ``silent`` when empty.
     """
 
     key: str
@@ -127,7 +127,7 @@ def rule(
 
 
 class Rules:
-    """A table of a protocol: every field is checked as it says, and the errors name it as TOML does."""
+    """A table of a protocol: every field is checked by its rule, and errors name it as in TOML."""
 
     PREFIX: ClassVar[str] = ""
 
@@ -285,7 +285,7 @@ K = TypeVar("K", bound=type)
 
 
 def with_attributes(kind: K) -> K:
-    """Add to a docstring what its fields say of themselves."""
+    """Add the docs of the fields to the docstring of their class."""
     lines = [line for field in dataclasses.fields(kind) for line in _attribute(field)]
     kind.__doc__ = "\n".join([f"{kind.__doc__}".rstrip(), "", "Attributes", "----------", *lines, ""])
     return kind

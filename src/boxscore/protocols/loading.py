@@ -83,9 +83,9 @@ def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protoc
 
 
 def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
-    """Return a protocol that compares what ``iou_type`` says.
+    """Return a protocol that compares what ``iou_type`` names.
 
-    ``of_type`` speaks for a protocol as it was written: clear it in a copy that was changed.
+    ``of_type`` is valid only for the protocol as written: clear it in a copy that was changed.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class Similarity(abc.ABC):
         """Find the pairs that agree enough, those of one detection in the order of ``truth_rows``."""
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Return the detections with what is compared; raises where it is missing and nothing stands in."""
+        """Return the detections with what is compared; raise where it is missing and has no substitute."""
         return detections
 
     def with_needed_columns(self, ground_truth: GroundTruth, detections: Detections) -> Detections:

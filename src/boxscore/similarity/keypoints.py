@@ -8,7 +8,7 @@ Conventions
 -----------
 - Keypoints are [N, J, 3]: x, y in pixels and a visibility; a ground truth's keypoint is labelled where its
   visibility is above 0. The visibility of a detection's keypoint is not read.
-- ``sigmas`` [J] say how far annotators scatter around each keypoint, relative to the object's size.
+- ``sigmas`` [J] are how far annotators scatter around each keypoint, relative to the object's size.
 - With labelled keypoints, OKS is the mean over them of ``exp(-d^2 / (2 * (area + eps) * (2 * sigma)^2))``,
   ``d`` the distance in pixels and ``eps`` ``numpy.spacing(1)``.
 - Without one, the distance is measured to the ground truth's box, doubled about its centre on every side
@@ -159,7 +159,7 @@ class KeypointSimilarity(Similarity):
         self.sigmas = protocol.keypoints.spread
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Check that every row has a keypoint for each sigma; nothing stands in for them."""
+        """Check that every row has a keypoint for each sigma; they have no substitute."""
         self._check(ground_truth, "ground truth")
         self._check(detections, "detections")
         return detections

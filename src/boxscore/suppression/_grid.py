@@ -325,7 +325,7 @@ class Grid:
         return (extents.height + largest) * (0.5 * (1 + SLACK) * self._spread) + self._rounding
 
     def _windows(self, extents: _Extents, numbers: IndexArray, target: IndexArray) -> _Ranges:
-        """Keys between which the boxes of the level asked stand that may overlap."""
+        """Ranges of keys that hold the boxes of the target level that may overlap."""
         asking = np.flatnonzero(target >= 0)
         if len(asking) < len(target):
             extents, numbers, target = extents.take(asking), numbers.take(asking), target.take(asking)

@@ -138,7 +138,7 @@ class PairStore:
             return
         cached, total = [], 0
         for one, other in self._candidates():
-            values = np.minimum(self._block.measure.between(one, other), 1)  # whatever rounding says
+            values = np.minimum(self._block.measure.between(one, other), 1)  # rounding may exceed 1
             hit = np.flatnonzero(values > self._threshold)
             one, other = one.take(hit), other.take(hit)
             pairs = np.minimum(one, other), np.maximum(one, other), values.take(hit)

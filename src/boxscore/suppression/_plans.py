@@ -16,8 +16,8 @@ Plans
   in the whole grid; then the next, larger part of what is left. Dense input is mostly dropped before it is
   ever paired.
 
-Where the block's pairs are held already (``share_pairs``), rounds over them are all
-there is to do. All give the same result to the last index: a test compares them.
+Where the pairs of the block are held already (``share_pairs``), only the rounds remain. All plans give the
+same result to the last index: a test compares them.
 
 Conventions
 -----------
@@ -48,7 +48,7 @@ Pairs = tuple[IndexArray, IndexArray]
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
 
 SWEEP_PAIRS = 60
-"""A sweep with more candidates per box than this is not worth it."""
+"""A sweep with more candidates per box than this does not pay off."""
 
 WORTH_A_LOOK = 2048
 """From this many candidates on, comparing heights first is cheaper than measuring all of them."""
@@ -57,7 +57,7 @@ LOCKSTEP_LARGEST = 1500
 """Larger groups are better off with a grid: lockstep compares the best box with all that are left."""
 
 LOCKSTEP_SHARE = 30
-"""Lockstep wants this many times more boxes than its largest group has: a round costs some 30 calls."""
+"""Lockstep needs this many times more boxes than its largest group: a round costs some 30 calls."""
 
 CROWDED = 2.5
 """Grids with more boxes than this within reach in a row are settled in stages."""
@@ -68,7 +68,7 @@ FIRST_STAGE, STAGE_GROWTH = 1024, 4
 def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IndexArray:
     """Suppress greedily inside each group where the overlap exceeds ``threshold``."""
     suppressor = np.full(len(block), -1)
-    if threshold >= 1:  # an overlap is at most 1, whatever rounding says
+    if threshold >= 1:  # an overlap is at most 1, even if rounding exceeds it
         return suppressor
     if plan == "auto" and block.held is not None and block.held.threshold <= threshold:
         better, worse, _ = block.held.above(threshold)

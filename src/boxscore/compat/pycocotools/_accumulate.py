@@ -58,7 +58,7 @@ def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
             if not results or not caps:
                 continue
             for m, curves in enumerate(_curves(results, caps, np.sort(points))):
-                # The reference reads nothing after the first point that is not reached, wherever it stands.
+                # The reference reads nothing after the first point that is not reached, at any position.
                 reached = np.logical_and.accumulate(curves.recall >= params.recThrs, axis=1)
                 for t in range(len(reached)):
                     precision[t, :, k, a, m] = np.where(reached[t], curves.interpolated[t, given, 0], 0)
