@@ -335,9 +335,8 @@ class Evaluation(PicklesFields):
         checks.one_of(area, names, name="area")
         drawn = self.curves_of(names.index(area), cap)
         defined = np.flatnonzero(drawn.positive)
-        precision, score = drawn.interpolated[:, :, defined], drawn.scores[:, :, defined]  # [T,R,K]
+        precision, score = drawn.interpolated[:, :, defined], drawn.reached_scores[:, :, defined]  # [T,R,K]
         points = np.array(self.protocol.ap.recall_points)
-        reached = points[None, :, None] <= drawn.recall[:, None, defined]
         T, R, K = precision.shape
         thresholds = np.array(self.protocol.matching.iou_thresholds)
         return pd.DataFrame(
@@ -346,7 +345,7 @@ class Evaluation(PicklesFields):
                 "iou": np.tile(np.repeat(thresholds, R), K),
                 "recall": np.tile(points, K * T),
                 "precision": precision.transpose(2, 0, 1).ravel(),
-                "score": np.where(reached, score, np.nan).transpose(2, 0, 1).ravel(),
+                "score": score.transpose(2, 0, 1).ravel(),
             }
         )
 

@@ -27,25 +27,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._result import ClassResult, Counts, Floats
+from boxscore._utils.progress import progress as shown
+from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SummaryRow
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import summary_total, summary_values
 from boxscore.scoring.weighted import ImageWeights
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "BootstrapIntervals",
@@ -171,12 +167,10 @@ def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = Fal
     InputError
         When ``resamples`` is not a whole number of at least 1.
     """
-    from tqdm import tqdm
-
     checks.whole_number(resamples, 1, name="resamples")
     random = np.random.default_rng(seed)
-    quiet = None if progress else True  # None: only on a terminal
-    for _ in tqdm(range(resamples), desc="bootstrap", unit="draw", file=sys.stderr, disable=quiet):
+    draws = range(resamples)
+    for _ in shown(draws, desc="bootstrap", unit="draw") if progress else draws:
         drawn = random.integers(0, images, images)
         yield np.bincount(drawn, minlength=images).astype(np.float64)
 

@@ -28,9 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._outcomes import area_index, threshold_index
-from boxscore.diagnostics._result import EVERY_CLASS, ClassResult, Counts, Floats, mean_over_classes
+from boxscore.diagnostics._reading import area_index, threshold_index
+from boxscore.diagnostics._result import (
+    EVERY_CLASS,
+    ClassResult,
+    Counts,
+    Floats,
+    mean_over_classes,
+    once_per_evaluation,
+)
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.counts import counted_detections

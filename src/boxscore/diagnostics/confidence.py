@@ -28,9 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._outcomes import area_index, threshold_index
-from boxscore.diagnostics._result import EVERY_CLASS, ClassResult, DiagnosticResult, Floats
+from boxscore.diagnostics._reading import area_index, threshold_index
+from boxscore.diagnostics._result import (
+    EVERY_CLASS,
+    ClassResult,
+    DiagnosticResult,
+    Floats,
+    once_per_evaluation,
+)
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.counts import ScoreCounts
@@ -236,7 +241,7 @@ def _rates(counts: ScoreCounts, beta: float) -> Rates:
             true.astype(np.float64),
             false.astype(np.float64),
             missed.astype(np.float64),
-            true / (true + false),
+            counts.precision,
             true / positive,
             (1 + weight) * true / ((1 + weight) * true + weight * missed + false),
         )

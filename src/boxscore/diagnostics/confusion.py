@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._cross_class import greedy_one_to_one
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._result import DiagnosticResult
+from boxscore.diagnostics._reading import greedy_one_to_one
+from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:

@@ -20,20 +20,16 @@ K. Oksuz et al., "One Metric to Measure Them All: Localisation Recall Precision 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._outcomes import area_index, threshold_index
-from boxscore.diagnostics._result import ClassResult, Counts, Floats, mean_over_classes
+from boxscore.diagnostics._reading import area_index, threshold_index
+from boxscore.diagnostics._result import ClassResult, Counts, Floats, mean_over_classes, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.counts import ScoreCounts
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["LocalisationRecallPrecision", "LrpParts", "localisation_recall_precision"]
 

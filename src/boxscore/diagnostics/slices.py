@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._outcomes import ignored_truths
-from boxscore.diagnostics._result import DiagnosticResult
+from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.diagnostics.bootstrap import weighted_metrics
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -167,7 +165,7 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
     checks.one_of(by, slice_names(evaluation), name="by")
     truth = evaluation.ground_truth
     if by == CROWDEDNESS:
-        counted = ~ignored_truths(evaluation)
+        counted = ~evaluation.matcher.ignoring.ignored
         objects = np.bincount(truth.image[counted], minlength=len(truth.images)).astype(np.float64)
         chosen = _edges_to_bins((0, 1, 2, 5, 10, np.inf) if bins is None else bins, objects, whole=True)
         return _by_image(evaluation, objects, chosen)
@@ -176,7 +174,7 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
         return _by_image(evaluation, values, chosen)
     if by in QUANTITIES:
         quantity = QUANTITIES[by]
-        measured = quantity.measure(truth, evaluation.protocol)[~ignored_truths(evaluation)]
+        measured = quantity.measure(truth, evaluation.protocol)[~evaluation.matcher.ignoring.ignored]
         edges = quantity.edges if bins is None else bins
         chosen = _coco_sizes() if edges is None else _edges_to_bins(edges, measured)
         return _by_object(evaluation, quantity.measure, chosen)

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._result import DiagnosticResult
+from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
+from boxscore.scoring.counts import CountedDetections, ScoreCounts, tie_starts
 from boxscore.similarity.box import box_iou
 
 if TYPE_CHECKING:
@@ -192,14 +192,19 @@ def _precision_reached(
     evaluation: Evaluation, right: NDArray[np.bool_], rows: NDArray[np.intp]
 ) -> NDArray[np.float64]:
     """Best precision, in its class, of the thresholds up to each detection's score; [D]."""
-    detections = evaluation.detections
-    reached = np.zeros(len(detections))
+    detections, K = evaluation.detections, len(evaluation.detections.categories)
     order = rows[np.lexsort((-detections.scores[rows], detections.category[rows]))]
-    for mine in np.split(order, np.flatnonzero(np.diff(detections.category[order])) + 1):
-        score = detections.scores[mine]
-        kept = np.searchsorted(-score, -score, side="right")  # equal scores stand or fall together
-        precision = np.cumsum(right[mine])[kept - 1] / kept
-        reached[mine] = np.maximum.accumulate(precision[::-1])[::-1]
+    category, score = detections.category[order], detections.scores[order]
+    unknown = np.full(len(order), np.nan)
+    counts = ScoreCounts.of(
+        CountedDetections(category, score, right[order], unknown, np.zeros(K, dtype=np.int64))
+    )
+    best = counts.precision
+    for part in map(counts.part, range(K)):
+        best[part] = np.maximum.accumulate(best[part][::-1])[::-1]
+    starts = tie_starts(category, score)  # one for each score of a class, as in the counts
+    reached = np.zeros(len(detections))
+    reached[order] = np.repeat(best[: len(starts)], np.diff(starts, append=len(order)))
     return reached
 
 

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.progress import progress
 from boxscore.data.alignment import align, select
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
@@ -225,13 +226,11 @@ def sweep(
     --------
     >>> from boxscore import Detections, GroundTruth
     >>> truth = GroundTruth.from_arrays([1, 1], ["cat", "cat"], [[0, 0, 10, 10], [4, 0, 14, 10]])
-    >>> found = Detections.from_arrays([1, 1], ["cat", "cat"], truth.boxes, [0.9, 0.8])
-    >>> result = sweep(truth, found, iou_thresholds=[0.3, 0.5])
+    >>> detections = Detections.from_arrays([1, 1], ["cat", "cat"], truth.boxes, [0.9, 0.8])
+    >>> result = sweep(truth, detections, iou_thresholds=[0.3, 0.5])
     >>> result.total_detections.tolist(), result.total["AP"].round(3).tolist()
     ([1, 2], [0.505, 1.0])
     """
-    from tqdm import tqdm
-
     _refuse_settings(options)
     checks.whole_number(workers, 1, name="workers")
     chosen = load_protocol(protocol)
@@ -252,20 +251,14 @@ def sweep(
     detections = align(detections, ground_truth)  # warns once of what is left out
 
     grid = _Grid(ground_truth, detections, chosen, images, classes, options, jobs)
-    show: dict[str, Any] = {
-        "total": len(jobs),
-        "unit": "setting",
-        "delay": 1,
-        "disable": None,
-        "leave": False,
-    }
+    show: dict[str, Any] = {"total": len(jobs), "unit": "setting", "delay": 1, "leave": False}
     if workers == 1:
-        rows = [row for job in tqdm(jobs, **show) for row in grid.run(job)]
+        rows = [row for job in progress(jobs, **show) for row in grid.run(job)]
     else:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(workers) as pool:
-            rows = [row for part in tqdm(pool.map(grid.run, jobs), **show) for row in part]
+            rows = [row for part in progress(pool.map(grid.run, jobs), **show) for row in part]
     metrics = list(rows[0].values)
     return Sweep(
         [row.setting for row in rows],

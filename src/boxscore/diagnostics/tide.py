@@ -42,10 +42,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.ordering import descending_order, stable_order
-from boxscore.diagnostics._cross_class import greedy_one_to_one
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._outcomes import ignored_truths
-from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats
+from boxscore.diagnostics._reading import greedy_one_to_one
+from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
@@ -306,7 +304,7 @@ def _named_errors(
     evaluation: Evaluation, iou_threshold: float, background_iou: float, max_detections: int
 ) -> _Errors:
     truth, detections = evaluation.ground_truth, evaluation.detections
-    ignored = ignored_truths(evaluation)
+    ignored = evaluation.matcher.ignoring.ignored
     pairs = evaluation.matcher.across_classes(
         iou_threshold=background_iou, max_detections=max_detections, by_foreground=ignored
     )

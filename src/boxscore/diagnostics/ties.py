@@ -19,21 +19,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._result import ClassResult, Counts, Floats
+from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import TieOrder
 from boxscore.scoring.counts import tie_starts
 from boxscore.scoring.kinds import summary_total, summary_values
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Bounds", "TieBounds", "contested_detections", "decided_by_ties", "tie_bounds"]
 

@@ -119,17 +119,9 @@ def _fine_curves(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
         finer = dataclasses.replace(ap, interpolation="points", recall_points=points)
         protocol = dataclasses.replace(evaluation.protocol, ap=finer)
         evaluation = dataclasses.replace(evaluation, protocol=protocol)
-    frame = evaluation.curves()
-    T = len(evaluation.protocol.matching.iou_thresholds)
-    R = len(evaluation.protocol.ap.recall_points)
-    K = len(evaluation.labels)
-    shape = (T, R, K)
-    precision, score = np.full(shape, np.nan), np.full(shape, np.nan)
-    with_truth = np.flatnonzero(evaluation.class_counts["ground_truths"] > 0)
-    for array, name in ((precision, "precision"), (score, "score")):
-        values = frame[name].to_numpy(dtype=np.float64)
-        array[:, :, with_truth] = values.reshape(len(with_truth), T, R).transpose(1, 2, 0)
-    return precision, score
+    curves = evaluation.curves_of()
+    defined = curves.positive > 0
+    return np.where(defined, curves.interpolated, np.nan), np.where(defined, curves.reached_scores, np.nan)
 
 
 def _thresholds_to_keep(T: int, classes: int) -> list[int]:

@@ -293,8 +293,13 @@ class ScoreCounts:
         positive = np.append(counted.positive, counted.positive.sum())
         return cls(score, true, false, distance, ends, positive)
 
+    @property
+    def precision(self) -> FloatArray:
+        """Precision of what each threshold keeps, [N]."""
+        return self.true / (self.true + self.false)
+
     def part(self, k: int) -> slice:
-        """Return where a class stands, or all classes together (K)."""
+        """Return the positions of a class, or of all classes together (K)."""
         return slice(int(self.bounds[k]), int(self.bounds[k + 1]))
 
 

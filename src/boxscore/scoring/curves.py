@@ -88,6 +88,12 @@ class Curves:
         score[:, self.positive == 0] = np.nan
         return np.ascontiguousarray(score.transpose(0, 2, 1))
 
+    @property
+    def reached_scores(self) -> FloatArray:
+        """:attr:`scores`, NaN at the recall points that are not reached, [T, R, K]."""
+        points = np.array(self.rules.recall_points) if self.points is None else self.points
+        return np.where(points[:, None] <= self.recall[:, None], self.scores, np.nan)
+
     @functools.cached_property
     def average_precision(self) -> FloatArray:
         """AP of each threshold and class, [T, K].

@@ -18,9 +18,6 @@ __all__ = ["semantic_findings"]
 NEAR = 0.9
 """Overlap from which two annotations of one image and class are taken for one object."""
 
-BLOCK = 512
-"""Annotations of one image and class whose overlaps are looked at together."""
-
 AREA_SLACK = 1.05
 """How much larger than its box, or than its mask, a stated area may be."""
 
@@ -60,19 +57,9 @@ def _with_truth(rows: NDArray[np.intp]) -> Repair:
 
 def _near_duplicates(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
-    objects = np.flatnonzero(~truth.crowd & _have_a_like(truth))
-    order = objects[np.argsort(_groups(truth)[objects], kind="stable")]
-    ends = np.flatnonzero(np.diff(_groups(truth)[order])) + 1
-    repeats: list[int] = []
-    for rows in np.split(order, ends):
-        for first in range(0, len(rows) if len(rows) > 1 else 0, BLOCK):
-            block = rows[first : first + BLOCK]
-            overlap = box_iou(truth.boxes[rows[: first + BLOCK]], truth.boxes[block]) >= NEAR
-            earlier = np.arange(len(overlap))[:, None] < first + np.arange(len(block))[None, :]
-            repeats += block[(overlap & earlier).any(axis=0)].tolist()
-    if not repeats:
+    duplicates = _repeats(truth, np.flatnonzero(~truth.crowd))
+    if not len(duplicates):
         return
-    duplicates = np.array(sorted(repeats))
     yield context.finding(
         "near-duplicate-annotation",
         "semantic",
@@ -87,15 +74,23 @@ def _near_duplicates(context: Context) -> Iterator[Finding]:
     )
 
 
-def _have_a_like(table: BoxTable) -> NDArray[np.bool_]:
-    """Whether two boxes of a row's image and class are nearly as wide, and two as high: else none is near."""
-    group, near = _groups(table), np.ones(len(table), dtype=bool)
-    for side in table.sizes.T:
-        order = np.lexsort((side, group))
-        like = np.diff(group[order]) == 0
-        like &= side[order][:-1] >= (NEAR - 1e-6) * side[order][1:]
-        near &= np.isin(group, group[order][:-1][like])
-    return near
+def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Rows that overlap an earlier one of their image and class by :data:`NEAR` or more, ascending."""
+    group, left = _groups(table)[rows], table.boxes[rows, 0]
+    order = np.lexsort((left, group))
+    rows, group, left = rows[order], group[order], left[order]
+    # Of two boxes so near, the left sides differ by at most 1 - NEAR of the larger width, and the larger
+    # width is at most 1 / NEAR of the smaller. So each box is compared with those that start soon after it.
+    last = left + (1 / NEAR - 1 + 1e-6) * (table.boxes[rows, 2] - left)
+    repeats, at, step = [np.empty(0, dtype=np.intp)], np.arange(len(rows) - 1), 1
+    while len(at):
+        at = at[(group[at] == group[at + step]) & (left[at + step] <= last[at])]
+        one, other = rows[at], rows[at + step]
+        near = box_iou(table.boxes[one], table.boxes[other], paired=True) >= NEAR
+        repeats.append(np.maximum(one, other)[near])
+        step += 1
+        at = at[at + step < len(rows)]
+    return np.unique(np.concatenate(repeats))
 
 
 def _flags(context: Context) -> Iterator[Finding]:

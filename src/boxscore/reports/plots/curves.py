@@ -62,10 +62,10 @@ class PrecisionRecallDisplay:
             )
         for name in classes:
             checks.one_of(name, evaluation.labels, name="classes")
-        frame = evaluation.curves()
-        T, R = len(thresholds), len(evaluation.protocol.ap.recall_points)
-        precision = frame["precision"].to_numpy(dtype=np.float64).reshape(-1, T, R)[:, near]
-        labels = frame["class"].to_numpy()[:: T * R].tolist()
+        curves = evaluation.curves_of()
+        defined = np.flatnonzero(curves.positive)
+        precision = np.ascontiguousarray(curves.interpolated[near, :, defined])
+        labels = [evaluation.labels[k] for k in defined.tolist()]
         points = np.array(evaluation.protocol.ap.recall_points)
         return cls(points, precision, labels, thresholds[near], list(classes))
 
