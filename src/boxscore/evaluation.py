@@ -383,13 +383,13 @@ class Evaluation(PicklesFields):
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Pycocotools' arrays: precision and scores [T, R, K, A, M], recall [T, K, A, M]; NaN for its -1."""
         areas, caps = len(self.protocol.ignore.area_ranges), len(self.protocol.caps)
-        grid = [[self.curves_of(area, cap) for cap in range(caps)] for area in range(areas)]
-        return {
-            name: np.stack(
-                [np.stack([getattr(curves, field) for curves in line], axis=-1) for line in grid], axis=-2
-            )
-            for name, field in (("precision", "interpolated"), ("recall", "recall"), ("scores", "scores"))
-        }
+        grid = [self.curves_of(area, cap) for area in range(areas) for cap in range(caps)]
+
+        def stacked(field: str) -> NDArray[np.float64]:
+            values = np.stack([getattr(curves, field) for curves in grid], axis=-1)
+            return values.reshape(*values.shape[:-1], areas, caps)
+
+        return {"precision": stacked("interpolated"), "recall": stacked("recall"), "scores": stacked("scores")}
 
     def ap_by_iou(self) -> NDArray[np.float64]:
         """AP of each IoU threshold and class, [T, K], first area range, largest cap; NaN where undefined."""
