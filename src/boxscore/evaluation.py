@@ -389,7 +389,11 @@ class Evaluation(PicklesFields):
             values = np.stack([getattr(curves, field) for curves in grid], axis=-1)
             return values.reshape(*values.shape[:-1], areas, caps)
 
-        return {"precision": stacked("interpolated"), "recall": stacked("recall"), "scores": stacked("scores")}
+        return {
+            "precision": stacked("interpolated"),
+            "recall": stacked("recall"),
+            "scores": stacked("scores"),
+        }
 
     def ap_by_iou(self) -> NDArray[np.float64]:
         """AP of each IoU threshold and class, [T, K], first area range, largest cap; NaN where undefined."""

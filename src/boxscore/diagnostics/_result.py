@@ -30,7 +30,7 @@ EVERY_CLASS = "(all)"
 """Stands in a ``class`` column for all classes together."""
 
 Floats = Any
-"""A float64 array, or one such number: the values of classes, and those of all classes together."""
+"""A float64 array of values per class, or one number for all classes together."""
 
 Counts = Any
 """The same of int64."""
@@ -103,7 +103,7 @@ class ClassResult(DiagnosticResult):
         return self.frame_of([EVERY_CLASS], self.total)
 
     def second_axis(self) -> Mapping[str, Any]:
-        """Columns that name the entries of the second axis; none without one."""
+        """Columns that name the entries of the second axis, if there is one."""
         return {}
 
     def frame_of(self, classes: Sequence[str], values: Any) -> pd.DataFrame:
@@ -130,7 +130,7 @@ def mean_over_classes(values: NDArray[np.float64]) -> np.float64:
 
 
 def once_per_evaluation(function: Question[Options, Answer]) -> Question[Options, Answer]:
-    """Keep what a diagnostic gives, by its options; arrays become read-only, for they are shared."""
+    """Compute a diagnostic once per evaluation and options; its arrays are shared, so read-only."""
     signature = inspect.signature(function)
 
     def answer(evaluation: Evaluation, *args: Options.args, **kwargs: Options.kwargs) -> Answer:
@@ -140,7 +140,7 @@ def once_per_evaluation(function: Question[Options, Answer]) -> Question[Options
         key = (function.__qualname__, *((name, _hashable(value)) for name, value in options))
         try:
             hash(key)
-        except TypeError:  # the function says what is wrong with the option
+        except TypeError:  # the function itself refuses the option
             return function(evaluation, *args, **kwargs)
         return evaluation.once(key, lambda: _read_only(function(evaluation, *args, **kwargs)))
 

@@ -2,22 +2,21 @@
 
 Goal
 ----
-Data sets have errors, and a good detector points at them: something it is sure of that nobody annotated, or
-that is annotated as something else. The list is a reading order for people, not a verdict.
+Data sets have errors, and a good detector finds some of them: objects it is confident of that nobody
+annotated, or that are annotated as something else. The list is for people to review, not a verdict.
 
 Conventions
 -----------
-- ``wrong class``: an annotation of another class lies where the detection is (``iou_threshold`` or more), and
+- ``wrong class``: an annotation of another class overlaps the detection by ``iou_threshold`` or more, and
   no annotation of its own class does.
 - ``missing annotation``: no annotation of any class overlaps it by ``background_iou`` or more.
 - ``poor box``: an annotation of its own class overlaps it by ``background_iou`` to
   ``iou_threshold``, and no other detection matches it.
-- Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are no
-  suspects. Of detections of one class that overlap each other by ``iou_threshold`` or more only the
-  surest is listed.
-- ``suspicion`` is the best precision that a confidence threshold at or below the detection's score gives its
-  class: where a detector is nearly always right, its disagreement weighs most. Equally suspicious ones come
-  by descending score.
+- Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are not
+  listed. Of detections of one class that overlap each other by ``iou_threshold`` or more, only the
+  most suspicious is listed.
+- ``suspicion`` is the best precision of the class at any confidence threshold up to the detection's score:
+  the disagreement of a detector that is nearly always right weighs most. Ties come by descending score.
 """
 
 from __future__ import annotations
@@ -118,11 +117,11 @@ def label_suspects(
     ----------
     evaluation : Evaluation
     score_threshold : float, default 0.5
-        Detections below take no part.
+        Detections below it are left out.
     iou_threshold : float, default 0.5
-        Overlap from which a detection and an annotation are of one object.
+        Overlap from which a detection and an annotation are of the same object.
     background_iou : float, default 0.1
-        Overlap below which a detection is of nothing.
+        Overlap below which a detection has no object.
     limit : int or None, default 100
         Rows; None for all.
 
@@ -191,7 +190,7 @@ def _most_overlapping(pairs: CrossPairs, count: int) -> tuple[NDArray[np.float64
 def _precision_reached(
     evaluation: Evaluation, right: NDArray[np.bool_], rows: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Best precision, in its class, of the thresholds up to each detection's score; [D]."""
+    """Best precision of its class at any threshold up to each detection's score; [D]."""
     detections, K = evaluation.detections, len(evaluation.detections.categories)
     order = rows[np.lexsort((-detections.scores[rows], detections.category[rows]))]
     category, score = detections.category[order], detections.scores[order]

@@ -1,4 +1,4 @@
-"""Semantic checks: annotations, flags, areas, scores and counts that are legal and probably not meant."""
+"""Semantic checks: annotations, flags, areas, scores and counts that are legal but probably not intended."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Findi
 __all__ = ["semantic_findings"]
 
 NEAR = 0.9
-"""Overlap from which two annotations of one image and class are taken for one object."""
+"""IoU from which two annotations of one image and class count as one object."""
 
 AREA_SLACK = 1.05
 """How much larger than its box, or than its mask, a stated area may be."""
 
 TIED = 0.10
-"""Share of detections with a score that their class has twice from which ties are worth a word."""
+"""Share of detections with tied scores from which ties are reported."""
 
 FEWEST = 20
-"""Detections below which their scores and counts say nothing of a rule behind them."""
+"""Detections below which their scores and counts are no evidence."""
 
 
 def semantic_findings(context: Context) -> Iterator[Finding]:
@@ -47,7 +47,7 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
 
 
 def _groups(table: BoxTable) -> NDArray[np.int64]:
-    """Give rows of one image and class one number, [N]."""
+    """Number each row's image and class, [N]."""
     return table.image.astype(np.int64) * len(table.categories) + table.category
 
 
@@ -183,7 +183,7 @@ def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
         "semantic",
         "warning",
         len(again),
-        f"{counted(len(again), 'detection')} say the same as an earlier one, score included: each is a "
+        f"{counted(len(again), 'detection')} repeat an earlier one, score included: each is a "
         "false positive. Was a batch written twice?",
         table=detections,
         rows=again,
@@ -231,7 +231,7 @@ def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
             "semantic",
             "warning" if floor >= 0.2 else "info",
             len(scores),
-            f"no score lies below {floor:.4g}: detections under a threshold seem to be left out, which cuts "
+            f"no score lies below {floor:.4g}: detections below a threshold seem to be left out, which cuts "
             "the precision-recall curve short. Write them all, down to 0.001 or so",
             repair=f"cut at {higher:.3g} instead",
             repaired=lambda c, given: (
@@ -243,7 +243,7 @@ def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
 
 
 def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Many equal scores in a class: rounding, whose order AP then depends on."""
+    """Report many equal scores per class: AP then depends on their order."""
     scores, category = detections.scores, detections.category
     order = np.lexsort((scores, category))
     same = (np.diff(scores[order]) == 0) & (np.diff(category[order]) == 0)
@@ -292,8 +292,8 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         "semantic",
         "info",
         beyond,
-        f"{counted(beyond, 'detection')} beyond the cap of {cap} for an image"
-        f"{'' if in_image else ' and class'} take no part (in {counted(int(over.sum()), 'place')})",
+        f"{counted(beyond, 'detection')} beyond the cap of {cap} per image"
+        f"{'' if in_image else ' and class'} are not evaluated (in {counted(int(over.sum()), 'image' if in_image else 'group')})",
         examples=[
             f"image {ids[number // K]}"
             + ("" if in_image else f", class {labels[number % K]}")
@@ -306,7 +306,7 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
 
 
 def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Many images with exactly the largest number of detections: the detector has a cap of its own."""
+    """Report many images with exactly the largest number of detections: the detector has its own cap."""
     cap = _cap(context)
     per_image = np.bincount(detections.image, minlength=len(detections.images))
     most = int(per_image.max())
@@ -320,15 +320,16 @@ def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         "warning",
         len(full),
         f"{counted(len(full), 'image')} have exactly {most} detections and none has more: the detector seems "
-        f"to stop there" + ("" if cap is None else f", below the protocol's cap of {cap} an image and class"),
+        f"to stop there"
+        + ("" if cap is None else f", below the protocol's cap of {cap} per image and class"),
         examples=[f"image {detections.images.ids.tolist()[row]}" for row in full.tolist()],
-        repair=f"at most {most // 2} an image",
+        repair=f"at most {most // 2} per image",
         repaired=lambda c, given: (c.ground_truth, _first_of_each(given, most // 2), c.protocol),
     )
 
 
 def _first_of_each(detections: Detections, most: int) -> Detections:
-    """Keep the ``most`` surest detections of each image."""
+    """Keep the ``most`` detections of each image with the highest scores."""
     order = np.lexsort((-detections.scores, detections.image))
     image = detections.image[order]
     rank = np.arange(len(order)) - np.searchsorted(image, image, side="left")
