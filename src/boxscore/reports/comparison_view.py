@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- The first result is what the second is measured against: every delta is second minus first.
+- The first result is the baseline: every delta is second minus first.
 - Numbers come from ``diagnostics.compare_detectors``; images are "won" where the second makes fewer mistakes,
   each detector at its own operating score, and "lost" where it makes more.
 """
@@ -33,7 +33,7 @@ CELL = {
     "second": "value_other",
     **{name: name for name in ("delta", "low", "high", "probability")},
 }
-"""What the page calls the numbers of a difference."""
+"""Names on the page of a difference's fields."""
 
 
 def comparison_view(
@@ -70,7 +70,7 @@ def comparison_view(
     if comparison is None:
         comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed)
     errors = [diagnosis.errors_view(result) for result in results]  # the lowest overlaps first
-    headline = [_cell(comparison, i) for i in range(len(comparison.metrics))]
+    summary = [_cell(comparison, i) for i in range(len(comparison.metrics))]
     galleries = [Gallery(result, score_threshold=diagnosis.operating_score(result)) for result in results]
     won, lost = _won_and_lost(results, galleries, options.gallery // 2)
     records = [record for gallery in galleries for record in gallery.records]
@@ -94,7 +94,7 @@ def comparison_view(
         "detections": [len(result.detections) for result in results],
         "findings": _notes(evaluations, options),
         "interval": f"95 % intervals of the differences from {resamples:,} paired resamples of the images.",
-        "headline": headline,
+        "summary": summary,
         "classes": first.labels,
         "names": first.ground_truth.categories.labels,
         "rows": _class_rows(first, comparison),
@@ -103,7 +103,7 @@ def comparison_view(
             "curves": [curve_view(result) for result in results],
             "confidence": [diagnosis.confidence_view(result) for result in results],
             "errors": errors,
-            "sizes": _sizes(first, headline),
+            "sizes": _sizes(first, summary),
         },
         "won_lost": {"won": _pairs(won, shift), "lost": _pairs(lost, shift)},
         "images": records,
@@ -131,15 +131,15 @@ def _defined(line: Differences, field: str) -> float | None:
 
 
 def _class_rows(evaluation: Evaluation, comparison: DetectorComparison) -> list[dict[str, Any]]:
-    """One row per class: its first headline number in both results."""
+    """One row per class: its first summary metric in both results."""
     truths = evaluation.class_counts["ground_truths"].tolist()
     return [
         {"row": k, "objects": truths[k], **_cell(comparison, 0, k)} for k in range(len(evaluation.labels))
     ]
 
 
-def _sizes(evaluation: Evaluation, headline: list[dict[str, Any]]) -> list[list[Any]]:
-    rows = zip(evaluation.protocol.rows, headline, strict=True)
+def _sizes(evaluation: Evaluation, summary: list[dict[str, Any]]) -> list[list[Any]]:
+    rows = zip(evaluation.protocol.rows, summary, strict=True)
     chosen = [
         [row.area, cell["first"], cell["second"]]
         for number, (row, cell) in enumerate(rows)
@@ -149,7 +149,7 @@ def _sizes(evaluation: Evaluation, headline: list[dict[str, Any]]) -> list[list[
 
 
 def _notes(evaluations: Mapping[str, Evaluation], options: ReportOptions) -> list[Note]:
-    """Collect what is odd about the data, once where it is true of both."""
+    """Collect findings about the data; those of both results are listed once."""
     both = [(name, notes(result)) for name, result in evaluations.items()]
     common = {note.text for note in both[0][1]} & {note.text for note in both[1][1]}
     own = [

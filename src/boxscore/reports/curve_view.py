@@ -1,10 +1,10 @@
-"""Curves made small enough to send to a reader, without changing their shape.
+"""Curves with few points, for the page, without a visible change of shape.
 
 Conventions
 -----------
 - A curve is thinned by Douglas and Peucker's rule with vertical distance: every dropped point lies within
-  :data:`TOLERANCE` of the line that stays, less than a third of a pixel in the report.
-- End points, jumps and the place where a curve falls to zero always stay.
+  :data:`TOLERANCE` of the thinned curve, less than a third of a pixel in the report.
+- End points, jumps and the point where a curve falls to zero are always kept.
 - Numbers are rounded after thinning; a hovered point is a point of the curve.
 """
 
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.text import json_value
 from boxscore.evaluation import Evaluation
 
 __all__ = ["TOLERANCE", "curve_view", "significant", "thin"]
@@ -28,7 +27,7 @@ SCORE_TOLERANCE = 0.01
 """Largest error of a score read between points, as a share of the curve's range of scores."""
 
 MOST_CURVES = 2_500
-"""Curves (classes times IoU thresholds) in one report; beyond it, fewer thresholds are kept."""
+"""Curves (classes times IoU thresholds) in one report; with more, fewer thresholds are kept."""
 
 FloatArray = NDArray[np.float64]
 
@@ -46,7 +45,7 @@ def thin(x: FloatArray, y: FloatArray, *, tolerance: float = TOLERANCE) -> NDArr
     Returns
     -------
     ndarray of intp
-        Positions that stay, ascending; the first and the last are among them.
+        Kept positions, ascending, with the first and the last.
     """
     if len(x) <= 2:
         return np.arange(len(x))
@@ -140,7 +139,7 @@ def _one_curve(recall: FloatArray, precision: FloatArray, score: FloatArray) -> 
     end = int(positive[-1]) + 1
     kept = thin(recall[:end], precision[:end])
     known = score[:end]
-    if not np.isnan(known).any():  # the score is read off the curve too
+    if not np.isnan(known).any():  # readers look up the score on the curve too
         span = float(np.ptp(known)) or 1.0
         kept = np.union1d(kept, thin(recall[:end], known / span, tolerance=SCORE_TOLERANCE))
     x = np.round(recall[kept] * 1000).astype(int).tolist()
@@ -148,4 +147,4 @@ def _one_curve(recall: FloatArray, precision: FloatArray, score: FloatArray) -> 
     s = significant(score[kept])
     if end < len(recall):
         x, y, s = [*x, x[-1]], [*y, 0], [*s, None]
-    return [x, y, json_value(s)]
+    return [x, y, s]

@@ -1,4 +1,4 @@
-"""Sections of the report that stand on the diagnostics: reshaped for drawing, never recomputed.
+"""Sections of the report that show diagnostics: reshaped for drawing, never recomputed.
 
 Conventions
 -----------
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 MOST_CONFUSED = 80
-"""Classes in the confusion matrix; of more, those with most confusions are shown."""
+"""Most classes in the confusion matrix: those with most confusions."""
 
 MOST_CELLS = 100
 """Cells whose images are in the report: of two classes, and again with the background."""
@@ -48,7 +48,7 @@ MOST_NAMED, IMAGES_IN_A_CELL = 40, 4
 """Images of a cell that are named, and of these the ones that are shown."""
 
 FEWEST_IMAGES = 10
-"""Fewer images are not resampled: the spread of so few says nothing."""
+"""Fewest images that are resampled."""
 
 
 def operating_score(evaluation: Evaluation) -> float:
@@ -131,17 +131,11 @@ def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] |
         listed = top_confusions(evaluation, score_threshold=score, limit=MOST_CELLS, background=background)
         columns = (listed.truth, listed.predicted, listed.count, listed.share_of_truth)
         lines = zip(*(column.tolist() for column in columns), listed.images, strict=True)
-        for said, taken_for, count, share, images in lines:
-            if (said, taken_for) not in top:
+        for truth_class, predicted_class, count, share, images in lines:
+            if (truth_class, predicted_class) not in top:
                 named = _named(listed.image_ids[images[:MOST_NAMED]], images.tolist(), gallery)
-                top[said, taken_for] = [
-                    said,
-                    taken_for,
-                    count,
-                    significant([share])[0],
-                    named,
-                    len(images),
-                ]
+                line = [count, significant([share])[0], named, len(images)]
+                top[truth_class, predicted_class] = [truth_class, predicted_class, *line]
     return {
         "score": gallery.score_threshold,
         "shown": shown,
@@ -177,7 +171,7 @@ def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 class Intervals(NamedTuple):
-    """Confidence intervals of the headline numbers, and of the first number of each class."""
+    """Confidence intervals of the summary metrics, and of the first one per class."""
 
     metrics: dict[str, tuple[float, float]]
     classes: dict[str, list[float]]  # "low" and "high", [K] each; empty when not asked for
@@ -203,7 +197,7 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
     if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
         reason = f"No intervals: {images:,} images are too few to resample."
         if not resamples:
-            reason = "No intervals: none were asked for, or the data are too many for a quick report."
+            reason = "No intervals: none were requested, or the data are too large for a quick report."
         return Intervals({}, {}, reason)
     result = bootstrap_intervals(evaluation, resamples=resamples, seed=seed)
     text = f"95 % intervals from {resamples:,} bootstrap resamples of the {images:,} images."

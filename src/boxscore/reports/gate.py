@@ -1,12 +1,12 @@
-"""A gate for pipelines: whether the numbers reach what is asked of them.
+"""A gate for pipelines: whether metrics meet their bounds.
 
 Conventions
 -----------
 - A result is the JSON object that ``boxscore evaluate --output json`` prints and a report folder holds as
   ``result.json``.
-- An undefined number reaches nothing.
-- A baseline must have been made under the same protocol: its signature, version aside, must be equal, or a
-  fall and a change of rules could not be told apart.
+- An undefined metric meets no bound.
+- A baseline must have been made under the same protocol: its signature must be equal except for the
+  version. Otherwise a drop could come from a change of rules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADVICE = "write it with boxscore evaluate --output json"
 
 
 class Check(NamedTuple):
-    """One demand and whether it is met."""
+    """One bound and whether it is met."""
 
     metric: str
     value: float | None

@@ -1,13 +1,13 @@
-"""One HTML file that opens anywhere, offline, and runs nothing but its own script.
+"""One HTML file that opens offline and runs only its own script.
 
 Conventions
 -----------
-- Jinja2 with autoescape writes the parts that must be readable without a script; the script draws the rest
-  from data embedded as JSON.
+- Jinja2 with autoescape writes the parts that are readable without a script; the script draws the rest from
+  embedded JSON.
 - The embedded JSON has ``<``, ``>``, ``&`` and the line separators U+2028 and U+2029 escaped, so that no name
-  in it can end the element it stands in.
+  in it can end its element.
 - A Content-Security-Policy allows exactly this style sheet and this script, by hash, and ``data:`` images;
-  nothing can be fetched, even if a name found its way into the page.
+  nothing can be fetched, even if a name were injected into the page.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def embedded_json(value: Any) -> str:
 
 
 def plain(value: object) -> str:
-    """Drop what could steer the page's text: control characters and direction marks."""
+    """Replace control characters and direction marks, which could change how the page reads."""
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(mark) in _STEERING or mark in _DIRECTION else mark
         for mark in str(value)
@@ -160,7 +160,7 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     from markupsafe import Markup
 
     style, script = _asset("report.css"), _script()
-    static = ("findings", "table", "headline", "signature", "sources", "counts", "rows")
+    static = ("findings", "table", "summary", "signature", "sources", "counts", "rows")
     body = environment.get_template(f"{template}.html.j2")
     page: str = body.render(
         view=view,

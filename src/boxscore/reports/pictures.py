@@ -1,10 +1,10 @@
-"""Small copies of images, to stand under the boxes in a report.
+"""Small copies of images, shown under the boxes in a report.
 
 Conventions
 -----------
 - Pillow reads and shrinks; it is imported here only. Without an image folder nothing is read.
-- File names come from the data and are hostile: a picture is read only when it lies inside the folder.
-- A picture that is missing or cannot be read leaves a blank frame, and is counted.
+- File names come from the data and are not trusted: a picture is read only if it lies inside the folder.
+- A picture that is missing or cannot be read leaves a blank frame.
 """
 
 from __future__ import annotations

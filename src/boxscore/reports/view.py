@@ -2,14 +2,14 @@
 
 Goal
 ----
-One dictionary for one page. It is private to the page, unlike the JSON of ``result.json``, whose schema is
-documented and versioned (docs/reference/report-files.md).
+One dictionary per page. It is private to the page, unlike ``result.json``, whose schema is documented and
+versioned (docs/reference/report-files.md).
 
 Conventions
 -----------
-- Classes and images are row numbers; names stand once, in ``classes`` and ``images``.
-- Sizes are capped by constants in ``gallery.py``, ``curve_view.py`` and ``diagnosis.py``; where a cap
-  bites, the page says so.
+- Classes and images are row numbers; their names are only in ``classes`` and ``images``.
+- Sizes are capped by constants in ``gallery.py``, ``curve_view.py`` and ``diagnosis.py``; the page
+  says where a cap applies.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
-from boxscore.reports.gallery import Gallery, confident_mistakes, image_errors, worst_images
+from boxscore.reports.gallery import Gallery, box_of, confident_mistakes, image_errors, worst_images
 from boxscore.reports.pictures import embed_pictures
 from boxscore.validation.digest import WARNED_OF, page_findings
 
@@ -38,22 +38,22 @@ Interval = tuple[float, float]
 
 @dataclasses.dataclass(frozen=True)
 class ReportOptions:
-    """What a report is to hold.
+    """Contents of a report.
 
     Attributes
     ----------
     title : str
-        Stands above the page; the detections' file name when empty.
+        Title of the page; the detections' file name when empty.
     warnings : sequence of str
-        Messages given while reading and evaluating, to be shown.
+        Warnings from reading and evaluating, to be shown.
     image_folder : str, Path or None
-        Where the images are; without it boxes are drawn over blank frames.
+        Folder of the images; without it boxes are drawn over blank frames.
     gallery : int
         Images in the gallery of worst images; half as many confident mistakes.
     resamples : int
-        Bootstrap resamples for confidence intervals; 0 for none, None for as many as take seconds.
+        Bootstrap resamples for confidence intervals; 0 for none, None for as many as take a few seconds.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
     date : str or None
         Shown in the footer; today when None, nothing when empty (for reports that must not change).
     """
@@ -72,7 +72,7 @@ class ReportOptions:
             checks.whole_number(self.resamples, 0, name="resamples")
 
     def resamples_for(self, *evaluations: Evaluation) -> int:
-        """Resamples to draw: what was asked for, or as many as take some twenty seconds, at most 200."""
+        """Resamples to draw: the option, or as many as take about twenty seconds, at most 200."""
         if self.resamples is not None:
             return self.resamples
         seconds = 0.0
@@ -86,21 +86,14 @@ class ReportOptions:
 
 
 class Note(NamedTuple):
-    """What a reader should know of the data: one sentence, and ``warning`` or ``note``."""
+    """A sentence about the data, and its level: ``warning`` or ``note``."""
 
     level: str
     text: str
 
 
 def notes(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> list[Note]:
-    """Collect what is odd about the data, warnings first.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    warnings : sequence of str
-        Messages that were given while reading and evaluating; what they said is not said again.
-    """
+    """List findings about the data, warnings first, without what ``warnings`` already say."""
     findings = page_findings(evaluation)
     said = WARNED_OF if warnings else ()
     own = [
@@ -129,7 +122,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         JSON values, apart from ``findings``.
     """
     options = options or ReportOptions()
-    # Error types look at the lowest overlaps across classes: asked for first, theirs serve the others.
+    # Error types need the lowest overlaps across classes: computed first, they serve the others.
     error_costs = diagnosis.errors_view(evaluation)
     gallery = Gallery(evaluation, score_threshold=diagnosis.operating_score(evaluation))
     score = gallery.score_threshold
@@ -143,7 +136,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     }
     resamples = options.resamples_for(evaluation)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
-    tiles = _headline(evaluation, intervals.metrics)
+    tiles = _summary_tiles(evaluation, intervals.metrics)
     view: dict[str, Any] = {
         "kind": "evaluation",
         "title": options.title or Path(evaluation.detections.source).name,
@@ -157,7 +150,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "lede": f"{evaluation.protocol.title or evaluation.protocol.name}, "
         f"against {Path(evaluation.ground_truth.source).name}",
         "findings": notes(evaluation, warnings=options.warnings),
-        "headline": tiles,
+        "summary": tiles,
         "interval": intervals.text,
         "classes": evaluation.labels,
         "names": evaluation.ground_truth.categories.labels,
@@ -180,7 +173,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     return view
 
 
-def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
+def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
     protocol = evaluation.protocol
     tiles: list[dict[str, Any]] = []
     for row in protocol.rows:
@@ -190,7 +183,7 @@ def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list
         parts = [f"IoU {protocol.iou_text(row).replace(':', ' to ')}"] if alone else []
         parts += [f"{row.area} objects"] if row.area != "all" else []
         if row.metric == "AR" and cap:
-            parts.append(f"at most {cap:,} detection{'s' if cap > 1 else ''} a class")
+            parts.append(f"at most {cap:,} detection{'s' if cap > 1 else ''} per class")
         tiles.append(
             {
                 "key": row.key,
@@ -207,18 +200,12 @@ def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list
 
 
 def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
-    """AP of each area range that has a headline number, and of all."""
+    """AP of each area range in the summary, and of all."""
     if len({tile["area"] for tile in tiles}) < 2:
         return None
     chosen = [tile for tile in tiles if tile["metric"] == "AP" and tile["area"] != "all"]
     return [
-        {
-            "name": tile["area"],
-            "value": tile["value"],
-            "low": tile["low"],
-            "high": tile["high"],
-            "note": tile["detail"],
-        }
+        {"name": tile["area"], "note": tile["detail"], **{key: tile[key] for key in ("value", "low", "high")}}
         for tile in [tiles[0], *chosen]
     ]
 
@@ -261,8 +248,6 @@ def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
 def _mistake(evaluation: Evaluation, gallery: Gallery, row: int) -> list[Any]:
     """Record of the image, class and score of a false positive, and its box."""
     detections = evaluation.detections
-    x, y = detections.boxes[row, :2].tolist()
-    width, height = detections.sizes[row].tolist()
-    box = [round(x, 1), round(y, 1), round(width, 1), round(height, 1)]
+    *box, category = box_of(detections, row)
     score = significant(detections.scores[row : row + 1], 3)[0]
-    return [gallery.add(int(detections.image[row])), int(detections.category[row]), score, box]
+    return [gallery.add(int(detections.image[row])), category, score, box]

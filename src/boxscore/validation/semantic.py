@@ -47,7 +47,7 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
 
 
 def _groups(table: BoxTable) -> NDArray[np.int64]:
-    """Number each row's image and class, [N]."""
+    """Return one number for each row's image and class, [N]."""
     return table.image.astype(np.int64) * len(table.categories) + table.category
 
 
@@ -286,6 +286,7 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         max_detections=(*context.protocol.matching.max_detections[:-1], int(counts.max())),
     )
     raised = dataclasses.replace(context.protocol, matching=matching)
+    groups = counted(int(over.sum()), "image" if in_image else "group")
     worst = np.flatnonzero(over)[np.argsort(-counts[over], kind="stable")]
     yield context.finding(
         "beyond-cap",
@@ -293,7 +294,7 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         "info",
         beyond,
         f"{counted(beyond, 'detection')} beyond the cap of {cap} per image"
-        f"{'' if in_image else ' and class'} are not evaluated (in {counted(int(over.sum()), 'image' if in_image else 'group')})",
+        f"{'' if in_image else ' and class'} are not evaluated (in {groups})",
         examples=[
             f"image {ids[number // K]}"
             + ("" if in_image else f", class {labels[number % K]}")
