@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -184,6 +183,8 @@ class Evaluation(PicklesFields):
         return f"Evaluation of {self.counts_text}\n{body}\n{self.signature}"
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         cells = [
             "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
             for tag, texts in (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -69,6 +68,8 @@ Content = str | bytes | Iterable[bytes]
 
 def _write_all(files: Mapping[Path, Content]) -> None:
     """Write every file under a temporary name beside its own, then rename them all."""
+    import tempfile
+
     written: dict[Path, Path] = {}
     path = Path()
     try:

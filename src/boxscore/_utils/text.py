@@ -11,14 +11,9 @@ Conventions
 
 from __future__ import annotations
 
-import csv
-import html
-import io
 import itertools
-import json
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -46,6 +41,8 @@ _UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 def printable(text: str) -> str:
     """Replace what could steer a terminal or hide in a line: control and direction marks."""
+    import unicodedata
+
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in _UNPRINTABLE else c for c in text
     )
@@ -59,6 +56,8 @@ def short_list(values: Iterable[Any], most: int = 8) -> str:
 
 def html_lines(text: str) -> str:
     """Show the lines of a short ``repr`` in a notebook, the first in bold."""
+    import html
+
     first, *others = (html.escape(line) for line in text.split("\n"))
     return f"<div><b>{first}</b>{''.join(f'<br>{line}' for line in others)}</div>"
 
@@ -188,6 +187,9 @@ def csv_table(columns: Columns) -> str:
 
 
 def _csv_line(cells: list[Any]) -> str:
+    import csv
+    import io
+
     output = io.StringIO()
     csv.writer(output, lineterminator="\r\n").writerow(cells)  # so that \r and \n in a cell are quoted
     return output.getvalue().removesuffix("\r\n") + "\n"
@@ -218,4 +220,6 @@ def json_value(value: Any) -> Any:
 
 def json_text(value: Any) -> str:
     """Write JSON, two spaces deep, names as they are."""
+    import json
+
     return json.dumps(json_value(value), indent=2, ensure_ascii=False, allow_nan=False)

@@ -20,9 +20,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import json
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -149,6 +147,8 @@ FORMAT = ColumnsFormat()
 
 def _json(header: Mapping[str, Any]) -> bytes:
     try:
+        import json
+
         return json.dumps(header).encode("utf-8")
     except (TypeError, ValueError) as error:
         raise InputError("names of images and classes", "be strings to be saved", got=error) from None
@@ -245,6 +245,9 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
 
 def _read(path: Path, wanted: Callable[[str], bool]) -> tuple[dict[str, Any], Arrays]:
     """Read the header and the members that are wanted."""
+    import json
+    import zipfile
+
     try:
         with zipfile.ZipFile(path) as archive:
             if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):

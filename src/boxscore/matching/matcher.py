@@ -115,6 +115,7 @@ class Matcher:
         self._given_areas = areas
         self._kept: dict[Any, tuple[float, _Overlaps]] = {}  # overlaps of all rows, by how they are measured
         self._shares = False  # whether other protocols use them
+        self._candidates: Pairs | None = None
         # Tables in the order in which they are matched, and the given rows behind their rows; None: the same.
         self._truth, self._found = ground_truth, self.detections
         self._truth_rows: Rows | None = None
@@ -143,7 +144,7 @@ class Matcher:
         """How each ground truth is treated, in the order of the given table."""
         return ignoring(self.ground_truth, self.protocol.ignore)
 
-    @functools.cached_property
+    @property
     def areas(self) -> FloatArray:
         """What area ranges measure in each detection of the given table, [D]."""
         if self._given_areas is not None:
@@ -160,8 +161,9 @@ class Matcher:
             depend on it.
         """
         if workers == 1:
+            ranking = self._rank()
             return self._matches(
-                self._found, self._ranking, self._pairs, self._ordered(self.areas), self.protocol
+                self._found, ranking, self._pairs(ranking), self._ordered(self.areas), self.protocol
             )
         from concurrent.futures import ThreadPoolExecutor
 
@@ -220,8 +222,9 @@ class Matcher:
             ),
         )
         values = None if detection_values is None else self._ordered(detection_values)
+        ranking = self._rank()
         matches = self._matches(
-            self._found, self._ranking, self._pairs, values, protocol, truth_values=truth_values
+            self._found, ranking, self._pairs(ranking), values, protocol, truth_values=truth_values
         )
         return matches, protocol
 
@@ -281,16 +284,19 @@ class Matcher:
             return self.ignoring
         return ignoring(self._truth, self.protocol.ignore)
 
-    @functools.cached_property
-    def _ranking(self) -> Ranking:
+    def _rank(self) -> Ranking:
+        """Rank all detections; not kept, since sorting again costs less than the memory."""
         return rank_detections(self._found, self.protocol)
 
-    @functools.cached_property
-    def _pairs(self) -> Pairs:
-        ranking = self._ranking
+    def _pairs(self, ranking: Ranking) -> Pairs:
+        """Find the candidate pairs of all detections, once."""
         if self._shares:
             return self._overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)
-        return candidate_pairs(self._truth, self._found, ranking, self.protocol, self._truth_ignoring)
+        if self._candidates is None:
+            self._candidates = candidate_pairs(
+                self._truth, self._found, ranking, self.protocol, self._truth_ignoring
+            )
+        return self._candidates
 
     @property
     def _overlaps(self) -> _Overlaps:

@@ -248,11 +248,6 @@ class Matches(PicklesFields):
         true: Bits = self.matched_bits * counted.astype(self.matched_bits.dtype)
         return true
 
-    def nbytes_per_detection(self) -> float:
-        """Bytes held per detection, for sizing a job."""
-        arrays = (getattr(self, field.name) for field in dataclasses.fields(self))
-        return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray)) / max(len(self), 1)
-
 
 def bit_type(count: int) -> np.dtype[Any]:
     """Return the smallest unsigned type with ``count`` bits."""
