@@ -9,7 +9,7 @@ from boxscore._utils import checks
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 
-__all__ = ["area_index", "greedy_one_to_one", "threshold_index"]
+__all__ = ["area_index", "check_overlaps", "greedy_one_to_one", "threshold_index"]
 
 
 def threshold_index(evaluation: Evaluation, iou_threshold: float | None) -> int:
@@ -30,6 +30,14 @@ def area_index(evaluation: Evaluation, area: str) -> int:
     """Return the position of an area range on the axis A."""
     names = list(evaluation.protocol.ignore.area_ranges)
     return names.index(checks.one_of(area, names, name="area"))
+
+
+def check_overlaps(iou_threshold: float, background_iou: float) -> None:
+    """Refuse thresholds outside (0, 1], and a background above the threshold of an object."""
+    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
+    checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
+    if background_iou > iou_threshold:
+        raise InputError("background_iou", f"be <= iou_threshold ({iou_threshold:g})", got=background_iou)
 
 
 def greedy_one_to_one(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.diagnostics._reading import check_overlaps
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
-from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
 from boxscore.scoring.counts import CountedDetections, ScoreCounts, tie_starts
@@ -135,10 +135,7 @@ def label_suspects(
         When an option is out of range.
     """
     checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
-    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
-    checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
-    if background_iou > iou_threshold:
-        raise InputError("background_iou", f"be <= iou_threshold ({iou_threshold:g})", got=background_iou)
+    check_overlaps(iou_threshold, background_iou)
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = evaluation.matcher.ignoring.ignored
     pairs = evaluation.matcher.across_classes(

@@ -42,9 +42,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.ordering import descending_order, stable_order
-from boxscore.diagnostics._reading import greedy_one_to_one
+from boxscore.diagnostics._reading import check_overlaps, greedy_one_to_one
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
-from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
 from boxscore.protocols.protocol import ApRules
@@ -289,10 +288,7 @@ def _errors(
     evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
 ) -> _Errors:
     """Match as TIDE does and name every error, once per evaluation and options."""
-    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
-    checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
-    if background_iou > iou_threshold:
-        raise InputError("background_iou", f"be <= iou_threshold ({iou_threshold:g})", got=background_iou)
+    check_overlaps(iou_threshold, background_iou)
     checks.whole_number(max_detections, 1, name="max_detections")
     return evaluation.once(
         ("errors of TIDE", iou_threshold, background_iou, max_detections),

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from boxscore._version import __version__
-from boxscore.diagnostics.compare import DetectorComparison, Differences, compare_detectors
+from boxscore.diagnostics.compare import DetectorComparison, compare_detectors
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, image_errors
 from boxscore.reports.pictures import embed_pictures
-from boxscore.reports.view import Note, ReportOptions, notes
+from boxscore.reports.view import Note, ReportOptions, notes, number_or_none
 
 __all__ = ["comparison_view"]
 
@@ -42,25 +42,7 @@ def comparison_view(
     options: ReportOptions | None = None,
     comparison: DetectorComparison | None = None,
 ) -> dict[str, Any]:
-    """Collect everything the page of two evaluations shows.
-
-    Parameters
-    ----------
-    evaluations : mapping of str to Evaluation
-        Two, by name, of one ground truth under one protocol.
-    options : ReportOptions, optional
-    comparison : DetectorComparison, optional
-        Of these two, when it was computed already.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    InputError
-        When there are not two, or they cannot be compared.
-    """
+    """Collect everything the page of two evaluations shows; the comparison of the two may be given."""
     options = options or ReportOptions()
     if len(evaluations) != 2:
         raise InputError("a comparison's page", "hold two", got=len(evaluations))
@@ -118,16 +100,11 @@ def _cell(comparison: DetectorComparison, metric: int, category: int | None = No
     else:
         line = comparison.per_class.take(0, metric, category)
     cell: dict[str, Any] = {"key": comparison.metrics[metric], "verdict": line.verdict}
-    cell |= {name: _defined(line, field) for name, field in CELL.items()}
+    cell |= {name: number_or_none(getattr(line, field)) for name, field in CELL.items()}
     if cell["delta"] is None:
         cell["verdict"] = ""
     cell["ties"] = category is None and comparison.decided_by_ties[0, metric] is True
     return cell
-
-
-def _defined(line: Differences, field: str) -> float | None:
-    value = float(getattr(line, field))
-    return None if value != value else value
 
 
 def _class_rows(evaluation: Evaluation, comparison: DetectorComparison) -> list[dict[str, Any]]:

@@ -33,20 +33,7 @@ FloatArray = NDArray[np.float64]
 
 
 def thin(x: FloatArray, y: FloatArray, *, tolerance: float = TOLERANCE) -> NDArray[np.intp]:
-    """Choose the points of a curve that are needed to draw it.
-
-    Parameters
-    ----------
-    x, y : ndarray of float64, [N]
-        ``x`` ascending or descending.
-    tolerance : float
-        Largest vertical distance from the thinned to the whole curve.
-
-    Returns
-    -------
-    ndarray of intp
-        Kept positions, ascending, with the first and the last.
-    """
+    """Choose the positions of a curve, ``x`` sorted, that keep it within a vertical distance; ascending."""
     if len(x) <= 2:
         return np.arange(len(x))
     kept = np.zeros(len(x), dtype=bool)
@@ -74,18 +61,10 @@ def significant(values: Any, digits: int = 4) -> list[float | None]:
 
 
 def curve_view(evaluation: Evaluation) -> dict[str, Any]:
-    """Precision-recall curves of every class with ground truth.
+    """Precision-recall curves of every class with ground truth, at the IoU thresholds that are kept.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-
-    Returns
-    -------
-    dict
-        ``thresholds``: the IoU thresholds that were kept; ``mean``: one curve per threshold, the mean over
-        classes; ``classes``: class row to one curve per threshold. A curve is ``[recall, precision, score]``,
-        three lists; recall and precision in thousandths and ten-thousandths.
+    A curve is ``[recall, precision, score]``, three lists: recall in thousandths, precision in
+    ten-thousandths. ``mean`` and each of ``classes``, by class row, have one curve per threshold.
     """
     precision, score = _fine_curves(evaluation)  # [T,R,K]
     T, R = precision.shape[:2]

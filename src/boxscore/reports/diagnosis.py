@@ -58,13 +58,10 @@ def operating_score(evaluation: Evaluation) -> float:
 
 
 def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Precision, recall and F1 against confidence, of each class and of all together.
+    """Precision, recall and F1 against confidence, per class (by row) and for all classes together.
 
-    Returns
-    -------
-    dict
-        ``all`` and ``classes`` (class row to curve): ``[score, precision, recall, F1]`` lists, the rates in
-        ten-thousandths; ``best``: ``[score, precision, recall, F1]`` of each class, all together last.
+    A curve is ``[score, precision, recall, F1]``, the rates in ten-thousandths. ``best`` has one such row per
+    class, with the rates as they are, and all classes together last.
     """
     if not len(evaluation.detections) or not len(evaluation.ground_truth):
         return None
@@ -100,19 +97,10 @@ def _confidence_curve(curve: Rates) -> list[Any]:
 
 
 def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] | None:
-    """Confusion matrix at the operating score, and the images behind its largest cells.
+    """Confusion matrix at the operating score, and the images behind its largest cells, for the gallery.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-    gallery : Gallery
-        Gets the images.
-
-    Returns
-    -------
-    dict
-        ``shown``: class rows, K for background last; ``cells``: ``[truth, predicted, count]``, class rows;
-        ``top``: ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
+    ``shown`` are class rows, K for background last; ``cells`` are ``[truth, predicted, count]``; ``top`` are
+    ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
     """
     if not len(evaluation.ground_truth) and not len(evaluation.detections):
         return None
@@ -155,13 +143,7 @@ def _named(ids: NDArray[Any], images: list[int], gallery: Gallery) -> list[list[
 
 
 def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Cost of each kind of mistake, over all classes.
-
-    Returns
-    -------
-    dict
-        ``ap`` as it is, and ``rows``: ``[error, count, cost]``, AP as a fraction.
-    """
+    """Cost of each kind of mistake over all classes: ``rows`` are ``[error, count, cost in AP]``."""
     if not len(evaluation.ground_truth):
         return None
     result = error_types(evaluation)
@@ -179,20 +161,7 @@ class Intervals(NamedTuple):
 
 
 def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Intervals:
-    """Bootstrap intervals over images.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    resamples : int
-        0 for none.
-    seed : int
-
-    Returns
-    -------
-    Intervals
-        Empty, with the reason as ``text``, where there are too few images.
-    """
+    """Bootstrap intervals over images; where there are none, ``text`` says why."""
     images = len(evaluation.ground_truth.images)
     if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
         reason = f"No intervals: {images:,} images are too few to resample."
@@ -207,13 +176,7 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
 
 
 def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Reliability of all classes together, in ten bins; None where scores are not in [0, 1].
-
-    Returns
-    -------
-    dict
-        ``confidence``, ``precision`` and ``count`` of each bin that is not empty, and ``text``.
-    """
+    """Reliability of all classes together, in the bins with detections; None for scores outside [0, 1]."""
     scores = evaluation.detections.scores
     if not len(scores) or scores.min() < 0 or scores.max() > 1:
         return None

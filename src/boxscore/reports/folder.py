@@ -173,17 +173,7 @@ def _write(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
 
 
 def evaluation_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
-    """Make every table of an evaluation, by name.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-
-    Returns
-    -------
-    dict of str to DataFrame
-        Without those that the data do not allow (calibration of scores outside [0, 1]).
-    """
+    """Make every table that the data allow, by name."""
     from boxscore import diagnostics
 
     makers: dict[str, Callable[[], pd.DataFrame]] = {
@@ -211,13 +201,7 @@ def _unless_impossible(maker: Callable[[], Any]) -> Any:
 
 
 def table_bytes(frame: pd.DataFrame, form: TableFormat) -> str | bytes:
-    """Write a table in a form.
-
-    Raises
-    ------
-    MissingDependencyError
-        When Parquet is asked for and pyarrow is not installed.
-    """
+    """Write a table as Parquet, JSON or CSV."""
     columns: dict[str, list[Any]] = {
         str(name): column.astype(object).where(column.notna(), None).tolist()
         for name, column in frame.items()

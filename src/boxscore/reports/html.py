@@ -55,18 +55,7 @@ _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u
 
 
 def embedded_json(value: Any) -> str:
-    """Write JSON that may stand inside an HTML script element.
-
-    Parameters
-    ----------
-    value : object
-        NaN and infinities become null.
-
-    Returns
-    -------
-    str
-        JSON in which no character could end the element.
-    """
+    """Write JSON that may stand inside an HTML script element; NaN and infinities become null."""
     plainly = _plain_texts(json_value(value))
     text = json.dumps(plainly, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for mark, escape in _ESCAPES.items():
@@ -138,24 +127,7 @@ def _environment() -> Any:
 
 
 def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
-    """Write a page.
-
-    Parameters
-    ----------
-    view : mapping
-        From ``reports/view.py`` or ``reports/comparison_view.py``.
-    template : {"report", "comparison"}
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-
-    Raises
-    ------
-    MissingDependencyError
-        When Jinja2 is not installed.
-    """
+    """Write a whole HTML document from the view of an evaluation or of a comparison."""
     environment = _environment()
     from markupsafe import Markup
 

@@ -31,7 +31,7 @@ from boxscore.reports.gallery import Gallery, box_of, confident_mistakes, image_
 from boxscore.reports.pictures import embed_pictures
 from boxscore.validation.digest import WARNED_OF, page_findings
 
-__all__ = ["Note", "ReportOptions", "notes", "report_view"]
+__all__ = ["Note", "ReportOptions", "notes", "number_or_none", "report_view"]
 
 Interval = tuple[float, float]
 
@@ -109,18 +109,7 @@ def _sentence(text: str) -> str:
 
 
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
-    """Collect everything the page of one evaluation shows.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    options : ReportOptions, optional
-
-    Returns
-    -------
-    dict
-        JSON values, apart from ``findings``.
-    """
+    """Collect everything the page of one evaluation shows, as JSON values and notes."""
     options = options or ReportOptions()
     # Error types need the lowest overlaps across classes: computed first, they serve the others.
     error_costs = diagnosis.errors_view(evaluation)
@@ -191,9 +180,9 @@ def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) ->
                 "area": row.area,
                 "kind": {"AP": "average precision", "AR": "average recall"}[row.metric],
                 "detail": ", ".join(parts),
-                "value": _number(evaluation.metrics[row.key]),
-                "low": _number(low),
-                "high": _number(high),
+                "value": number_or_none(evaluation.metrics[row.key]),
+                "low": number_or_none(low),
+                "high": number_or_none(high),
             }
         )
     return tiles
@@ -210,7 +199,8 @@ def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
     ]
 
 
-def _number(value: float) -> float | None:
+def number_or_none(value: float) -> float | None:
+    """Return a number as JSON has it: None where it is undefined."""
     return None if value != value else float(value)
 
 
@@ -220,11 +210,11 @@ def _class_table(evaluation: Evaluation, intervals: Mapping[str, Any]) -> dict[s
     values: list[list[Any]] = []
     for number, (key, array) in enumerate(evaluation.class_values.items()):
         columns.append({"key": key, "label": key, "kind": "bar" if number == 0 else "ratio"})
-        values.append([_number(value) for value in array.tolist()])
+        values.append([number_or_none(value) for value in array.tolist()])
         if number == 0 and intervals:
             columns.append({"key": "interval", "label": "95 % interval", "kind": "interval"})
             low, high = intervals["low"], intervals["high"]
-            values.append([[_number(a), _number(b)] for a, b in zip(low, high, strict=True)])
+            values.append([[number_or_none(a), number_or_none(b)] for a, b in zip(low, high, strict=True)])
         if number == 0:
             for name, label in (("ground_truths", "objects"), ("detections", "detections")):
                 columns.append({"key": name, "label": label, "kind": "count"})

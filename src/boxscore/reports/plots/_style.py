@@ -52,12 +52,7 @@ class Display:
 
 
 def pyplot() -> Any:
-    """Import matplotlib.
-
-    Raises
-    ------
-    MissingDependencyError
-    """
+    """Import matplotlib, or say how to install it."""
     try:
         from matplotlib import pyplot as plt
     except ImportError:
