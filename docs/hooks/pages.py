@@ -2,7 +2,7 @@
 
 - The navigation lists the pages named in ``ORDER`` first, then every other page of the same folder by name.
   A new page appears by being there.
-- ``reference/python/`` gets one page a public module, and an index of what ``boxscore`` itself exports.
+- ``reference/python/`` gets one page per public module, and an index of what ``boxscore`` itself exports.
 - In ``reference/cli.md`` the line ``<!-- commands -->`` becomes every option of every subcommand, and in
   ``how-to/run-configurations.md`` the line ``<!-- keys -->`` every key of a run configuration.
 - In ``reference/refused-input.md`` the line ``<!-- cases -->`` becomes every case of ``tests/bad_input``.
@@ -38,6 +38,7 @@ ORDER = {
         "reports",
         "know-why",
         "validate",
+        "nms",
         "nms-commands",
         "run-configurations",
         "training-loop",
@@ -199,7 +200,7 @@ def _shortened(text: str) -> str:
 def protocol_list() -> str:
     """List the protocols that ship."""
     protocols = importlib.import_module("boxscore.protocols")
-    lines = ["| name | what it is | for `boxscore explain` also |", "|---|---|---|"]
+    lines = ["| name | what it is | other names for `boxscore explain` |", "|---|---|---|"]
     for name in protocols.protocol_names():
         protocol = protocols.load_protocol(name)
         aliases = ", ".join(f"`{alias}`" for alias in protocol.aliases)

@@ -4,7 +4,7 @@ The tree::
 
     BoxscoreError                  anything boxscore refuses to do
     ├── InputError (ValueError)    a value, array or table breaks a rule
-    │   ├── FileFormatError        ... and it stands in a file: the message names file and place
+    │   ├── FileFormatError        ... in a file: the message names file and place
     │   └── ProtocolError          ... in a protocol or a run configuration
     ├── VerificationError          two computations that must agree do not
     └── MissingDependencyError (ImportError)   an optional package is not installed
@@ -38,13 +38,13 @@ class InputError(BoxscoreError, ValueError):
     Parameters
     ----------
     name : str
-        What the user calls the thing; or, without a rule, the whole text.
+        The user's name for the value; or, without a rule, the whole text.
     rule : str, optional
         What must hold, after "must".
     got : object, optional
         The value, as the message shows it.
     place : str, optional
-        Where the value stands: the row, the key, the file.
+        Where the value is: the row, the key, the file.
     cause : str, optional
         The likely cause, or what to do next.
 

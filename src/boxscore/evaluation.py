@@ -1,7 +1,4 @@
-"""The whole flow in one call, and its result.
-
-The result computes each number when it is first asked for.
-"""
+"""``evaluate`` and its result, which computes each number when it is first asked for."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import reading
-from boxscore.matching.candidates import needed_columns, warn_of_stand_ins
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
@@ -33,6 +29,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import ScoreCounts, counted_detections
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import summary_total, summary_values
+from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +38,7 @@ __all__ = ["Evaluation", "evaluate"]
 
 Answer = TypeVar("Answer")
 PER_LINE = 4
-"""Summary metrics in a line of a short ``repr``."""
+"""Summary metrics per line of a ``repr``."""
 
 
 def evaluate(
@@ -67,8 +64,8 @@ def evaluate(
     images, classes : sequence of ids, optional
         Evaluate only these; classes by id or name.
     workers : int, default 1
-        Threads; images are split into as many blocks, which are matched apart and merged. The result
-        does not depend on it.
+        Threads; images are split into as many blocks, which are matched separately and merged. The
+        result does not depend on it.
 
     Returns
     -------
@@ -100,16 +97,18 @@ def evaluate(
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     matcher = Matcher(ground_truth, detections, chosen)
     result = Evaluation(ground_truth, detections, chosen, matcher.match(workers=workers))
-    vars(result)["matcher"] = matcher  # its overlaps serve further questions
+    vars(result)["matcher"] = matcher  # to reuse its overlaps
     _warn_of_id_zero(result)
-    warn_of_stand_ins(detections, chosen)
+    stand_ins = matcher.similarity.stand_ins(detections)
+    if stand_ins:
+        warnings.warn(stand_ins, BoxscoreWarning, stacklevel=2)
     return result
 
 
 def _tables(
     ground_truth: GroundTruth | str | Path, detections: Detections | str | Path, protocol: Protocol
 ) -> tuple[GroundTruth, Detections]:
-    """Read what is given as a path; refuse what is neither that nor a table."""
+    """Read tables that are given as paths; refuse anything that is neither."""
     for value, kind, name in (
         (ground_truth, GroundTruth, "ground_truth"),
         (detections, Detections, "detections"),
@@ -121,7 +120,7 @@ def _tables(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
-    columns = needed_columns(protocol)
+    columns = similarity_of(protocol).needed_columns
     if not isinstance(ground_truth, GroundTruth):
         if not isinstance(detections, Detections):
             return reading.load_both(ground_truth, detections, columns=columns)
@@ -134,9 +133,7 @@ def _tables(
 def _warn_of_id_zero(result: Evaluation) -> None:
     """Warn that pycocotools would read a match with annotation 0 as no match."""
     ids = result.ground_truth.ids
-    if ids.dtype == object or result.protocol.matching.candidate != "best_available":
-        return
-    if ids.all():
+    if ids.dtype == object or result.protocol.matching.candidate != "best_available" or ids.all():
         return
     matched = result.matched
     true = matched.pairs_ever_true(0)
@@ -240,7 +237,7 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
-        """How much was evaluated: images, ground truths, crowds, difficult, detections, classes, left out."""
+        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
         truth = self.ground_truth
         return {
             "images": len(truth.images),
@@ -277,7 +274,7 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
-        """Count, for each class [K]: ground truths, detections, and hits at the first threshold."""
+        """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
         K, matched = len(self.labels), self.matched
         counted = matched.positives(0)
         hits = matched.pair_detection[matched.pairs_true(0, 0)]
@@ -326,7 +323,7 @@ class Evaluation(PicklesFields):
         Returns
         -------
         DataFrame
-            ``class, iou, recall, precision, score``: one row a class, threshold and recall point.
+            ``class, iou, recall, precision, score``: one row per class, threshold and recall point.
             ``score`` is the confidence at which the point is reached, NaN where it never is. Classes
             without ground truth have no rows.
         """
@@ -352,7 +349,7 @@ class Evaluation(PicklesFields):
 
     @property
     def matches(self) -> pd.DataFrame:
-        """One row a detection, in file order: what became of it at the first threshold, all areas.
+        """One row per detection, in file order: its outcome at the first threshold, over all areas.
 
         Columns of :meth:`Detections.to_pandas`, then ``rank`` (in its image and class, from 0), ``outcome``
         (``true positive``, ``false positive``, ``ignored``, ``beyond cap``), ``annotation_id`` and ``iou`` of
@@ -402,7 +399,7 @@ class Evaluation(PicklesFields):
 
     @functools.cached_property
     def matcher(self) -> Matcher:
-        """The stages behind ``matched``, for further questions about the same tables."""
+        """The matcher behind ``matched``, for further questions about the same tables."""
         return Matcher(self.ground_truth, self.detections, self.protocol)
 
     def curves_of(self, area: int = 0, cap: int = -1) -> Curves:

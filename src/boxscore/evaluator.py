@@ -1,20 +1,21 @@
-"""Evaluation inside a training loop: batch by batch, on one process or many.
+"""Evaluation inside a training loop, batch by batch, in one process or many.
 
 Goal
 ----
-``update`` with what a detector gives and what its data set gives, in torchvision's form; ``compute`` when the
-epoch is over. Whatever the order of the batches, and however the images were spread over processes, the
-result is that of :func:`boxscore.evaluate` on all of them at once, to the last bit.
+``update`` takes predictions and targets in torchvision's form; ``compute`` evaluates them at the end of an
+epoch. The result is that of :func:`boxscore.evaluate` on all images at once, to the last bit, whatever the
+order of the batches and the distribution of images over processes.
 
 Conventions
 -----------
 - Predictions and targets are mappings, one per image, in torchvision's form: see
   :mod:`boxscore.data.samples`.
-- A batch is checked and matched when it comes. What stays is :class:`~boxscore.matching.matches.Matches` and
-  the columns of boxes and keypoints; masks are forgotten unless they are asked for.
-- Where predictions have masks, protocols of masks measure them by their pixels, as torchvision's and
-  detectron2's evaluators do, although there are boxes too.
-- Images are evaluated in the order of their ids; without ids, in the order in which they came.
+- Batches are checked when they arrive and matched soon after. Only
+  :class:`~boxscore.matching.matches.Matches` and the columns of boxes and keypoints are kept; masks are
+  dropped unless ``keep_masks`` is set.
+- Where predictions have masks, mask protocols measure areas by their pixels even if there are boxes too, as
+  torchvision's and detectron2's evaluators do.
+- Images are evaluated in the order of their ids; without ids, in the order of arrival.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore.data.alignment import align, concatenate, warn_left_out
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
+from boxscore.data.building import categories_of
 from boxscore.data.rounding import rounded
 from boxscore.data.samples import (
     Columns,
@@ -55,19 +57,19 @@ __all__ = ["Evaluator", "gather_with_torch"]
 Duplicates = Literal["error", "ignore"]
 
 MATCHED_TOGETHER = 64
-"""Images that are matched in one go: a call costs as much as matching some dozens of images."""
+"""Images that are matched together: the overhead of a call equals matching some dozens of images."""
 
 FAN_IN = 32
-"""Parts of one size that are merged into a larger one: a row is copied once per level."""
+"""Parts of one level that are merged into one of the next; each row is copied once per level."""
 
 OPTIONAL = ("boxes", "masks", "keypoints", "area")
-"""Keys that all images with objects have, or none."""
+"""Keys that either all images with objects have, or none."""
 
 FORGOTTEN = " (their masks are forgotten; Evaluator(keep_masks=True) keeps them)"
 
 
 class _Part(NamedTuple):
-    """What stays of some images: rows of ``matches`` are rows of the tables."""
+    """What is kept of some images; row numbers in ``matches`` are rows of the tables."""
 
     matches: Matches
     ground_truth: GroundTruth
@@ -78,7 +80,7 @@ class _Part(NamedTuple):
         return self.matches.images
 
     def without(self, seen: set[Id]) -> _Part:
-        """Leave out images that were seen elsewhere."""
+        """Drop images that were seen elsewhere."""
         kept = np.array([identifier not in seen for identifier in self.images.ids.tolist()], dtype=bool)
         matches = self.matches.take_images(kept)
         images, tables, rows = matches.images, [], []
@@ -92,7 +94,7 @@ class _Part(NamedTuple):
         return _Part(matches, *tables)  # type: ignore[arg-type]
 
     def numbered_from(self, first: int) -> _Part:
-        """Give the images, which have no ids of their own, other numbers."""
+        """Renumber images that have no ids of their own."""
         images = Images.build(self.images.ids + first)
         return _Part(
             dataclasses.replace(self.matches, images=images),
@@ -102,7 +104,7 @@ class _Part(NamedTuple):
 
 
 def _merged(parts: Sequence[_Part]) -> _Part:
-    """Merge parts of disjoint images; rows come out image by image as ids ascend."""
+    """Merge parts of disjoint images; rows are ordered by ascending image id."""
     if len(parts) == 1:
         return parts[0]
     truth, truth_rows = concatenate([part.ground_truth for part in parts])
@@ -123,7 +125,7 @@ def _merged(parts: Sequence[_Part]) -> _Part:
 
 
 class _Share(NamedTuple):
-    """What one process has seen; what evaluators merge and ranks exchange."""
+    """Everything one process has seen: what ``merge`` and ``gather`` exchange."""
 
     parts: tuple[_Part, ...]
     numbered: bool | None
@@ -132,7 +134,7 @@ class _Share(NamedTuple):
 
 
 class Evaluator:
-    """Collect predictions and targets batch by batch; evaluate them all in the end.
+    """Collect predictions and targets batch by batch, then evaluate them all.
 
     Parameters
     ----------
@@ -143,11 +145,11 @@ class Evaluator:
     box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
         Of predictions and targets alike.
     duplicates : {"error", "ignore"}, default "error"
-        What to do with an image whose id was seen before: refuse it, or leave it out. A distributed sampler
-        repeats images to give every process as many; with "ignore" they count once.
+        What to do with an image whose id was seen before: raise, or drop it. A distributed sampler repeats
+        images so that every process has the same number; with "ignore" they count once.
     gather : callable, optional
         Takes this process's share, any picklable object, and returns the list of all processes' shares:
-        :func:`gather_with_torch`. :meth:`compute` then is called by all processes, and gives all the same.
+        :func:`gather_with_torch`. All processes then call :meth:`compute` and get the same result.
     keep_masks : bool, default False
         Keep the masks of every image. Scores, curves and slices do not need them; diagnostics that compare
         masks across classes do.
@@ -173,7 +175,7 @@ class Evaluator:
         keep_masks: bool = False,
     ) -> None:
         self.protocol = load_protocol(protocol)
-        self.categories = _categories(classes)
+        self.categories = None if classes is None else categories_of(classes)
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")
         self.box_format: BoxFormat = box_format
@@ -201,7 +203,7 @@ class Evaluator:
         Parameters
         ----------
         predictions, targets : sequence of mappings
-            One each an image, in the same order: see :mod:`boxscore.data.samples`.
+            One per image, in the same order: see :mod:`boxscore.data.samples`.
 
         Raises
         ------
@@ -238,9 +240,7 @@ class Evaluator:
         self._waiting.update(batch)
         self._numbered, self._given = numbered, given
         if len(self._waiting) >= self._due:
-            self._due = 2 * len(
-                self._waiting
-            )  # where it fails, for images that came before: compute says why
+            self._due = 2 * len(self._waiting)  # retried later if it fails; compute reports why
             with contextlib.suppress(InputError):
                 self._match_waiting()
 
@@ -300,7 +300,7 @@ class Evaluator:
         return [part for level in self._levels for part in level]
 
     def _add_part(self, part: _Part) -> None:
-        """Keep a part; as many as ``FAN_IN`` of a level become one of the next."""
+        """Keep a part; ``FAN_IN`` parts of a level are merged into one of the next."""
         self._seen.update(part.images.ids.tolist())
         for level in range(len(self._levels) + 1):
             if level == len(self._levels):
@@ -312,7 +312,7 @@ class Evaluator:
             self._levels[level] = []
 
     def _take_in(self, share: _Share) -> None:
-        """Add what another evaluator has seen; nothing of it where an image is refused."""
+        """Add the share of another evaluator, or nothing of it if an image is refused."""
         if not share.parts:
             return
         self._match_waiting()
@@ -356,7 +356,7 @@ class Evaluator:
             raise InputError("a target's label", "be one of the classes", got=got, place=place, cause=cause)
 
     def _match_waiting(self) -> None:
-        """Match what has come, and forget what scores and curves do not need."""
+        """Match the images that wait, and drop what scores and curves do not need."""
         if not self._waiting:
             return
         images = Images.build(list(self._waiting))
@@ -385,7 +385,7 @@ class Evaluator:
         if detections.masks is not None:
             detections = dataclasses.replace(detections, boxes_given=False)
         if not known:
-            with warnings.catch_warnings():  # compute names all that were left out, once
+            with warnings.catch_warnings():  # compute warns once, of all that were left out
                 warnings.simplefilter("ignore", BoxscoreWarning)
                 detections = align(detections, truth)
         rounding = self.protocol.rounding
@@ -412,7 +412,7 @@ class Evaluator:
 
 
 def _without_masks(table: Any) -> Any:
-    """Forget the masks; a message about them says why."""
+    """Drop the masks; the source, which messages print, mentions it."""
     if table.masks is None:
         return table
     return dataclasses.replace(table, masks=None, source=table.source + FORGOTTEN)
@@ -438,23 +438,7 @@ def _check_key(given: dict[str, tuple[bool, Id]], key: str, is_given: bool, iden
 
 
 def gather_with_torch(share: Any) -> list[Any]:
-    """Collect every process's share with ``torch.distributed``; alone where it is not initialised.
-
-    Parameters
-    ----------
-    share : object
-        Anything picklable.
-
-    Returns
-    -------
-    list
-        One a process, by rank.
-
-    Raises
-    ------
-    MissingDependencyError
-        When torch is not installed.
-    """
+    """Collect every process's share with ``torch.distributed``; alone where it is not initialised."""
     try:
         from torch import distributed
     except ImportError:
@@ -464,14 +448,6 @@ def gather_with_torch(share: Any) -> list[Any]:
     shares: list[Any] = [None] * distributed.get_world_size()
     distributed.all_gather_object(shares, share)
     return shares
-
-
-def _categories(classes: Mapping[Id, str] | Iterable[Id] | None) -> Categories | None:
-    if classes is None:
-        return None
-    if isinstance(classes, Mapping):
-        return Categories.build(list(classes), names=list(classes.values()))
-    return Categories.build(classes)
 
 
 def _labels(categories: Categories | None) -> Any:

@@ -158,7 +158,7 @@ def test_bad_rules(change: dict, message: str) -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     truth, found = keypoint_case(1)
     with pytest.raises(
-        boxscore.FileFormatError, match=r"keypoints must be three numbers a keypoint.*detection 0 of"
+        boxscore.FileFormatError, match=r"keypoints must be three numbers per keypoint.*detection 0 of"
     ):
         evaluate(tmp_path, truth, [{**found[0], "keypoints": [1, 2]}], "coco-keypoints")
     with pytest.raises(boxscore.InputError, match=r"detections must have 2 keypoints in every row.*Got 17"):

@@ -143,7 +143,7 @@ def test_a_ring_is_worth_its_mask_iou() -> None:
     [
         (
             [[]],
-            r"a mask must be polygons, a run-length code .*Got \[\] in mask 0; annotated with boxes only\?",
+            r"a mask must be polygons, an RLE .*Got \[\] in mask 0; annotated with boxes only\?",
         ),
         ([[[1, 2, 3]]], r"a mask must be polygons of at least 3 points.*Got \[\[1, 2, 3\]\] in mask 0\."),
         (["x"], r"a mask must be polygons.*Got 'x' in mask 0\."),

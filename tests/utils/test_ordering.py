@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from boxscore._utils.ordering import (
     descending_order,
+    inverse_order,
     ragged_ranges,
+    rank_in_runs,
     run_starts,
     stable_order,
     top_k_per_group,
@@ -110,4 +112,17 @@ def test_ragged_ranges(rows: list[tuple[int, int]]) -> None:
 @given(groups=st.lists(st.integers(-2, 3), max_size=30), k=st.integers(1, 4))
 def test_top_k_per_group(groups: list[int], k: int) -> None:
     expected = [i for i, group in enumerate(groups) if groups[:i].count(group) < k]
-    assert top_k_per_group(np.array(groups, dtype=np.int64), k).tolist() == expected
+    values = np.array(groups, dtype=np.int64)
+    assert top_k_per_group(values, k).tolist() == expected
+    assert top_k_per_group(values + 2, k, 6).tolist() == expected
+
+
+def test_rank_in_runs_starts_again_where_the_value_changes() -> None:
+    assert rank_in_runs(np.array([3, 3, 1, 3, 3, 3])).tolist() == [0, 1, 0, 0, 1, 2]
+    assert rank_in_runs(np.array([], dtype=np.int64)).tolist() == []
+
+
+def test_inverse_order_undoes_an_order() -> None:
+    order = np.array([2, 0, 3, 1])
+    assert inverse_order(order).tolist() == [1, 3, 0, 2]
+    assert order[inverse_order(order)].tolist() == [0, 1, 2, 3]

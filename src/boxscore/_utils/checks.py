@@ -1,4 +1,4 @@
-"""One helper per rule, one form of message.
+"""Checks of values: one helper per rule, one form of message.
 
 Conventions
 -----------
@@ -18,14 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore.errors import InputError
 
 LARGEST_COORDINATE = 1e100
-"""Coordinates beyond this make areas overflow, and an overlap of infinity over infinity matches anything."""
+"""Coordinates beyond this make areas overflow; infinity over infinity would match anything."""
 
 Place = Callable[[int], str]
 """Names row ``i`` of a table for the user, for example ``annotation 17 (id 512) of gt.json``."""
 
 
 def did_you_mean(value: object, known: Iterable[str]) -> str:
-    """Say which known name is nearest to a misspelt one, or list the known names."""
+    """Suggest the known name nearest to a misspelt one, or list the known names."""
     names = [str(name) for name in known]
     near = _nearest(value, names)
     return near or (f"known: {', '.join(names)}" if names else "there is none")
@@ -39,7 +39,7 @@ def _nearest(value: object, names: Sequence[str]) -> str:
 
 
 def unknown_key(name: str, key: str, known: Iterable[str]) -> str:
-    """Message for a key of a protocol or run configuration that nothing reads."""
+    """Return the message for an unknown key of a protocol or run configuration."""
     return str(InputError("a key", "be known", got=name, cause=did_you_mean(key, sorted(known))))
 
 
@@ -86,10 +86,7 @@ def plain_name(value: str, *, name: str, place: str = "") -> str:
 
 
 def float_array(values: ArrayLike, *, name: str, columns: int | None = None) -> NDArray[np.float64]:
-    """Return a float64 array: [N], or [N, columns] when ``columns`` is given.
-
-    An empty list passes for an empty array of either shape.
-    """
+    """Return a float64 array [N], or [N, columns] if given; an empty list may have either shape."""
     shape = "have shape [N]" if columns is None else f"have shape [N, {columns}]"
     try:
         array = np.asarray(values, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Writing files so that a name never stands for something half-written."""
+"""Atomic writing: a file name never refers to incomplete content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["is_file", "write_atomically", "write_folder"]
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file is there; none is under a name that is too long to be one."""
+    """Whether a file exists; a name that is too long is not one."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -21,19 +21,7 @@ def is_file(path: Path) -> bool:
 
 
 def write_atomically(path: Path, content: str | bytes | Iterable[bytes]) -> None:
-    """Write a file under a temporary name beside its own and rename it when it is whole.
-
-    Parameters
-    ----------
-    path : Path
-    content : str, bytes, or iterable of bytes
-        Pieces are written as they come, so that the whole never stands in memory.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written. What stood under the name before stays.
-    """
+    """Write a file, given whole or in pieces, under a temporary name and rename it when it is complete."""
     _write_all({path: content})
 
 
@@ -42,17 +30,6 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
 
     All are written under temporary names before the first is renamed: a full disk or an interrupt leaves the
     folder's files as they were, all of them. Others that lie in the folder are not touched.
-
-    Parameters
-    ----------
-    folder : Path
-    files : mapping of str to str or bytes
-        By their names in the folder, which may have a folder before them.
-
-    Raises
-    ------
-    InputError
-        When the folder or a file cannot be written.
     """
     paths = {folder / name: content for name, content in files.items()}
     for inner in dict.fromkeys([folder, *(path.parent for path in paths)]):

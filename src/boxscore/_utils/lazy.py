@@ -17,19 +17,7 @@ def lazy_names(
     modules: Sequence[str] = (),
     public_module: str | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make the ``__getattr__`` and ``__dir__`` of a package.
-
-    Parameters
-    ----------
-    package : str
-        The package's ``__name__``.
-    names : mapping of str to sequence of str
-        Full names of modules, and what each gives.
-    modules : sequence of str
-        Full names of modules that are given as they are, under the last part of their names.
-    public_module : str, optional
-        What the ``__module__`` of functions and classes becomes: where a user found them.
-    """
+    """Make the ``__getattr__`` and ``__dir__`` of a package from the names that its modules give."""
     origin = {name: module for module, some in names.items() for name in some}
     whole = {module.rpartition(".")[2]: module for module in modules}
 

@@ -3,7 +3,7 @@
 Conventions
 -----------
 Every function that orders returns positions (``intp``) such that ``values[positions]`` is ordered and equal
-values keep the order they came in. Two facts make this quick in NumPy:
+values keep the order they came in. Two facts make this fast in NumPy:
 
 1. ``argsort(kind="stable")`` of 16-bit integers is a counting sort: no comparisons, and several times faster
    than any sort of wider keys. Wider keys are sorted by their 16-bit digits, the lowest first.
@@ -21,8 +21,10 @@ __all__ = [
     "SMALL",
     "descending_order",
     "group_order",
+    "inverse_order",
     "radix_order",
     "ragged_ranges",
+    "rank_in_runs",
     "run_starts",
     "stable_order",
     "top_k_per_group",
@@ -37,25 +39,14 @@ SMALL = 512
 """Up to here one comparison sort is faster than the passes of a radix sort."""
 
 KEY_BITS = 48
-"""Longest key sorted in full: three passes. Longer ones are cut, and what the cut made equal is repaired."""
+"""Longest key sorted in full: three passes. Longer ones lose low bits, and ``_repair`` sorts by them."""
 
 SCORE_BITS = 32
-"""Scores alone are told apart by fewer: two passes."""
+"""Enough to order most scores: two passes, and ``_repair`` for the few that differ only below."""
 
 
 def stable_order(keys: NDArray[Any], size: int) -> Positions:
-    """Order integers in [0, size) ascending.
-
-    Parameters
-    ----------
-    keys : ndarray of int, [N]
-    size : int
-        One more than the largest key possible.
-
-    Returns
-    -------
-    ndarray of intp, [N]
-    """
+    """Order integers [N] in [0, size) ascending."""
     if len(keys) < 2 or size < 2 or bool((keys[1:] >= keys[:-1]).all()):
         return np.arange(len(keys))
     if size <= 1 << DIGIT_BITS:
@@ -64,7 +55,8 @@ def stable_order(keys: NDArray[Any], size: int) -> Positions:
 
 
 def radix_order(keys: KeyArray, bits: int) -> Positions:
-    """Order unsigned keys [N] ascending that need no more than ``bits`` bits."""
+    """Order unsigned keys [N] of at most ``bits`` bits ascending."""
+    # The lowest digit first: each further pass is stable, so the order by lower digits survives inside it.
     order = np.argsort(keys.astype(np.uint16), kind="stable")
     for shift in range(DIGIT_BITS, bits, DIGIT_BITS):
         digits = (keys >> np.uint64(shift)).astype(np.uint16)
@@ -84,14 +76,7 @@ def descending_order(scores: NDArray[np.float64]) -> Positions:
 
 
 def group_order(groups: NDArray[np.int64], scores: NDArray[np.float64]) -> Positions:
-    """Order by group, inside a group by descending score, ties by lowest index.
-
-    Parameters
-    ----------
-    groups : ndarray of int64, [N]
-        Not negative.
-    scores : ndarray of float64, [N]
-    """
+    """Order by group (int64, not negative), inside a group by descending score, ties by lowest index."""
     if len(scores) <= SMALL:
         return np.lexsort((-scores, groups))
     keys, bits = _descending_keys(scores)
@@ -111,6 +96,8 @@ def _descending_keys(scores: NDArray[np.float64]) -> tuple[KeyArray, int]:
     bits = (scores + 0.0).view(np.uint64)  # + 0.0 makes -0 equal to 0
     negative = (bits >> np.uint64(63)).astype(bool)
     sign = np.uint64(1 << 63)
+    # Read as integers, positive floats ascend and negative ones descend; inverting the positive ones, with
+    # the sign bit cleared, puts all into descending order with the negative ones last.
     keys = np.where(negative, bits, ~(bits | sign)) if negative.any() else ~(bits | sign)
     keys -= keys.min()
     used = int(np.bitwise_or.reduce(keys))
@@ -134,18 +121,16 @@ def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Po
     return order
 
 
-def top_k_per_group(group: NDArray[Any], k: int) -> Positions:
-    """Positions of the first ``k`` entries of each group, in their order.
+def top_k_per_group(group: NDArray[Any], k: int, size: int | None = None) -> Positions:
+    """Positions of the first ``k`` entries of each group, in their order; groups in [0, size) sort faster.
 
     Examples
     --------
     >>> top_k_per_group(np.array([3, 1, 3, 3, 1]), 2).tolist()
     [0, 1, 2, 4]
     """
-    order = np.argsort(group, kind="stable")
-    ordered = group[order]
-    rank = np.arange(len(group)) - np.searchsorted(ordered, ordered, side="left")
-    return np.sort(order[rank < k])
+    order = np.argsort(group, kind="stable") if size is None else stable_order(group, size)
+    return np.sort(order[rank_in_runs(group[order]) < k])
 
 
 def run_starts(keys: NDArray[Any]) -> Positions:
@@ -153,6 +138,19 @@ def run_starts(keys: NDArray[Any]) -> Positions:
     if not len(keys):
         return np.empty(0, dtype=np.intp)
     return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+
+
+def inverse_order(order: Positions) -> Positions:
+    """Position of each entry after reordering: ``inverse_order(order)[order]`` counts from 0."""
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    return inverse
+
+
+def rank_in_runs(keys: NDArray[Any]) -> Positions:
+    """Position of each entry, from 0, in its run of equal neighbours."""
+    starts = run_starts(keys)
+    return np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
 
 
 def ragged_ranges(starts: NDArray[Any], counts: NDArray[Any]) -> Positions:

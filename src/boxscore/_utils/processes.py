@@ -1,14 +1,14 @@
-"""Doing a few things at once in forked processes, for work that holds the interpreter's lock.
+"""Runs a few tasks at once in forked processes, for work that holds the interpreter's lock.
 
 Conventions
 -----------
-- Only for a process that owns itself, which is the command line: a training process has threads and devices
+- Only the command line forks, because its process is its own: a training process has threads and devices
   that do not survive a fork.
-- The children only decode text into arrays and write them to a file without a name: a pipe would hold 64 KiB
-  and make the two take turns. A pipe says only that the file is whole. An exit status could be taken by
-  others: by a host that ignores SIGCHLD, or whose handler waits for every child.
-- A child that fails, dies or takes too long costs time and nothing else: its task is done again here, and so
-  is every task where there is no ``fork``.
+- Children decode text into arrays and write them to an unnamed file, because a pipe holds only 64 KiB and
+  would make both processes take turns. A pipe signals that the file is complete. The exit status would not
+  do: a host may ignore SIGCHLD, or have a handler that waits for every child.
+- A child that fails, dies or takes too long costs only time: its task is repeated in the parent, as is every
+  task where there is no ``fork``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Result = TypeVar("Result")
 
 LEAST_SECONDS = 30.0
 PATIENCE = 5.0
-"""A child may take this many times as long as we took for our own part."""
+"""A child may take this many times as long as the parent took for its own part."""
 
 DONE = b"1"
 
 
 class _Child(NamedTuple):
-    """A process, the file it writes its result to, and the pipe that says when."""
+    """A process, the file for its result, and the pipe that signals its completion."""
 
     process: int
     file: BinaryIO
@@ -61,15 +61,12 @@ class Forked(Generic[Result]):
                 self._children[number] = _start(task)
 
     def close(self) -> None:
-        """Leave no process behind; one that still works is killed, for nobody wants its result."""
+        """End every process; one that still runs is killed, because its result is no longer needed."""
         for number in list(self._children):
             self._end(number, _wait(self._children[number].pipe, 0))
 
     def results(self) -> list[Result]:
-        """Wait for the tasks and return their results, in order.
-
-        A task that fails in its process is done again here, so that its exception is raised here.
-        """
+        """Wait for the tasks and return their results, in order; a failed task is repeated and may raise."""
         now = time.monotonic()
         deadline = now + time_limit(now - self._started, least=self._least)
         return [self._result(number, deadline) for number in range(len(self._tasks))]
@@ -86,7 +83,7 @@ class Forked(Generic[Result]):
         return self._tasks[number]()
 
     def _end(self, number: int, said: bytes | None) -> None:
-        """Forget a child; what said nothing is still at work, and is killed first."""
+        """Remove a child; one that has not signalled still runs, and is killed first."""
         process, file, pipe = self._children.pop(number)
         file.close()
         os.close(pipe)
@@ -100,12 +97,12 @@ class Forked(Generic[Result]):
 
 
 def time_limit(own: float, *, least: float) -> float:
-    """Return how many seconds to wait for children that do parts as long as the one that took us ``own``."""
+    """Return the seconds to wait for children whose parts are as long as one that took ``own`` seconds."""
     return max(least, PATIENCE * own)
 
 
 def _wait(pipe: int, seconds: float) -> bytes | None:
-    """Wait for a child's word: ``DONE``, nothing when it has ended without, None when time is up."""
+    """Wait for a child: ``DONE``, empty if it ended without it, None when time is up."""
     import select
 
     waiting = select.poll()
@@ -138,7 +135,7 @@ def _start(task: Callable[[], object]) -> _Child:
         _write(task(), file)
         os.write(word, DONE)
     finally:
-        os._exit(0)  # whatever went wrong, the parent repeats the task and meets it there
+        os._exit(0)  # the parent repeats the task and meets any error there
 
 
 def _unnamed_file() -> BinaryIO:

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-- A table here is a mapping of column name to a sequence of values, all of one length. A DataFrame's columns
-  will do: pass ``dict(frame.items())``.
+- A table here is a mapping of column name to a sequence of values, all of one length. For a DataFrame pass
+  ``dict(frame.items())``.
 - Undefined is ``-`` in text and Markdown, ``--`` in LaTeX, empty in CSV, ``null`` in JSON.
-- Names come from files and are hostile until written: control characters never reach a terminal, ``|``, ``<``
+- Names come from files and are not trusted: control characters never reach a terminal, ``|``, ``<``
   and line ends never end a Markdown cell, no name is a LaTeX command, and a CSV cell never starts a formula.
 """
 
@@ -143,7 +143,7 @@ def latex_table(columns: Columns, *, digits: int = 4) -> str:
 
 
 def latex_comment(text: str) -> str:
-    """Write a line that LaTeX passes over."""
+    """Write a LaTeX comment."""
     return f"% {printable(text)}"
 
 
@@ -173,15 +173,12 @@ _LATEX = str.maketrans(
 
 
 def _latex(text: str) -> str:
-    """Escape a text so that it stands as it is; two dashes or quotes do not become one sign."""
+    """Escape a text for LaTeX; two dashes or quotes do not become one sign."""
     return re.sub("([-'])(?=\\1)", r"\1{}", printable(text).translate(_LATEX))
 
 
 def csv_table(columns: Columns) -> str:
-    """Write a table as CSV with every digit of every number.
-
-    A text cell that a spreadsheet would run as a formula starts with an apostrophe instead.
-    """
+    """Write a table as CSV with every digit; text that a spreadsheet would run as a formula is quoted."""
     lines = [list(columns), *zip(*columns.values(), strict=True)]
     return "".join(_csv_line([_csv_cell(value) for value in line]) for line in lines)
 

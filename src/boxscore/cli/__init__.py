@@ -3,8 +3,8 @@
 Conventions
 -----------
 - A subcommand is a module here with a docstring, ``OPTIONS`` and ``run(arguments) -> int``, or a row of
-  ``diagnostics.DIAGNOSTICS``. Only the one that was asked for is imported, so that twelve numbers do not wait
-  for pandas.
+  ``diagnostics.DIAGNOSTICS``. Only the one that is run is imported, so that twelve numbers do not wait for
+  pandas.
 - Results go to stdout, messages, warnings and progress to stderr.
 - Exit status: 0 done, 1 a check failed, 2 bad input, 130 interrupted.
 - :func:`main` leaves the process as it was. What a program may do to its own process is in ``__main__``.
@@ -47,7 +47,7 @@ COMMANDS = {
 
 
 class Command(NamedTuple):
-    """What a subcommand says of itself, takes and does."""
+    """The description, options and function of a subcommand."""
 
     description: str
     options: Sequence[Option]
@@ -126,7 +126,7 @@ def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Names
 
 
 def _say(text: str) -> None:
-    """Print one line to stderr; what files call their classes must not steer the terminal."""
+    """Print one line to stderr, without control characters, which names in files may contain."""
     print(f"boxscore: {printable(text)}", file=sys.stderr)
 
 

@@ -1,12 +1,13 @@
-"""Every argument of the command line, each said once.
+"""Every argument of the command line, each defined once.
 
 Conventions
 -----------
-- An :class:`Option` is data. :func:`add_options` makes argparse's arguments of it. An option with a ``key``
-  may stand in a run configuration as well: ``boxscore run`` reads it by the same type, choices and default.
-- A command that means an option a little differently says what differs: ``DETECTIONS.but(required=False)``.
+- An :class:`Option` is data, from which :func:`add_options` makes argparse's arguments. An option with a
+  ``key`` is also allowed in a run configuration: ``boxscore run`` reads it by the same type, choices and
+  default.
+- A command that needs a variation of an option states the difference: ``DETECTIONS.but(required=False)``.
 - An option of a diagnostic has the name of the function's parameter.
-- Choices that come from another package are a function: it is imported when its command is.
+- Choices that come from another package are a function, so that the package is imported only when needed.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Option(NamedTuple):
         On the command line, without dashes.
     help : str
     kind : callable, default str
-        Makes a value of a word. ``bool`` is a flag: it turns the default round.
+        Converts the text. ``bool`` is a flag that inverts the default.
     default : object
     choices : sequence of str, or a function that returns it
     metavar : str
@@ -78,15 +79,15 @@ class Option(NamedTuple):
         Takes several values.
     required, positional : bool
     key : str
-        ``table.key`` in a run configuration; without one it cannot stand there.
+        ``table.key`` in a run configuration; without one the option is not allowed there.
     ending : str
-        In a run configuration a value that ends so is a path relative to the file. A ``Path`` always is.
+        In a run configuration a value with this ending is a path relative to the file. A ``Path`` always is.
     group : str
         A heading in the help.
     exclusive : str
-        Options of one such word exclude each other.
+        Options with the same word exclude each other.
     combine : callable, optional
-        Makes one value of the list of ``many``.
+        Combines the list of ``many`` into one value.
     """
 
     name: str
@@ -112,16 +113,16 @@ class Option(NamedTuple):
         return self.variable or self.name.replace("-", "_")
 
     def but(self, **changes: Any) -> Option:
-        """Return the option with some of it changed."""
+        """Return a variation of the option."""
         return self._replace(**changes)
 
     def known(self) -> tuple[str, ...]:
-        """Return the values it may have; none when any will do."""
+        """Return the allowed values; none when any is."""
         return tuple(self.choices() if callable(self.choices) else self.choices)
 
 
 def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
-    """Make argparse's arguments of options."""
+    """Add options to a parser of argparse."""
     groups: dict[tuple[str, str], Any] = {}
     for option in options:
         group = (option.group, option.exclusive)
@@ -247,13 +248,13 @@ INPUTS = (
     *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, IOU_TYPE, DETECTION_AREA),
     *(IMAGE_SET, CLASSES, IMAGES, WORKERS),
 )
-"""What every command that evaluates takes."""
+"""The options of every command that evaluates."""
 
 # ---------------------------------------------------------------- what to write
 
 OUTPUT = Option("output", "form of the result", default="text", choices=OUTPUT_FORMS, key="output.form")
 PER_CLASS = Option("per-class", "add one row per class", kind=bool, default=False, key="output.per_class")
-METRICS = Option("metrics", "only these headline numbers, e.g. AP AP50", many=True, metavar="NAME")
+METRICS = Option("metrics", "only these summary metrics, e.g. AP AP50", many=True, metavar="NAME")
 STRICT = Option("strict", "treat warnings as errors", kind=bool, default=False)
 
 REPORT = Option("report", "write a report folder", kind=Path, metavar="DIR", key="output.report")
@@ -288,7 +289,7 @@ COMPARISON_REPORT = (
         "plots", "also write plots, in this form", choices=PLOT_FORMS, key="output.plots", group="the report"
     ),
 )
-"""What a report of a comparison is to hold."""
+"""Options for the contents of a comparison report."""
 
 REPORT_CONTENT = (
     *COMPARISON_REPORT,
@@ -301,7 +302,7 @@ REPORT_CONTENT = (
         group="the report",
     ),
 )
-"""What a report is to hold."""
+"""Options for the contents of a report."""
 
 # ---------------------------------------------------------------- diagnostics
 
@@ -314,7 +315,7 @@ AT_SCORE = Option("at-score", kind=float, metavar="S")
 
 
 def score_threshold(default: float) -> Option:
-    """Return ``--score-threshold`` with a default of its own."""
+    """Return ``--score-threshold`` with this default."""
     return Option(
         "score-threshold",
         f"detections below take no part (default: {default})",
@@ -332,7 +333,7 @@ RESAMPLING = (
     METRICS,
     PER_CLASS,
 )
-"""What the bootstrap takes."""
+"""Options of the bootstrap."""
 
 # ---------------------------------------------------------------- suppression
 
@@ -349,7 +350,7 @@ GROUPS = (
     ),
     Option("pixel-offset", "1 for inclusive pixels (default: 0)", kind=float, default=0, metavar="0|1"),
 )
-"""Which boxes meet, and how many stay."""
+"""Options of grouping and capping."""
 RESULTS_OUTPUT = OUTPUT.but(
     help="what to write: a file, or a folder for VOC",
     kind=Path,

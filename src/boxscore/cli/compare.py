@@ -18,7 +18,7 @@ from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import print_frame, remembered_warnings, save_comparison
 from boxscore.errors import InputError
 from boxscore.formats.reading import read_detections
-from boxscore.matching.candidates import needed_columns
+from boxscore.similarity.registry import similarity_of
 
 __all__ = ["OPTIONS", "run"]
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
     with remembered_warnings() as messages:
         first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
-        columns = needed_columns(first.protocol)
+        columns = similarity_of(first.protocol).needed_columns
         tables = [
             first.detections,
             *(read_detections(path, first.ground_truth, columns=columns) for path in paths[1:]),

@@ -148,7 +148,7 @@ DIAGNOSTICS = {
             ),
             Option(
                 "max-detections",
-                "the surest of an image take part (default: 100)",
+                "the highest-scoring detections per image take part (default: 100)",
                 kind=int,
                 default=100,
                 metavar="N",
@@ -175,7 +175,7 @@ DIAGNOSTICS = {
             score_threshold(0.25),
             Option(
                 "assign",
-                "who chooses first: the surest detection, or the pair that overlaps most (default: score)",
+                "who chooses first: the best-scored detection, or the pair of highest IoU (default: score)",
                 default="score",
                 choices=("score", "iou"),
             ),

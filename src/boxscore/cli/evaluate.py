@@ -94,7 +94,7 @@ def _print_digest(evaluation: Evaluation) -> None:
 
     findings = quick_findings(evaluation)
     if findings:
-        sys.stdout.flush()  # it stands below the result, where both go into one file
+        sys.stdout.flush()  # so that it follows the result where both go into one file
         print(f"boxscore: {digest(findings)}", file=sys.stderr)
 
 
@@ -102,4 +102,4 @@ def _for_stdout(text: str) -> str:
     """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
     if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
         return text
-    return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
+    return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match[0])[1:-1], text)

@@ -31,7 +31,7 @@ __all__ = ["OPTIONS", "run"]
 
 
 OPTIONS = (
-    DETECTIONS.but(help="results, one a model", positional=True, many=True, short="", metavar="FILE"),
+    DETECTIONS.but(help="results, one per model", positional=True, many=True, short="", metavar="FILE"),
     RESULTS_OUTPUT,
     Option("weights", "trust in each model (default: equal)", kind=float, many=True, metavar="W"),
     Option(

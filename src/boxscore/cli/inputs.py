@@ -1,4 +1,4 @@
-"""Reading what the arguments name: ground truth, detections, protocol, and what to keep of them."""
+"""Reads what the arguments name: ground truth, detections, protocol, chosen images and classes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
-from boxscore.matching.candidates import needed_columns
 from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     from boxscore.suppression.suppressing import GroupOptions
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class Inputs(NamedTuple):
-    """What the input arguments name, read and checked."""
+    """The input that the arguments name, read and checked."""
 
     ground_truth: GroundTruth
     detections: Detections
@@ -46,25 +46,19 @@ class Inputs(NamedTuple):
 
 
 def read_inputs(arguments: argparse.Namespace) -> Inputs:
-    """Read the files that the input arguments name.
-
-    Raises
-    ------
-    InputError
-        When a file or value breaks a rule.
-    """
+    """Read the files that the input arguments name."""
     protocol = chosen_protocol(arguments)
     processes = readers(arguments)
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
-        found, reason = detect_format(path)
+        detected, reason = detect_format(path)
         if arguments.format == "auto" and sys.stderr.isatty():
-            print(f"{name}: {path} is {reason}; reading it as {found}", file=sys.stderr)
+            print(f"{name}: {path} is {reason}; reading it as {detected}", file=sys.stderr)
     ground_truth, detections = load_both(
         arguments.ground_truth,
         arguments.detections,
         format=arguments.format,
         image_set=arguments.image_set,
-        columns=needed_columns(protocol),
+        columns=similarity_of(protocol).needed_columns,
         processes=processes,
     )
     categories = ground_truth.categories
@@ -79,7 +73,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
 
 
 def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
-    """Return the protocol that the arguments name, with what they change in it."""
+    """Return the protocol that the arguments name, with their changes."""
     protocol = load_protocol(arguments.protocol)
     if arguments.iou_type is not None:
         protocol = protocol_of_type(protocol, arguments.iou_type)
@@ -90,7 +84,7 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
 
 
 def evaluate_inputs(inputs: Inputs) -> Evaluation:
-    """Evaluate what :func:`read_inputs` read."""
+    """Evaluate the input."""
     return evaluate(
         inputs.ground_truth,
         inputs.detections,
@@ -102,7 +96,7 @@ def evaluate_inputs(inputs: Inputs) -> Evaluation:
 
 
 def readers(arguments: argparse.Namespace) -> int:
-    """Return how many processes read a large file: ``--workers``, or as many as this one may use."""
+    """Return how many processes read a large file: ``--workers``, or one per available processor."""
     if arguments.workers is not None:
         return checks.whole_number(arguments.workers, 1, name="--workers")
     if hasattr(os, "sched_getaffinity"):
@@ -111,20 +105,14 @@ def readers(arguments: argparse.Namespace) -> int:
 
 
 def existing_folder(path: Path | None, *, name: str) -> Path | None:
-    """Check before the work that a folder is there."""
+    """Check early that a folder exists."""
     if path is not None and not path.is_dir():
         raise InputError(name, "be a folder", got=repr(str(path)))
     return path
 
 
 def group_options(arguments: argparse.Namespace, categories: Categories) -> GroupOptions:
-    """Return which boxes meet and how many stay, as the arguments in ``GROUPS`` say.
-
-    Raises
-    ------
-    InputError
-        When the file of groups cannot be read or breaks a rule.
-    """
+    """Return the options of grouping and capping that the arguments in ``GROUPS`` give."""
     return {
         "class_agnostic": arguments.class_agnostic,
         "class_groups": None if arguments.groups is None else _groups(arguments.groups, categories),
@@ -135,7 +123,7 @@ def group_options(arguments: argparse.Namespace, categories: Categories) -> Grou
 
 
 def _groups(path: Path, categories: Categories) -> list[list[Id]]:
-    """Read groups of classes, a line each."""
+    """Read groups of classes, one per line."""
     names, integers = set(categories.names.tolist()), categories.ids.dtype != object
     lists = [[word.strip() for word in line.split(",") if word.strip()] for line in _lines(path, "groups")]
     groups = [_ids(words, names=names, integers=integers) for words in lists if words]
@@ -145,7 +133,7 @@ def _groups(path: Path, categories: Categories) -> list[list[Id]]:
 
 
 def _chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: bool) -> list[Id] | None:
-    """Ids or names from the command line; a value that is a file stands for its lines."""
+    """Return ids or names from the command line; a file stands for its lines."""
     if values is None:
         return None
     texts: list[str] = []
@@ -173,7 +161,7 @@ def _lines(path: Path, what: str) -> list[str]:
 
 
 def _ids(texts: Sequence[str], *, names: Sequence[str] | set[str], integers: bool) -> list[Id]:
-    """Turn words into integers where the ids are such and the word is no name."""
+    """Convert words to integers where ids are integers and the word is not a name."""
     return [
         int(text) if integers and text not in names and text.removeprefix("-").isdecimal() else text
         for text in texts

@@ -84,6 +84,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _progress(text: str) -> None:
-    """Say what is being done, to someone who watches."""
+    """Print progress, if stderr is a terminal."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What the commands print and write: tables in every form, pictures, report folders."""
+"""The output of the commands: tables in every form, pictures, report folders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Section(NamedTuple):
-    """A table with what stands above it."""
+    """A table with its title and note."""
 
     title: str
     columns: Columns
@@ -57,22 +57,7 @@ def written(
     footer: str = "",
     longest: int = 40,
 ) -> str:
-    """Write tables in one of the forms of ``--output``.
-
-    Parameters
-    ----------
-    form : {"text", "json", "csv", "markdown", "latex"}
-    sections : sequence of Section
-        For readers: text, Markdown, LaTeX.
-    value : mapping
-        For JSON.
-    table : mapping of str to sequence, optional
-        For CSV, which is one table and nothing else; that of the first section when not given.
-    footer : str
-        Below the tables: the signature.
-    longest : int, default 40
-        Characters of a cell in text.
-    """
+    """Write tables in a form of ``--output``; JSON takes ``value``, CSV ``table`` or the first section."""
     if form == "json":
         return json_text(value)
     if form == "csv":
@@ -140,7 +125,7 @@ def _plain(value: Any, *, join: bool = False) -> Any:
 
 
 def picture(figure: Figure, form: str) -> bytes:
-    """Return a figure as a file's bytes, and forget it."""
+    """Return a figure as the bytes of a file, and close it."""
     from boxscore.reports.plots._style import pyplot
 
     output = io.BytesIO()

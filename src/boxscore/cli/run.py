@@ -42,13 +42,7 @@ def known_keys() -> dict[str, dict[str, Option]]:
 
 
 def read_config(path: Path) -> argparse.Namespace:
-    """Read a run configuration into the arguments of ``boxscore evaluate``.
-
-    Raises
-    ------
-    ProtocolError
-        When a key is unknown or missing, or has a value of the wrong kind.
-    """
+    """Read a run configuration into the arguments of ``boxscore evaluate``."""
     try:
         return _read_config(path)
     except InputError as error:

@@ -7,7 +7,7 @@ Code that imports ``pycocotools`` runs unchanged, with equal numbers and in a fr
 Conventions
 -----------
 Everything under ``compat`` keeps the names, signatures, printed text, exceptions and oddities of the library
-it stands for, -1 for undefined included. Nothing outside ``compat`` does.
+it replaces, -1 for undefined included. Nothing outside ``compat`` does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Running pycocotools on the same input, and naming the first place where it differs.
+"""Runs pycocotools on the same input and names the first difference.
 
 Conventions
 -----------
@@ -18,9 +18,9 @@ import numpy as np
 from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
-from boxscore.matching.candidates import needed_columns
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.boundary import mask_boundary
+from boxscore.similarity.registry import similarity_of
 
 __all__ = ["Verification", "check_protocol", "verify"]
 
@@ -57,23 +57,7 @@ class Verification:
 
 
 def verify(evaluation: Evaluation) -> Verification:
-    """Evaluate the same tables with pycocotools and compare precision, recall and scores.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-
-    Returns
-    -------
-    Verification
-
-    Raises
-    ------
-    ProtocolError
-        When pycocotools cannot compute the protocol.
-    MissingDependencyError
-        When pycocotools is not installed.
-    """
+    """Evaluate the same tables with pycocotools and compare precision, recall and scores."""
     check_protocol(evaluation.protocol)
     if evaluation.protocol.ignore.flagged != "count" and evaluation.ground_truth.ignore.any():
         raise ProtocolError(
@@ -98,13 +82,7 @@ def verify(evaluation: Evaluation) -> Verification:
 
 
 def check_protocol(protocol: Protocol) -> None:
-    """Check that pycocotools can compute a protocol.
-
-    Raises
-    ------
-    ProtocolError
-        Naming the first choice that it does not have.
-    """
+    """Check that pycocotools can compute a protocol."""
     per_class = protocol.matching.per_class
     reasons = {
         "boxes.pixel_offset = 0": protocol.boxes.pixel_offset == 0,
@@ -136,7 +114,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
     except ImportError:
         raise MissingDependencyError("--verify needs pycocotools: pip install pycocotools.") from None
     truth, protocol = evaluation.ground_truth, evaluation.protocol
-    stated = truth.keypoint_count if "keypoints" in needed_columns(protocol) else None
+    stated = truth.keypoint_count if "keypoints" in similarity_of(protocol).needed_columns else None
     counts = [1] * len(truth) if stated is None else stated.tolist()
     detections, areas = evaluation.matcher.detections, evaluation.matcher.areas
     dataset = {
@@ -169,11 +147,11 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         reference = COCO()
         reference.dataset = dataset
         reference.createIndex()
-        found = COCO()
-        found.dataset = {**dataset, "annotations": results}
-        found.createIndex()
+        detections = COCO()
+        detections.dataset = {**dataset, "annotations": results}
+        detections.createIndex()
         kind = _with_boundaries(COCOeval, protocol) if protocol.similarity == "boundary" else COCOeval
-        run = kind(reference, found, _IOU_TYPES[protocol.similarity])
+        run = kind(reference, detections, _IOU_TYPES[protocol.similarity])
         if protocol.similarity == "keypoints":
             run.params.kpt_oks_sigmas = protocol.keypoints.spread
         run.params.iouThrs = np.array(protocol.matching.iou_thresholds)
@@ -201,12 +179,14 @@ def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
             overlaps = super().computeIoU(imgId, catId)
             classes = [catId] if self.params.useCats else self.params.catIds
             truths = [truth for k in classes for truth in self._gts[imgId, k]]
-            found = [one for k in classes for one in self._dts[imgId, k]]
-            if not truths or not found:
+            detections = [one for k in classes for one in self._dts[imgId, k]]
+            if not truths or not detections:
                 return overlaps
-            order = np.argsort([-one["score"] for one in found], kind="stable")[: self.params.maxDets[-1]]
+            order = np.argsort([-one["score"] for one in detections], kind="stable")[
+                : self.params.maxDets[-1]
+            ]
             boundaries = coco_mask.iou(
-                [outline(found[place]) for place in order], list(map(outline, truths)), [0] * len(truths)
+                [outline(detections[row]) for row in order], list(map(outline, truths)), [0] * len(truths)
             )
             crowd = np.array([truth["iscrowd"] for truth in truths], dtype=bool)
             return np.where(crowd, overlaps, np.minimum(overlaps, boundaries))
@@ -229,10 +209,10 @@ def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
             zip(table.image.tolist(), table.category.tolist(), boxes, strict=True), start=1
         )
     ]
-    if "masks" in needed_columns(protocol) and table.masks is not None:
+    if "masks" in similarity_of(protocol).needed_columns and table.masks is not None:
         for record, mask in zip(records, table.masks.given, strict=True):
             record["segmentation"] = mask
-    if "keypoints" in needed_columns(protocol) and table.keypoints is not None:
+    if "keypoints" in similarity_of(protocol).needed_columns and table.keypoints is not None:
         for record, points in zip(
             records, [points.ravel().tolist() for points in table.keypoints], strict=True
         ):
@@ -246,11 +226,11 @@ def _describe(
     """Name a cell that differs, and the first detection that the two judge differently in its class."""
     protocol = evaluation.protocol
     t, k, a, m = cell[0], cell[-3], cell[-2], cell[-1]
-    place = [f"IoU {protocol.matching.iou_thresholds[t]:.2f}", f"class {evaluation.labels[k]}"]
+    cell_names = [f"IoU {protocol.matching.iou_thresholds[t]:.2f}", f"class {evaluation.labels[k]}"]
     if len(cell) == 5:
-        place.insert(1, f"recall {protocol.ap.recall_points[cell[1]]:.2f}")
-    place += [f"area {list(protocol.ignore.area_ranges)[a]}", f"maxDets {protocol.caps[m]}"]
-    text = f"first in {name} at {', '.join(place)}: {mine!r} here, {theirs!r} in pycocotools"
+        cell_names.insert(1, f"recall {protocol.ap.recall_points[cell[1]]:.2f}")
+    cell_names += [f"area {list(protocol.ignore.area_ranges)[a]}", f"maxDets {protocol.caps[m]}"]
+    text = f"first in {name} at {', '.join(cell_names)}: {mine!r} here, {theirs!r} in pycocotools"
     return f"{text}; {_first_detection(evaluation, reference, t, k, a)}"
 
 

@@ -1,12 +1,11 @@
-"""Ids and names to rows, once: whose images and classes two tables mean, chosen ones, pooled ones.
+"""Ids and names to rows: aligning, choosing, pooling and concatenating the images and classes of tables.
 
 Conventions
 -----------
-- An image is found by its id. Where no id fits, ``"000012"`` and ``12`` are taken for each other, and a
-  name or path stands for the image with that file name, with or without its ending. An unknown image is an
-  error.
-- A class is found by its id, and a string also by its name. An unknown class is left out and counted: every
-  reference tool does that, silently.
+- Images are looked up by id. Where no id matches, ``"000012"`` and ``12`` are the same, and a name or path
+  stands for the image with that file name, with or without its ending. An unknown image is an error.
+- Classes are looked up by id, and strings also by name. Detections of an unknown class are left out and
+  counted; every reference tool drops them silently.
 - A results file that has images and categories of its own (a COCO object) is matched by file name and by
   class name, because such files are numbered on their own.
 - Every function that makes tables makes new ones; row order inside a table is kept, because it is part of the
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
-from boxscore._utils.ordering import stable_order
+from boxscore._utils.ordering import inverse_order, stable_order
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -58,27 +57,7 @@ class OwnVocabulary(NamedTuple):
 def find_images(
     ids: NDArray[Any], images: Images, *, own: Images | None = None, place: Place
 ) -> NDArray[np.int32]:
-    """Return the image row of each id.
-
-    Parameters
-    ----------
-    ids : ndarray, [D]
-    images : Images
-        The ground truth's.
-    own : Images, optional
-        Those that the ids are of, which are found by file name.
-    place : callable
-        Names row ``i`` in messages.
-
-    Returns
-    -------
-    ndarray of int32, [D]
-
-    Raises
-    ------
-    InputError
-        When an image is unknown.
-    """
+    """Return the image row of each id, int32 [D]; ``own`` translates an id into its file name."""
     if own is not None and len(own):
         names = [
             identifier if name is None else name
@@ -96,24 +75,10 @@ def find_images(
 def find_categories(
     ids: NDArray[Any], categories: Categories, *, own: Categories | None = None
 ) -> tuple[NDArray[np.int32], dict[str, int]]:
-    """Return the category row of each id, -1 for an unknown class, and how many there are of each unknown.
-
-    Parameters
-    ----------
-    ids : ndarray, [D]
-    categories : Categories
-        The ground truth's.
-    own : Categories, optional
-        Those that the ids are of, which are found by name.
-
-    Returns
-    -------
-    rows : ndarray of int32, [D]
-    left_out : dict of str to int
-    """
+    """Return the category row of each id, int32 [D], -1 where unknown, and the count of each unknown id."""
     names: NDArray[Any] | None = None
     if own is not None and len(own):
-        by_name = _first_rows(categories.names.tolist())
+        by_name = categories.rows_of_names()
         translated = [by_name.get(name, -1) for name in own.names.tolist()]
         rows = _through(own, ids, np.array(translated, dtype=np.int32))
         own_rows = own.rows(ids)
@@ -127,22 +92,14 @@ def find_categories(
     return rows, dict(Counter(map(str, (ids if names is None else names)[unknown].tolist())))
 
 
-def _first_rows(names: Iterable[Id]) -> dict[Id, int]:
-    """Map each name to its first row."""
-    rows: dict[Id, int] = {}
-    for row, name in enumerate(names):
-        rows.setdefault(name, row)
-    return rows
-
-
 def _through(own: Vocabulary, ids: NDArray[Any], translated: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Find rows of ids by way of their own vocabulary, whose rows are ``translated``."""
+    """Look ids up in their own vocabulary, whose rows correspond to the ``translated`` ones."""
     rows = own.rows(ids)
     return np.where(rows >= 0, np.append(translated, -1)[rows], -1).astype(np.int32)
 
 
 def _each_once(ids: NDArray[Any], find: Callable[[list[Id]], NDArray[np.int32]]) -> NDArray[np.int32]:
-    """Find each id once, however often it occurs."""
+    """Look up each distinct id once."""
     unique = list(dict.fromkeys(ids.tolist()))
     known = dict(zip(unique, find(unique).tolist(), strict=True))
     return np.fromiter((known[identifier] for identifier in ids.tolist()), np.int32, len(ids))
@@ -202,20 +159,6 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
 
     Detections of classes that the ground truth does not have are left out, with a warning, and counted
     in ``left_out``.
-
-    Parameters
-    ----------
-    detections : Detections
-    ground_truth : GroundTruth
-
-    Returns
-    -------
-    Detections
-
-    Raises
-    ------
-    InputError
-        When a detection's image is not in the ground truth.
     """
     images, categories = ground_truth.images, ground_truth.categories
     if detections.images.same_as(images) and detections.categories.same_as(categories):
@@ -263,24 +206,7 @@ def select(
     images: Sequence[Id] | None = None,
     classes: Sequence[Id] | None = None,
 ) -> tuple[GroundTruth, Detections]:
-    """Keep only these images (by id) and these classes (by id or name).
-
-    Parameters
-    ----------
-    ground_truth, detections : GroundTruth, Detections
-        With the same vocabularies.
-    images, classes : sequence of ids, optional
-        None keeps all.
-
-    Returns
-    -------
-    GroundTruth, Detections
-
-    Raises
-    ------
-    InputError
-        When a chosen image or class is not in the ground truth.
-    """
+    """Keep only these images (by id) and these classes (by id or name); None keeps all."""
     known_images, known_classes = ground_truth.images, ground_truth.categories
     image_rows = np.arange(len(known_images))
     category_rows = np.arange(len(known_classes))
@@ -328,20 +254,7 @@ def pool_classes(table: Table) -> Table:
 
 
 def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
-    """Put tables of disjoint images into one, image by image as their ids ascend.
-
-    Parameters
-    ----------
-    tables : sequence of tables
-        Of one kind. Optional columns, and the user's own, are kept where all have them.
-
-    Returns
-    -------
-    table : table
-        With the united vocabularies.
-    rows : ndarray of intp, [N]
-        Where each row went, the tables taken one after the other.
-    """
+    """Put tables of disjoint images into one, by ascending image id; also return where each row went, [N]."""
     first = tables[0]
     images = Images.union([table.images for table in tables])
     categories = Categories.union([table.categories for table in tables])
@@ -357,18 +270,11 @@ def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
             columns[column.name] = join(parts)
     shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
     own = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
-    for name, vocabulary in (("image", images), ("category", categories)):
-        columns[name] = np.concatenate(
-            [
-                vocabulary.rows(getattr(table, "images" if name == "image" else "categories").ids)[
-                    getattr(table, name)
-                ]
-                for table in tables
-            ]
-        )
+    columns["image"] = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
+    columns["category"] = np.concatenate(
+        [categories.rows(table.categories.ids)[table.category] for table in tables]
+    )
     order = stable_order(columns["image"], len(images))
-    rows = np.empty_like(order)
-    rows[order] = np.arange(len(order))
     fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
     whole = filled[0].replaced(**columns, columns=own, instances=fresh, images=images, categories=categories)
-    return whole.take(order), rows
+    return whole.take(order), inverse_order(order)

@@ -66,9 +66,8 @@ def corners_and_sizes(
 ) -> tuple[FloatArray, FloatArray]:
     """Split boxes [N, 4] into corners ``x1, y1, x2, y2`` [N, 4] and sizes ``w, h`` [N, 2].
 
-    Both are new arrays, or with ``overwrite`` the corners take the boxes' place. Both are kept because
-    neither gives back the other to the last bit: pycocotools computes ``x2 = x + w`` and areas from ``w``
-    and ``h``, the VOC kit computes sizes from ``x2``.
+    Neither gives back the other to the last bit: pycocotools computes ``x2 = x + w`` and areas from ``w`` and
+    ``h``, the VOC devkit computes sizes from ``x2``. ``overwrite`` writes the corners over the boxes.
     """
     corners = boxes if overwrite else boxes.copy()
     sizes = np.empty((len(boxes), 2))

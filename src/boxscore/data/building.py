@@ -50,28 +50,7 @@ def vocabulary_columns(
     of: str,
     place: Place,
 ) -> dict[str, Any]:
-    """Return vocabularies, made of the ids where none are given, and each row's number in them.
-
-    Parameters
-    ----------
-    image_ids, category_ids : array_like, [N]
-    images, categories : optional
-        The vocabularies.
-    count, of
-        N, where it is known, and what messages say has that length.
-    place : callable
-        Names row ``i`` in messages.
-
-    Returns
-    -------
-    dict
-        ``images``, ``categories``, ``image`` and ``category``.
-
-    Raises
-    ------
-    InputError
-        When an id is no id, lengths differ, or an id is not in a given vocabulary.
-    """
+    """Return the vocabularies, made of the ids where not given, and each row's ``image`` and ``category``."""
     image_ids, category_ids = as_ids(image_ids, name="image_ids"), as_ids(category_ids, name="category_ids")
     count = len(image_ids) if count is None else count
     checks.same_length(count, of=of, image_ids=image_ids, category_ids=category_ids)
@@ -118,38 +97,9 @@ def built_columns(
     own: bool = False,
     place: Place,
 ) -> dict[str, Any]:
-    """Check and derive every column of a table.
+    """Check and derive every column of a table; return the arguments of its class.
 
-    Parameters
-    ----------
-    schema : Schema
-    rows : mapping
-        ``images``, ``categories``, ``image`` and ``category``, as from :func:`vocabulary_columns`.
-    boxes : array_like, [N, 4], or None
-        None: those around the masks or keypoints.
-    box_format : {"xyxy", "xywh", "cxcywh"}
-    given : mapping
-        Other columns of the schema by name; None for one that is not given, and not to be read.
-    columns : mapping of str to array_like, optional
-        The user's own.
-    read : callable, optional
-        Reads instance columns that are not given, when they are first asked for.
-    sizes : ndarray of float64, [N, 2], optional
-        Widths and heights that the corners do not give back to the last bit.
-    own : bool, default False
-        Whether arrays may be kept, and boxes overwritten, because nobody else has them.
-    place : callable
-        Names row ``i`` in messages.
-
-    Returns
-    -------
-    dict
-        The arguments of the table's class.
-
-    Raises
-    ------
-    InputError
-        When lengths differ or a value breaks the rule of its column.
+    With ``own`` nobody else holds the arrays: they may be kept, and the boxes overwritten.
     """
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     count, of = len(rows["image"]), f"{schema.noun} boxes"

@@ -2,11 +2,11 @@
 
 Conventions
 -----------
-- A row is a row; its columns are columns, the user's own among them. As in COCO files, masks are
-  ``segmentation`` as it was given, RLE with its counts as text, and keypoints are lists ``x1, y1, v1, ...``.
-- ``w`` and ``h`` stand beside the corners because neither gives back the other to the last bit. Sizes that
-  are not those of the corners are refused: one of the two was changed and the other forgotten.
-- Images and classes have DataFrames of their own. What belongs to a whole table is in ``frame.attrs``.
+- One row per object or detection, user columns included. As in COCO files, masks are ``segmentation`` as it
+  was given, RLE with its counts as text, and keypoints are lists ``x1, y1, v1, ...``.
+- ``w`` and ``h`` are kept beside the corners because neither gives back the other to the last bit. Sizes that
+  do not match the corners are refused: one of the two was changed and the other forgotten.
+- Images and classes have DataFrames of their own. Values of a whole table are in ``frame.attrs``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def frame_of(table: BoxTable, names: Sequence[str] | None) -> pd.DataFrame:
 
 
 def _parts(table: BoxTable) -> dict[str, Any]:
-    """Return what every table has, by the names of a DataFrame's columns."""
+    """Return the columns that every table has, under their names in a DataFrame."""
     parts: dict[str, Any] = {
         "image_id": table.images.ids[table.image],
         "category_id": table.categories.ids[table.category],
@@ -99,7 +99,7 @@ def _own(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 def _one_number(name: str, column: NDArray[Any]) -> None:
     if column.ndim != 1:
         got = f"shape {list(column.shape)}"
-        raise InputError(f"column {name}", "have one value a row to go into a DataFrame", got=got)
+        raise InputError(f"column {name}", "have one value per row to go into a DataFrame", got=got)
 
 
 def _in_cells(name: str, values: Any) -> Any:
@@ -131,13 +131,7 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def columns_of(schema: Schema, frame: pd.DataFrame, images: Any, categories: Any) -> dict[str, Any]:
-    """Return the arguments of a table's class from a DataFrame; see ``from_pandas``.
-
-    Raises
-    ------
-    InputError
-        When a needed column is missing, or a value breaks a rule.
-    """
+    """Return the arguments of a table's class from a DataFrame; see ``from_pandas``."""
     names = list(frame.columns)
     if schema.name == "detections" and "score" not in frame:
         raise InputError("detections", "have a column score", got=names)
@@ -226,7 +220,7 @@ def _is_frame(value: Any) -> bool:
 
 
 def images_frame(images: Images) -> pd.DataFrame:
-    """Return ``image_id, file_name, width, height`` and the user's own columns, one row an image."""
+    """Return ``image_id, file_name, width, height`` and the user's own columns, one row per image."""
     import pandas as pd
 
     for name, column in images.columns.items():
@@ -256,7 +250,7 @@ def images_of_frame(frame: pd.DataFrame) -> Images:
 
 
 def categories_frame(categories: Categories) -> pd.DataFrame:
-    """Return ``category_id, class``, one row a class."""
+    """Return ``category_id, class``, one row per class."""
     import pandas as pd
 
     return pd.DataFrame(dict(zip(CATEGORY_NAMES, (categories.ids, categories.names), strict=True)))

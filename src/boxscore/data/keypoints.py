@@ -29,10 +29,7 @@ def keypoint_array(values: ArrayLike, *, name: str = "keypoints") -> FloatArray:
 
 
 def box_of_keypoints(keypoints: FloatArray) -> FloatArray:
-    """Box ``x1, y1, x2, y2`` around all keypoints [N, J, 3] of each row, labelled or not, [N, 4].
-
-    pycocotools measures keypoint results by this box.
-    """
+    """Box ``x1, y1, x2, y2`` [N, 4] around all keypoints [N, J, 3], labelled or not, as in pycocotools."""
     if not keypoints.shape[1]:
         return np.zeros((len(keypoints), 4))
     return np.hstack([keypoints[:, :, :2].min(axis=1), keypoints[:, :, :2].max(axis=1)])

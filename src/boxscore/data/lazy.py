@@ -1,9 +1,9 @@
-"""Columns that few questions need: given, or read when one of them is first asked for.
+"""Columns that are given, or read from the file when one is first asked for.
 
 Goal
 ----
-Nobody says at load time what will be compared. Reading a file for its boxes skips its masks and keypoints; a
-question that needs them has them read then, once, for all selections of the table's rows.
+Nobody says at load time what will be compared. A file is read for its boxes; its masks and keypoints are read
+when a question needs them, once for all selections of the table's rows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from boxscore.data.vocabulary import read_only
 __all__ = ["LazyColumns"]
 
 Reader = Callable[[str], Mapping[str, Any]]
-"""Reads a column of a whole file: by name, with others that come with it; without it where there is none."""
+"""Reads a column of a whole file by name, perhaps with others; leaves out one that the file does not have."""
 
 
 class _Shared:
-    """What has been read of one file, for every table made of its rows."""
+    """The columns read from one file, shared by every table made of its rows."""
 
     __slots__ = ("known", "read")
 
@@ -86,14 +86,14 @@ class LazyColumns:
         return chosen
 
     def replaced(self, columns: Mapping[str, Any]) -> LazyColumns:
-        """Return the columns with others in the place of some."""
+        """Return the columns with others in place of some."""
         chosen = object.__new__(LazyColumns)
         chosen._names, chosen._shared, chosen._rows = self._names, self._shared, self._rows
         chosen._given = {**self._given, **{name: _frozen(column) for name, column in columns.items()}}
         return chosen
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Read what is not read yet: the file may not be there where the copy is used."""
+        """Read what is missing first: the file may not exist where the pickle is loaded."""
         return self._names, {name: self[name] for name in self._names}
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:

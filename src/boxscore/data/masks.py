@@ -1,13 +1,13 @@
-"""A column of instance masks: kept as given, rasterised once, when first needed.
+"""A column of instance masks, kept as given and rasterised when first needed.
 
 Goal
 ----
-Tables hold masks in whatever form the file had; areas, boxes and run-length codes are made in batches by
-pycocotools' C code, for the rows that are asked for, and kept for every later selection of those rows.
+Tables hold masks in whatever form the file had. Areas, boxes and RLEs are computed in batches by pycocotools'
+C code, for the rows that are asked for, and kept for every later selection of those rows.
 
 Conventions
 -----------
-- A mask is polygons (a list of ``[x1, y1, x2, y2, ...]``, one list a part, pixels), a run-length code
+- A mask is polygons (a list of ``[x1, y1, x2, y2, ...]``, one list per part, pixels), an RLE
   ``{"size": [height, width], "counts": ...}`` (``counts`` a list: uncompressed; text or bytes: compressed),
   a binary array [H, W], or None: the row has no mask.
 - Areas are pixel counts. Boxes are ``x1, y1, x2, y2`` around the pixels; sizes are height and width.
@@ -39,22 +39,22 @@ __all__ = ["Code", "MaskLike", "Masks", "decoded"]
 
 FloatArray = NDArray[np.float64]
 Code = dict[str, Any]
-"""A compressed run-length code as pycocotools' C code takes it."""
+"""A compressed RLE as pycocotools' C code takes it."""
 MaskLike = Any
-"""Polygons, a run-length code, a binary array [H, W], or None where there is no mask."""
+"""Polygons, an RLE, a binary array [H, W], or None where there is no mask."""
 
 BATCH = 250
 """Masks in one call: ``pycocotools.mask.area`` fails on more than 255."""
 
 _UNFINISHED = frozenset(chr(code) for code in range(256) if (code - 48) & 32)
-"""Characters of a compressed code that say that its last number goes on."""
+"""Characters of a compressed RLE after which its last number goes on."""
 
 LARGEST_VERTEX = 1e6
-"""Pixels; the C code walks every edge pixel by pixel, and overflows long before infinity."""
+"""Pixels. The C code walks along every edge pixel by pixel, and overflows on larger numbers."""
 
 
 class _Store:
-    """The masks of one table and what has been computed of them, shared by every selection of its rows."""
+    """The masks of one table and what was computed from them, shared by every selection of its rows."""
 
     __slots__ = ("area", "box", "codes", "given", "measured", "place", "size")
 
@@ -68,7 +68,7 @@ class _Store:
         self.measured = np.zeros(len(given), dtype=bool)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what names rows in messages: a function of some loader, which cannot be pickled."""
+        """Leave out ``place``: a function inside a loader cannot be pickled."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "place"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ class _Store:
 
 
 class Masks:
-    """A column of masks, one a row, kept as given and rasterised when first needed.
+    """A column of masks, one per row, kept as given and rasterised when first needed.
 
     Parameters
     ----------
@@ -117,14 +117,14 @@ class Masks:
         if image_sizes is not None:
             known = checks.float_array(image_sizes, name="image sizes", columns=2)
             checks.same_length(len(given), of="masks", image_sizes=known)
-            known = np.clip(np.nan_to_num(known, nan=-1), -1, 2 * LARGEST_VERTEX)  # and both refused later
+            known = np.clip(np.nan_to_num(known, nan=-1), -1, 2 * LARGEST_VERTEX)  # both are refused later
             size = known.astype(np.int64)[:, ::-1].copy()
         for row, mask in enumerate(given):
             if type(mask) is dict:
                 try:
                     size[row] = mask["size"]
                 except (KeyError, TypeError, ValueError, OverflowError):
-                    pass  # the next line says what is wrong
+                    pass  # _plain reports it
                 else:
                     if "counts" in mask:
                         continue
@@ -138,7 +138,7 @@ class Masks:
         return len(self._rows)
 
     def __getitem__(self, rows: NDArray[Any]) -> Masks:
-        """Return these rows, which share what was and will be computed."""
+        """Return these rows; they share what is computed."""
         return self._at(self._rows[rows])
 
     def __repr__(self) -> str:
@@ -174,7 +174,7 @@ class Masks:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Masks]) -> Masks:
-        """Put columns one after the other; what was computed of them is computed again when needed."""
+        """Concatenate columns; what was computed from them is computed again when needed."""
         given = [mask for part in parts for mask in part.given]
         return cls(given, image_sizes=np.concatenate([part.sizes for part in parts])[:, ::-1])
 
@@ -205,7 +205,7 @@ class Masks:
         return self._store.place(int(self._rows[row]))
 
     def codes(self) -> list[Code]:
-        """Return each mask as a compressed run-length code, rasterising those that are not."""
+        """Return each mask as a compressed RLE, rasterising those that are not."""
         store, rows = self._store, self._rows.tolist()
         todo = {row for row in rows if store.codes[row] is None}
         if todo:
@@ -261,8 +261,8 @@ def decoded(codes: list[Code]) -> NDArray[np.bool_]:
 
 
 def _plain(mask: MaskLike, size: NDArray[np.int64], place: str) -> tuple[MaskLike, Any]:
-    """Bring a mask that is neither a plain code nor a plain list of polygons into one of these forms."""
-    rule = "be polygons, a run-length code {size, counts} or a binary array [H, W]"
+    """Convert a mask that is neither a plain RLE nor a plain list of polygons into one of them."""
+    rule = "be polygons, an RLE {size, counts} or a binary array [H, W]"
     if isinstance(mask, dict):
         got = f"keys {list(mask)}, size {mask.get('size')!r}"
         raise InputError("a mask", rule, got=got, place=place)
@@ -293,7 +293,7 @@ def _short(value: object) -> str:
 
 
 def _encode(store: _Store, rows: list[int]) -> None:
-    """Give these rows of a store their compressed codes."""
+    """Compute the compressed RLEs of these rows of a store."""
     from pycocotools import mask as coco_mask
 
     polygons: dict[tuple[int, int], list[int]] = {}
@@ -319,7 +319,7 @@ def _encode(store: _Store, rows: list[int]) -> None:
                 f"have a known width and height of at most {LARGEST_VERTEX:g} pixels",
                 got="none" if min(height, width) < 0 else f"{width} x {height} or more",
                 place=store.place(members[0]),
-                cause="pass Images.build(ids, sizes=...), or masks as arrays or run-length codes",
+                cause="pass Images.build(ids, sizes=...), or masks as arrays or RLEs",
             )
         encoded = iter(coco_mask.frPyObjects(_parts(store, members), height, width))
         for row in members:
@@ -346,7 +346,7 @@ def _parts(store: _Store, rows: list[int]) -> list[FloatArray]:
 
 
 def _converted(store: _Store, row: int) -> Code:
-    """Encode one mask the way ``COCO.annToRLE`` does; a mask that it refuses is an error."""
+    """Encode one mask as ``COCO.annToRLE`` does; refuse a mask that it cannot encode."""
     from pycocotools import mask as coco_mask
 
     mask = store.given[row]
@@ -369,7 +369,7 @@ def _converted(store: _Store, row: int) -> Code:
 
 
 def _check_ends(store: _Store, rows: list[int]) -> None:
-    """Refuse compressed codes that are not whole: the C code would read past their end, or never stop."""
+    """Refuse damaged RLEs: the C code would read past their end, or never stop."""
     counts = [store.given[row]["counts"] for row in rows]
     ends = [text[-1:] if type(text) is str else text[-1:].decode("latin-1") for text in counts]
     for row, end in zip(rows, ends, strict=True) if any(map(_UNFINISHED.__contains__, ends)) else ():

@@ -1,4 +1,4 @@
-"""Detections as a file of text would keep them."""
+"""Detections rounded as a text file would keep them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,7 @@ __all__ = ["rounded"]
 
 
 def rounded(detections: Detections, *, scores: int | None, boxes: int | None) -> Detections:
-    """Round scores and the corners of boxes to so many decimals, half to even; None leaves them as they are.
-
-    Parameters
-    ----------
-    detections : Detections
-    scores, boxes : int or None
-        Decimals.
-
-    Returns
-    -------
-    Detections
-        With sizes from the rounded corners; the given table when nothing is rounded.
-    """
+    """Round scores and box corners to a number of decimals, half to even; None leaves them as they are."""
     if scores is not None:
         detections = dataclasses.replace(detections, scores=np.round(detections.scores, scores))
     if boxes is not None:

@@ -1,9 +1,9 @@
-"""Compressed run-length codes, decoded far enough to know whether they are whole.
+"""Compressed RLEs, decoded far enough to check that they are whole.
 
 Goal
 ----
-pycocotools' C code takes a code at its word: where the runs of two masks do not add up to the same number of
-pixels, its loop over both never ends. So every code is added up before it is handed over.
+pycocotools' C code does not check an RLE: where the runs of two masks do not add up to the same number of
+pixels, its loop over both never ends. So the runs of every RLE are added up before it is handed over.
 
 Conventions
 -----------
@@ -26,28 +26,17 @@ from numpy.typing import NDArray
 __all__ = ["DAMAGED", "run_totals"]
 
 DAMAGED = -1
-"""Total of a code that no mask has: foreign characters, too large a number, a negative run."""
+"""Total of an RLE that no mask has: foreign characters, too large a number, a negative run."""
 
 MOST_CHARACTERS = 6
-"""Of one number: 30 bits are more than an image has pixels."""
+"""Characters of one number: 30 bits are more than an image has pixels."""
 
 BATCH = 1 << 15
 """Characters looked at together: their columns fit a core's cache."""
 
 
 def run_totals(counts: Sequence[bytes]) -> NDArray[np.int64]:
-    """Add up the runs of each code.
-
-    Parameters
-    ----------
-    counts : sequence of bytes, [N]
-        Compressed, none cut short inside a number.
-
-    Returns
-    -------
-    ndarray of int64, [N]
-        Pixels; :data:`DAMAGED` where the code cannot be one.
-    """
+    """Count the pixels of each compressed code, int64 [N]; :data:`DAMAGED` where it cannot be one."""
     lengths = np.fromiter(map(len, counts), np.int64, len(counts))
     totals = np.zeros(len(counts), dtype=np.int64)
     filled = np.flatnonzero(lengths)
@@ -58,7 +47,7 @@ def run_totals(counts: Sequence[bytes]) -> NDArray[np.int64]:
 
 
 def _totals(text: bytes, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Add up codes that stand one after the other; none is empty."""
+    """Add up the runs of concatenated RLEs, none of them empty."""
     characters = np.frombuffer(text, dtype=np.uint8) - np.uint8(48)  # foreign ones wrap round, above 63
     code_ends = np.cumsum(lengths)
     last = np.flatnonzero(characters & 32 == 0)  # [R], where each number ends
@@ -78,10 +67,13 @@ def _totals(text: bytes, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
     third = starts[ends - starts > 2]
     value[third + 2] -= value[third]  # so that it is a difference to the one two before, like the rest
-    runs = np.zeros(len(value) + 2 + len(value) % 2, dtype=np.int32)  # two places before, an even number
+    runs = np.zeros(len(value) + 2 + len(value) % 2, dtype=np.int32)  # two zeros before, and an even length
     runs[2 : 2 + len(value)] = value
-    np.cumsum(runs.reshape(-1, 2), axis=0, out=runs.reshape(-1, 2))  # over all codes; overflow wraps
-    before = np.stack([runs[starts], runs[starts + 1]])  # [2,N], what came before each code's two chains
+    # Undoing the differences is a running sum over every second run: two interleaved sums, as two columns.
+    np.cumsum(runs.reshape(-1, 2), axis=0, out=runs.reshape(-1, 2))  # over all RLEs; overflow wraps
+    before = np.stack(
+        [runs[starts], runs[starts + 1]]
+    )  # [2,N], the sums before each RLE, to be taken off again
     runs = runs[2 : 2 + len(value)]
     odd = (np.arange(len(value)) - np.repeat(starts, ends - starts)) % 2
     runs -= np.where(odd, *(np.repeat(part, ends - starts) for part in before[::-1]))

@@ -7,7 +7,7 @@ Conventions
   ``masks`` [D, H, W] or [D, 1, H, W] and ``keypoints`` [D, J, 3]; then ``boxes`` may be missing. Other keys
   are not read.
 - Arrays may be lists, NumPy arrays, or tensors on any device; torch is never imported for them.
-- Masks are kept as run-length codes. Masks of numbers are probabilities: a pixel belongs to the mask
+- Masks are kept as RLEs. Masks of numbers are probabilities: a pixel belongs to the mask
   above 0.5.
 """
 
@@ -58,13 +58,7 @@ def image_id(target: Mapping[str, Any], *, place: str) -> Id | None:
 
 
 def prediction_columns(prediction: Mapping[str, Any], *, box_format: BoxFormat, place: str) -> Columns:
-    """Check one image's prediction.
-
-    Raises
-    ------
-    InputError
-        When a key is missing, lengths differ, or a number is not finite; the message names ``place``.
-    """
+    """Check the prediction for one image; messages name ``place``."""
     _check_mapping(prediction, "prediction", place)
     return _columns(prediction, ("scores",), "prediction", box_format, place, needed=("labels", "scores"))
 
@@ -94,17 +88,13 @@ def _columns(
             continue
         if key == "masks":
             columns[key] = _codes(side[key])
+        elif key == "boxes":
+            boxes = checks.float_array(_array(side[key]), name=f"{kind} boxes", columns=4)
+            columns[key] = np.array(boxes)
+        elif key == "keypoints":
+            columns[key] = _array(side[key]).astype(np.float64)
         else:
-            array = _array(side[key])
-            if key == "boxes":
-                array = np.array(checks.float_array(array, name=f"{kind} boxes", columns=4))
-            elif key in FLAGS:
-                array = array.reshape(-1).astype(bool)
-            else:
-                array = (
-                    array.astype(np.float64) if key == "keypoints" else array.reshape(-1).astype(np.float64)
-                )
-            columns[key] = array
+            columns[key] = _array(side[key]).reshape(-1).astype(bool if key in FLAGS else np.float64)
         checks.same_length(len(labels), of=f"labels of {place}", **{key: columns[key]})
 
     def row(number: int) -> str:
@@ -130,13 +120,7 @@ def labels_of(sides: Sequence[Columns]) -> list[Id]:
 
 
 def table_columns(sides: Sequence[Columns], images: Images) -> dict[str, Any]:
-    """Concatenate images, in their order, into arguments of ``from_arrays``.
-
-    Raises
-    ------
-    InputError
-        When some images with objects have boxes, masks, keypoints or areas, and others do not.
-    """
+    """Concatenate images, in their order, into arguments of ``from_arrays``."""
     counts = [len(side["labels"]) for side in sides]
     filled = [side for side in sides if len(side["labels"])]
     table: dict[str, Any] = {
@@ -175,7 +159,7 @@ def _array(value: Any) -> NDArray[Any]:
 
 
 def _codes(masks: Any) -> list[Any]:
-    """Encode masks: arrays [N, H, W] or [N, 1, H, W]; polygons and run-length codes stay."""
+    """Encode masks: arrays [N, H, W] or [N, 1, H, W]; polygons and RLEs stay."""
     if isinstance(masks, (list, tuple)) and all(isinstance(mask, (dict, list)) for mask in masks):
         return list(masks)
     array = _array(masks)

@@ -97,13 +97,7 @@ class Column:
         return f"{self.dtype} [{', '.join(sides)}]"
 
     def check(self, array: NDArray[Any], place: Place, *, cause: str = "") -> None:
-        """Check the values.
-
-        Raises
-        ------
-        InputError
-            When a number is not finite, absurdly large, or negative where it must not be.
-        """
+        """Check the values."""
         if self.form != "numbers":
             return
         flat = array if array.ndim < 3 else array.reshape(len(array), math.prod(array.shape[1:]))

@@ -49,7 +49,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class BoxTable:
-    """What both tables have: rows of boxes, each in an image and of a category.
+    """The columns of both tables: rows of boxes, each in an image and of a category.
 
     ``table[mask]``, ``table[a:b]`` and ``table[rows]`` are tables of these rows.
 
@@ -91,7 +91,7 @@ class BoxTable:
         keypoints: FloatArray | None = None
 
     def __init__(self, **given: Any) -> None:
-        """Keep columns that are known to be right; ``from_arrays`` checks what it is given."""
+        """Keep columns without a check; ``from_arrays`` checks what it is given."""
         schema = self.schema
         names = tuple(column.name for column in schema.instances)
         instances = given.pop("instances", None) or LazyColumns(names)
@@ -117,7 +117,7 @@ class BoxTable:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Take the columns of a pickle, whose arrays can be written to."""
+        """Make the arrays read-only again, which pickling undoes."""
         self.__dict__.update(_frozen(state))
 
     def __len__(self) -> int:
@@ -150,17 +150,16 @@ class BoxTable:
         return self.replaced(**needed, columns=columns, instances=self.instances.take(at))
 
     def replaced(self, **columns: Any) -> Self:
-        """Return the table with other columns in the place of some; nothing is checked."""
+        """Return the table with other columns in place of some; nothing is checked."""
         return dataclasses.replace(self, **columns)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return one row an object or detection, with everything that the table has of it.
+        """Return one row per object or detection, with everything that the table holds.
 
         ``annotation_id`` (ground truth), ``image_id``, ``category_id``, ``class``, ``x1 .. y2``, ``w, h``,
         then ``area`` and flags or ``score``, ``segmentation`` and ``keypoints`` where there are masks and
-        keypoints (as COCO writes them), and the user's own columns. What belongs to no row is in
-        ``frame.attrs``; images and classes are ``table.images.to_pandas()`` and
-        ``table.categories.to_pandas()``.
+        keypoints (as COCO writes them), and user columns. Values of the whole table are in ``frame.attrs``;
+        images and classes are ``table.images.to_pandas()`` and ``table.categories.to_pandas()``.
 
         Parameters
         ----------
@@ -174,8 +173,8 @@ class BoxTable:
         Raises
         ------
         InputError
-            When a column of the user's has a name that the table's own columns have, or more than one number
-            a row; or a column that is asked for is unknown.
+            When a user column has the name of one of the table's own or more than one number per row, or a
+            chosen column is unknown.
         """
         return frames.frame_of(self, columns)
 
@@ -258,7 +257,7 @@ class GroundTruth(BoxTable):
         source: str = "arrays",
         place: Place | None = None,
     ) -> GroundTruth:
-        """Make a table from arrays, one row an object.
+        """Make a table from arrays, one row per object.
 
         Parameters
         ----------
@@ -273,7 +272,7 @@ class GroundTruth(BoxTable):
         crowd, difficult, ignore : array_like of bool, [G], optional
             All false when not given.
         masks : sequence, [G], optional
-            Polygons, run-length codes or binary arrays: see :class:`~boxscore.data.masks.Masks`.
+            Polygons, RLEs or binary arrays: see :class:`~boxscore.data.masks.Masks`.
         keypoints : array_like, [G, J, 3], optional
             x, y and visibility; labelled where that is above 0.
         keypoint_count : array_like of int, [G], optional
@@ -364,16 +363,16 @@ class GroundTruth(BoxTable):
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class Detections(BoxTable):
-    """What a detector reported, one row each, in file order.
+    """A detector's results, one row each, in file order.
 
     Attributes
     ----------
     scores : ndarray of float64, [D]
-        Confidence; any finite number, higher is surer.
+        Confidence; any finite number, higher means more certain.
     boxes_given : bool
-        Whether the results carried boxes, or they were made from masks or keypoints.
+        Whether the results had boxes; if not, they were made from masks or keypoints.
     left_out : mapping of str to int
-        Detections that were not taken in because the ground truth has no such class: label and count.
+        Detections dropped because the ground truth has no such class: label and count.
 
     See Also
     --------
@@ -403,7 +402,7 @@ class Detections(BoxTable):
         source: str = "arrays",
         place: Place | None = None,
     ) -> Detections:
-        """Make a table from arrays, one row a detection.
+        """Make a table from arrays, one row per detection.
 
         Parameters
         ----------
@@ -416,7 +415,7 @@ class Detections(BoxTable):
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
             COCO results files hold ``xywh``.
         masks : sequence, [D], optional
-            Polygons, run-length codes or binary arrays: see :class:`~boxscore.data.masks.Masks`.
+            Polygons, RLEs or binary arrays: see :class:`~boxscore.data.masks.Masks`.
         keypoints : array_like, [D, J, 3], optional
             x and y in pixels; the third number is not read.
         images, categories : optional
@@ -489,7 +488,7 @@ class Detections(BoxTable):
 
 
 def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same, its arrays read-only."""
+    """Return the columns with read-only arrays."""
     frozen = {
         name: read_only(value) if isinstance(value, np.ndarray) else value for name, value in values.items()
     }

@@ -1,11 +1,11 @@
-"""Vocabularies: the images and the categories a table's row numbers point into.
+"""Vocabularies: the images and categories that the row numbers of a table refer to.
 
 Conventions
 -----------
 - Ids are integers or strings, unique, and sorted: integers first, ascending, then strings.
   Row order is evaluation order: equally scored detections are taken image by image in it.
-- A row number is an ``int32``; -1 stands for "not in this vocabulary" in what :meth:`Vocabulary.rows`
-  returns and nowhere else. An id is never a flag: 0 is an id like any other.
+- A row number is an ``int32``; -1 means "not in this vocabulary", only in the result of
+  :meth:`Vocabulary.rows`. An id is never a flag: 0 is an id like any other.
 """
 
 from __future__ import annotations
@@ -48,13 +48,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
-    """Return row numbers of a mask, a slice or row numbers.
-
-    Raises
-    ------
-    InputError
-        When a mask has another length than ``count``, or rows are neither a mask nor whole numbers.
-    """
+    """Return row numbers of a mask, a slice or row numbers."""
     if isinstance(rows, slice):
         return np.arange(count)[rows]
     at = np.asarray(rows)
@@ -71,13 +65,7 @@ def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
 
 
 def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
-    """Return the user's own columns as arrays of their own, by name.
-
-    Raises
-    ------
-    InputError
-        When a name is no text, or a column has another length than ``count``.
-    """
+    """Return copies of the user's own columns by name; each must have ``count`` values."""
     arrays = {}
     for name, values in (columns or {}).items():
         if not isinstance(name, str):
@@ -90,13 +78,7 @@ def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> di
 
 
 def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
-    """Return ids as an int64 array, or as an object array when any is a string.
-
-    Raises
-    ------
-    InputError
-        When an id is neither an integer nor a string.
-    """
+    """Return ids as an int64 array, or as an object array when any is a string."""
     if not isinstance(values, np.ndarray):
         values = list(values)
         if all(type(item) is int for item in values):
@@ -180,7 +162,7 @@ class Vocabulary:
 
 def _integer_rows(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int32]:
     low, high = int(known[0]), int(known[-1])
-    if high - low <= 8 * len(values) + 1_000_000:
+    if high - low <= 8 * len(values) + 1_000_000:  # a table of all ids between is faster than searching
         table = np.full(high - low + 2, -1, dtype=np.int32)
         table[known - low] = np.arange(len(known), dtype=np.int32)
         outside = (values < low) | (values > high)
@@ -256,13 +238,7 @@ class Images(Vocabulary):
         return Images(self.ids[rows], self.file_names[rows], self.sizes[rows], columns)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return ``image_id, file_name, width, height`` and the user's own columns, one row an image.
-
-        Raises
-        ------
-        InputError
-            When a column of the user's has one of these names, or more than one number a row.
-        """
+        """Return ``image_id, file_name, width, height`` and the user's own columns, one row per image."""
         from boxscore.data.frames import images_frame
 
         return images_frame(self)
@@ -303,13 +279,7 @@ class Categories(Vocabulary):
 
     @classmethod
     def union(cls, parts: Sequence[Categories]) -> Categories:
-        """Unite vocabularies.
-
-        Raises
-        ------
-        InputError
-            When an id has two names.
-        """
+        """Unite vocabularies."""
         names: dict[Id, str] = {}
         for part in parts:
             for identifier, name in zip(part.ids.tolist(), part.names.tolist(), strict=True):
@@ -335,7 +305,7 @@ class Categories(Vocabulary):
         return Categories(self.ids[rows], self.names[rows])
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return ``category_id, class``, one row a class."""
+        """Return ``category_id, class``, one row per class."""
         from boxscore.data.frames import categories_frame
 
         return categories_frame(self)
@@ -343,10 +313,14 @@ class Categories(Vocabulary):
     def __repr__(self) -> str:
         return f"{super().__repr__()}\n  names: {short_list(self.names)}"
 
+    def rows_of_names(self) -> dict[Id, int]:
+        """Map each name to the first row that has it."""
+        rows: dict[Id, int] = {}
+        for row, name in enumerate(self.names.tolist()):
+            rows.setdefault(name, row)
+        return rows
+
     def rows_by_id_or_name(self, values: Sequence[Id]) -> NDArray[np.int32]:
         """Return the row of each value, taken for an id first and for a name second; -1 for unknown."""
-        by_id = self.index()
-        by_name: dict[Id, int] = {}
-        for row, name in enumerate(self.names.tolist()):
-            by_name.setdefault(name, row)
+        by_id, by_name = self.index(), self.rows_of_names()
         return np.array([by_id.get(value, by_name.get(value, -1)) for value in values], dtype=np.int32)

@@ -26,10 +26,10 @@ from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.diagnostics.bootstrap import weighted_metrics
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.matching.candidates import detection_areas
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.kinds import summary_total
+from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,9 @@ class _Quantity(NamedTuple):
 
 
 def _area(table: Table, protocol: Protocol) -> FloatArray:
-    return table.area if isinstance(table, GroundTruth) else detection_areas(table, protocol)
+    if isinstance(table, GroundTruth):
+        return table.area
+    return similarity_of(protocol).detection_areas(table)
 
 
 def _relative_area(table: Table, protocol: Protocol) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Files in and out: one format, one file and one line of the registry."""
+"""Reading and writing files; a format is one file and one line of the registry."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ def load_ground_truth(
 ) -> GroundTruth:
     """Read ground truth.
 
-    Masks and keypoints are read when they are first asked for: nobody says here what will be compared. The
-    file must be there until then.
+    Masks and keypoints are read when they are first asked for. The file must stay in place until then.
 
     Parameters
     ----------
     path : str or Path
         A COCO JSON file, a VOC folder (``VOC2007``, or a folder of XML files), or a file of columns.
     format : {"auto", "coco", "voc", "columns"}, default "auto"
-        ``"auto"`` tells it from what lies at the path.
+        ``"auto"`` detects it from what lies at the path.
     image_set : str or Path, optional
         VOC only: the name of a set in ``ImageSets/Main``, or a file of image ids.
 
@@ -42,15 +41,15 @@ def load_ground_truth(
     Raises
     ------
     FileFormatError
-        When the file breaks a rule of its format; the message names file, place, rule and value. Asking the
-        table for masks or keypoints raises it where these do, or the file changed meanwhile.
+        When the file breaks a rule of its format; the message names file, place, rule and value. Also
+        raised when masks or keypoints are first read and break one, or the file has changed.
     InputError
         When a value does; for example a box with a negative side.
 
     Warns
     -----
     BoxscoreWarning
-        When boxes look as if they were of another form, areas are missing, or ids occur twice.
+        When boxes look like another box format, areas are missing, or ids occur twice.
     """
     return read_ground_truth(path, format=format, image_set=image_set)
 
@@ -61,12 +60,12 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: str 
     Parameters
     ----------
     path : str or Path
-        A COCO results file, a folder of the VOC kit's ``comp4_det_<set>_<class>.txt`` files, or a file of
+        A COCO results file, a folder of the VOC devkit's ``comp4_det_<set>_<class>.txt`` files, or a file of
         columns. Any goes with every kind of ground truth. Results with masks or keypoints need no boxes;
         masks and keypoints beside boxes are read when they are first asked for.
     ground_truth : GroundTruth
     format : {"auto", "coco", "voc", "columns"}, default "auto"
-        ``"auto"`` tells it from what lies at the path.
+        ``"auto"`` detects it from what lies at the path.
 
     Returns
     -------
@@ -76,21 +75,21 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: str 
     Raises
     ------
     FileFormatError
-        When the file breaks a rule of its format; the message names file, place, rule and value. Asking the
-        table for masks or keypoints raises it where these do, or the file changed meanwhile.
+        When the file breaks a rule of its format; the message names file, place, rule and value. Also
+        raised when masks or keypoints are first read and break one, or the file has changed.
     InputError
         When a value does, or an image is not in the ground truth.
 
     Warns
     -----
     BoxscoreWarning
-        When detections were left out, or boxes look as if they were of another form.
+        When detections were left out, or boxes look like another box format.
     """
     return read_detections(path, ground_truth, format=format)
 
 
 def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:
-    """Save ground truth or detections as columns, which read in no time. Every column comes back to the bit.
+    """Save ground truth or detections as columns, which load fast and come back to the bit.
 
     Parameters
     ----------
@@ -101,7 +100,7 @@ def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:
     Raises
     ------
     InputError
-        When the name does not end in ``.npz``, the file cannot be written, a mask is none, or a column of the
-        user's own holds what such a file cannot: the message names it.
+        When the name does not end in ``.npz``, the file cannot be written, a mask is invalid, or a user
+        column holds what such a file cannot; the message names it.
     """
     format_named("columns").save(table, Path(path))

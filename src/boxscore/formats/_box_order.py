@@ -1,4 +1,4 @@
-"""Noticing boxes that were written in another order than the file format says.
+"""Detects boxes that were written in another order than the file format says.
 
 Conventions
 -----------
@@ -25,8 +25,8 @@ SUSPICIOUS = 0.10
 SLACK = 0.05
 """Part of the image's side by which a box may overhang."""
 
-MOST_LOOKED_AT = 20_000
-"""Boxes looked at, spread over the table."""
+SAMPLE_SIZE = 20_000
+"""Boxes checked, spread over the table."""
 
 FRACTIONS = "fractions of the image's size"
 """The reading of numbers that all lie in 0..1."""
@@ -44,38 +44,17 @@ class BoxOrder(NamedTuple):
 
 
 def warn_of_box_order(table: BoxTable, *, given_sizes: bool, stacklevel: int = 3) -> None:
-    """Warn when a table's boxes look like another form of box.
-
-    Parameters
-    ----------
-    table : BoxTable
-        Nothing is said where the images' sizes are unknown.
-    given_sizes : bool
-        Whether the file gave ``x, y, width, height`` (true) or two corners.
-    stacklevel : int, default 3
-        Of the warning.
-    """
-    found = box_order(table, given_sizes=given_sizes)
-    if found is not None:
-        warnings.warn(f"{table.source}: {found.message}", BoxscoreWarning, stacklevel=stacklevel)
+    """Warn when a table's boxes look like another form of box."""
+    order = box_order(table, given_sizes=given_sizes)
+    if order is not None:
+        warnings.warn(f"{table.source}: {order.message}", BoxscoreWarning, stacklevel=stacklevel)
 
 
 def box_order(table: BoxTable, *, given_sizes: bool) -> BoxOrder | None:
-    """Say whether a table's boxes look like another form of box; None where nothing is suspicious.
-
-    Parameters
-    ----------
-    table : BoxTable
-    given_sizes : bool
-        Whether the file gave ``x, y, width, height`` (true) or two corners.
-
-    Returns
-    -------
-    BoxOrder or None
-    """
+    """Say whether a table's boxes look like another form of box; None where nothing is suspicious."""
     if not len(table):
         return None
-    rows = np.arange(0, len(table), -(-len(table) // MOST_LOOKED_AT))
+    rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
     extent = table.images.sizes[table.image[rows]]
     known = ~np.isnan(extent).any(axis=1)
     if not known.any():
@@ -110,7 +89,7 @@ def reread(table: BoxTable, reading: str, *, given_sizes: bool) -> FloatArray:
 
 
 def _numbers(table: BoxTable, rows: NDArray[np.intp], *, given_sizes: bool) -> FloatArray:
-    """Four numbers a box, as the file had them."""
+    """Four numbers per box, as the file had them."""
     corners = table.boxes[rows]
     return np.hstack([corners[:, :2], table.sizes[rows]]) if given_sizes else corners
 

@@ -8,10 +8,10 @@ Conventions
 -----------
 - Text is decoded a slice at a time, each slice into columns before the next is read. Large texts may be cut
   between records and read by several processes.
-- Records that hold numbers alone, which nearly every file has, take the way of ``_packed``; others (ids that
-  are text, null, masks) become columns by their attributes.
+- Records of numbers only, as in nearly every file, are read by ``_packed``; others (ids that are text, null,
+  masks) attribute by attribute.
 - An id is a whole number or text; ``7.0`` is 7, as in pycocotools.
-- ``segmentation`` is kept as the file has it: polygons, or a run-length code. ``keypoints`` are
+- ``segmentation`` is kept as the file has it: polygons, or an RLE. ``keypoints`` are
   ``x1, y1, v1, x2, ...``; a record without them has none labelled. Both are skipped while boxes are read.
 - ``[]`` for a ``segmentation`` or ``keypoints`` is none: many programs write it where there are only boxes.
 - Results may leave out ``bbox``. As in pycocotools the first record decides for all whether the results
@@ -193,13 +193,7 @@ class Reading:
         self._forked.close()
 
     def columns(self) -> Columns:
-        """Read what is left to read, and return the columns: ``bbox`` is [N, 4], the others are [N].
-
-        Raises
-        ------
-        FileFormatError
-            Naming the record and the field.
-        """
+        """Read what is left to read, and return the columns: ``bbox`` is [N, 4], the others are [N]."""
         try:
             columns = self._together()
         except DECODING_ERRORS as error:
@@ -299,13 +293,7 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _numbers_of(values: list[Any], code: str) -> NDArray[Any]:
-    """Turn Python numbers into an array; struct reads them several times faster than NumPy.
-
-    Raises
-    ------
-    struct.error
-        When a value is of another kind or out of range.
-    """
+    """Turn Python numbers into an array; struct reads them several times faster than NumPy."""
     return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
 
 
@@ -424,13 +412,7 @@ def stand_in(text: Text) -> str | None:
 
 
 def given_boxes(boxes: NDArray[np.float64], *, place: Place) -> NDArray[np.float64] | None:
-    """Return the boxes of results, or None where the first record has none.
-
-    Raises
-    ------
-    FileFormatError
-        When the first record has a box and another has none, or one of another length.
-    """
+    """Return the boxes of results, or None where the first record has none."""
     if not len(boxes) or np.isnan(boxes[0, 0]):
         return None
     bad = ~np.isfinite(boxes).all(axis=1)
@@ -449,31 +431,15 @@ def instance_columns(
     image_sizes: Callable[[], NDArray[np.float64]],
     place: Place,
 ) -> dict[str, Any]:
-    """Return these instance columns of records; None for one that no record has.
-
-    Parameters
-    ----------
-    columns : dict
-        What a kind of :func:`instance_kind` and the like read.
-    instances : sequence of str
-    image_sizes : callable
-        Gives width and height of each row's image, [N, 2] float64.
-    place : callable
-        Names record ``i`` in messages.
-
-    Raises
-    ------
-    FileFormatError
-        When keypoints are not three numbers each, or not equally many in every record.
-    """
-    found: dict[str, Any] = {}
+    """Return these instance columns of records; None for one that no record has."""
+    arrays: dict[str, Any] = {}
     if "masks" in instances:
         given = [mask or None for mask in columns["segmentation"].tolist()]  # []: annotated with boxes
         none = all(mask is None for mask in given)
-        found["masks"] = None if none else Masks(given, image_sizes=image_sizes(), place=place)
+        arrays["masks"] = None if none else Masks(given, image_sizes=image_sizes(), place=place)
     if "keypoints" in instances:
-        found |= _keypoints(columns, place)
-    return found
+        arrays |= _keypoints(columns, place)
+    return arrays
 
 
 def _keypoints(columns: Columns, place: Place) -> dict[str, Any]:
@@ -481,17 +447,17 @@ def _keypoints(columns: Columns, place: Place) -> dict[str, Any]:
     length = max((len(values) for values in given if values), default=0)
     for row, values in enumerate(given):
         if values and (len(values) != length or length % 3):
-            rule = "be three numbers a keypoint, and as many in every record"
+            rule = "be three numbers per keypoint, and as many in every record"
             raise FileFormatError("keypoints", rule, got=f"{len(values)} numbers", place=place(row))
     none = [0.0] * length
     points = np.array([values or none for values in given], dtype=np.float64)
     points = points.reshape(len(given), length // 3, 3)
     checks.finite(points.reshape(len(given), length), name="keypoints", place=place)
-    found: dict[str, Any] = {"keypoints": points if length else None}
+    instances: dict[str, Any] = {"keypoints": points if length else None}
     if "num_keypoints" in columns:
         stated = columns["num_keypoints"].tolist()
         labelled = (points[:, :, 2] > 0).sum(axis=1).tolist()
         counts = [own if count is None else count for count, own in zip(stated, labelled, strict=True)]
         known = length > 0 or any(count is not None for count in stated)
-        found["keypoint_count"] = np.array(counts, dtype=np.int64) if known else None
-    return found
+        instances["keypoint_count"] = np.array(counts, dtype=np.int64) if known else None
+    return instances

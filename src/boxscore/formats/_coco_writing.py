@@ -84,7 +84,7 @@ _RAW_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def _record(record: msgspec.Raw, score: float | None, box: list[float] | None) -> bytes:
-    """Text of a record, with a new score or box where there is one; its other keys as they stand."""
+    """Text of a record, with a new score or box where there is one; its other keys unchanged."""
     if score is None and box is None:
         return bytes(record)
     keys = _RAW_KEYS.decode(record)

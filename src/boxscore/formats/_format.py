@@ -1,9 +1,9 @@
-"""What a file format is: how it is told, read and written.
+"""The interface of a file format: how it is detected, read and written.
 
 Conventions
 -----------
-A format is one file with one :class:`Format` and one line of the registry. Whatever a format does not take
-(image sets, processes, columns to read at once) it does not look at.
+A format is one file with one :class:`Format` and one line of the registry. It ignores arguments that it has
+no use for (image sets, processes, columns to read at once).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Format", "Read", "Snapshot"]
 
 Read = Callable[[GroundTruth | None], Detections]
-"""Finishes reading detections: of the images and classes of a ground truth, or for their own sake."""
+"""Finishes reading detections, aligned to a ground truth or, with None, on their own."""
 
 
 class Format(abc.ABC):
@@ -34,8 +34,7 @@ class Format(abc.ABC):
     name : str
         What ``--format`` calls it.
     boxes : {"xywh", "xyxy"} or None
-        What its files give, which a warning of the box order names. None: there is nothing to warn of,
-        because boxes were checked before they were written.
+        The box form of its files, for warnings of the box order. None: boxes were checked when written.
     folder : str
         What a folder of this format holds, for messages; empty for a format of single files.
     takes_image_set : bool
@@ -49,70 +48,31 @@ class Format(abc.ABC):
 
     @abc.abstractmethod
     def detect(self, path: Path) -> str | None:
-        """Say by what this format is told at a path where something is; None where it is not.
-
-        Raises
-        ------
-        FileFormatError
-            When it is a part of this format that cannot be read alone.
-        """
+        """Say what identifies this format at an existing path; None where it is another."""
 
     @abc.abstractmethod
     def load_ground_truth(
         self, path: Path, *, image_set: str | Path | None, columns: Sequence[str], processes: int
     ) -> GroundTruth:
-        """Read ground truth.
-
-        Parameters
-        ----------
-        path : Path
-        image_set : str or Path, optional
-            For a format that has them.
-        columns : sequence of str
-            Instance columns that will be asked for: a hint to read them at once.
-        processes : int
-            That may read a large file together.
-        """
+        """Read ground truth; ``columns`` names instance columns worth reading at once."""
 
     @abc.abstractmethod
     def reading(
         self, path: Path, *, columns: Sequence[str], processes: int, beside: float
     ) -> AbstractContextManager[Read]:
-        """Begin to read detections; what the context gives finishes.
-
-        Parameters
-        ----------
-        path : Path
-        columns, processes
-            As for :meth:`load_ground_truth`.
-        beside : float
-            Work that this process does before it finishes, as a share of all work.
-        """
+        """Begin to read detections; ``beside`` is the share of all work done here before this is finished."""
 
     @abc.abstractmethod
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write a table.
-
-        Parameters
-        ----------
-        table : BoxTable
-        path : Path
-        like : Path, optional
-            Results whose file names are taken, where a format has several files.
-
-        Raises
-        ------
-        InputError
-            When it cannot be written, or the format cannot hold it.
-        """
+        """Write a table; ``like`` gives the file names where a format has several files."""
 
     @abc.abstractmethod
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
-        """Write results again with the rows that are left, each as it stood where nothing in it is new."""
+        """Write results again with the remaining rows, each as it stood unless it changes."""
 
 
 class Snapshot:
-    """A file as it was when a table was read from it, for what is read of it later."""
+    """The state of a file when a table was read; columns that are read later must find it unchanged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -126,13 +86,7 @@ class Snapshot:
         return status.st_size, status.st_mtime_ns
 
     def check(self) -> None:
-        """Refuse a file that is another one now.
-
-        Raises
-        ------
-        FileFormatError
-            When it has vanished, or its size or time of change is not what it was.
-        """
+        """Refuse a file that has vanished or changed since it was read."""
         if self._look() != self._state:
             raise FileFormatError(
                 str(self.path),

@@ -38,7 +38,7 @@ Record = TypeVar("Record")
 
 SLICE_BYTES = 1 << 17
 PART_BYTES = 1 << 22
-"""Least share of a file that is worth a process of its own."""
+"""Smallest part of a file that is worth a process of its own."""
 PROGRESS_BYTES = 1 << 27
 """Files from this size on take about a second to read."""
 
@@ -85,30 +85,14 @@ def _progress(path: Path) -> Iterator[Callable[[int], object]]:
 
 
 def parts_of(size: int, read: Callable[[int, int], bytes], shares: Sequence[float]) -> list[tuple[int, int]]:
-    """Cut the text of a JSON array between records into ranges of bytes.
-
-    Parameters
-    ----------
-    size : int
-        Of the text, in bytes.
-    read : callable
-        Returns the bytes [start, end) of the text.
-    shares : sequence of float
-        About how much of the text each range shall have; they sum to 1.
-
-    Returns
-    -------
-    list of (start, end)
-        The whole as one where no boundary is found. Every range but the first starts
-        at a record; every one but the last ends before the comma behind one.
-    """
+    """Cut a JSON array between records into byte ranges of about these shares; one where no cut is found."""
     starts, ends = [0], []
     for middle in [int(size * share) for share in itertools.accumulate(shares[:-1])]:
-        found = _last_boundary(read(middle, middle + SLICE_BYTES))
-        if found is None:
+        boundary = _last_boundary(read(middle, middle + SLICE_BYTES))
+        if boundary is None:
             return [(0, size)]
-        ends.append(middle + found[0])
-        starts.append(middle + found[1])
+        ends.append(middle + boundary[0])
+        starts.append(middle + boundary[1])
     return list(zip(starts, [*ends, size], strict=True))
 
 
@@ -117,29 +101,14 @@ def decode_records(
     decode: Callable[[bytes], list[Record]],
     whole: Callable[[], bytes],
 ) -> Iterator[list[Record]]:
-    """Decode a JSON array of records slice by slice.
-
-    Parameters
-    ----------
-    chunks : iterable of bytes
-        The array's text, in pieces of any length.
-    decode : callable
-        Decodes the text of an array; raises ``msgspec.MsgspecError``.
-    whole : callable
-        Returns the whole text, for when a slice does not decode. Then the array is decoded at once, and
-        what ``decode`` raises names the place in it.
-
-    Yields
-    ------
-    list of records
-    """
+    """Decode a JSON array piece by piece; whole, so that an error is located, where a piece fails."""
     buffer = b""
     done = 0
     for chunk in chunks:
         if not buffer and not done:
             chunk = bytes(chunk).removeprefix(b"\xef\xbb\xbf").lstrip()
             if chunk[:1] == b"]":
-                break  # not the start of an array, which a bracket set before it would make of it
+                break  # not an array: a bracket put before it would make it one
             chunk = chunk.removeprefix(b"[")
         buffer += chunk
         cut = _last_boundary(buffer)
@@ -176,7 +145,7 @@ def _last_boundary(text: bytes) -> tuple[int, int] | None:
     return None
 
 
-_PLACE = re.compile(r" - at `\$(?P<place>[^`]*)`$")
+_JSON_PATH = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 _KINDS = {
     "str": "a string",
     "int": "an integer",
@@ -191,20 +160,7 @@ _KINDS = {
 def explain(
     error: Exception, path: Path, *, record: str, text: bytes, whole: tuple[str, str]
 ) -> FileFormatError:
-    """Turn a decoding error into the one form of message.
-
-    Parameters
-    ----------
-    error : Exception
-        What msgspec raised.
-    path : Path
-    record : str
-        What one record is called: ``"detection"``, ``"annotation"``.
-    text : bytes
-        The file's content, to tell a cut file from a malformed one.
-    whole : (str, str)
-        What the whole is called and must be: ``("detections", "a list of results")``.
-    """
+    """Turn an error of msgspec into one that names record and field, or states the rule of the whole file."""
     if not text.strip():
         return FileFormatError("a JSON file", "hold JSON", got="an empty file", place=str(path))
     text_of_error = str(error)
@@ -216,11 +172,11 @@ def explain(
         return _cut_short(path)
     if "malformed" in text_of_error:
         return _malformed(text_of_error, text, path)
-    found = _PLACE.search(text_of_error)
-    place = found["place"] if found else ""
-    rule = text_of_error[: found.start()] if found else text_of_error
-    index = re.search(r"\[(\d+)\]", place)
-    field = place[index.end() :].lstrip(".") if index else place.lstrip(".")
+    located = _JSON_PATH.search(text_of_error)
+    json_path = located["path"] if located else ""
+    rule = text_of_error[: located.start()] if located else text_of_error
+    index = re.search(r"\[(\d+)\]", json_path)
+    field = json_path[index.end() :].lstrip(".") if index else json_path.lstrip(".")
     where = f"{record} {index[1]} of {path}" if index else str(path)
     article = "an" if record[0] in "aeiou" else "a"
     missing = re.match(r"Object missing required field `(\w+)`", rule)

@@ -1,4 +1,4 @@
-"""Columns from JSON records that hold numbers alone, without Python code for each record.
+"""Columns from JSON records of numbers, without Python code for each record.
 
 Goal
 ----
@@ -8,8 +8,8 @@ faster than asking every struct for its attributes.
 
 Conventions
 -----------
-- Columns are allocated once, for as many records as the first slice lets expect; pages that are never
-  touched cost nothing.
+- Columns are allocated once, for the number of records estimated from the first slice; memory pages that are
+  never touched cost nothing.
 - A struct's fields are ``float``, or a tuple of them.
 
 References
@@ -34,27 +34,13 @@ Columns = dict[str, NDArray[Any]]
 
 _NUMBER = np.dtype({"names": ["number"], "formats": [">f8"], "offsets": [1], "itemsize": 9})
 _SPARE = 17 / 16
-"""Room for this many times the records that the first slice lets expect."""
+"""Room for this multiple of the estimate."""
 
 
 def packed_columns(
     slices: Iterable[list[msgspec.Struct]], kind: type[msgspec.Struct], *, expected_slices: float
 ) -> Columns:
-    """Turn slices of records into columns.
-
-    Parameters
-    ----------
-    slices : iterable of list of ``kind``
-    kind : type of msgspec.Struct
-        With fields ``float`` or ``tuple[float, ...]`` of a fixed length.
-    expected_slices : float
-        About how many slices will come, all of about equal length.
-
-    Returns
-    -------
-    dict of str to ndarray of float64
-        [N], or [N, n] for tuples of n.
-    """
+    """Turn slices of records whose fields are ``float`` or fixed tuples of it into columns [N] or [N, n]."""
     layout = _layout(kind)
     encode = msgspec.msgpack.Encoder().encode
     columns = _allocated(layout, 0)
@@ -69,6 +55,7 @@ def packed_columns(
                     larger[name][:count] = column[:count]
                 columns = larger
             packed = encode(records)
+            # The list's own header, 1 to 5 bytes, comes first: count the records from the end.
             rows = np.frombuffer(packed, layout, offset=len(packed) - len(records) * layout.itemsize)
             for name, column in columns.items():
                 column[count:end] = rows[name]["number"]

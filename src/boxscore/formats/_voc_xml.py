@@ -33,6 +33,7 @@ from boxscore.errors import FileFormatError
 __all__ = ["XmlFile", "read_annotations", "read_xml"]
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
+FLAGS = ("difficult", "truncated", "occluded")
 
 _DECLARED = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -51,19 +52,13 @@ class XmlFile(NamedTuple):
 
 
 def read_xml(path: Path) -> XmlFile:
-    """Read an XML file.
-
-    Raises
-    ------
-    FileFormatError
-        When the file cannot be read, is not XML, or declares a document type.
-    """
+    """Read an XML file."""
     text = _text(path)
     if not text.strip():
         raise FileFormatError("an XML file", "hold XML", got="an empty file", place=str(path))
-    found = text.find("<!DOCTYPE")
-    if found >= 0:
-        place = f"{path}, line {text.count(chr(10), 0, found) + 1}"
+    doctype = text.find("<!DOCTYPE")
+    if doctype >= 0:
+        place = f"{path}, line {text.count(chr(10), 0, doctype) + 1}"
         cause = "entities are not read"
         raise FileFormatError("an XML file", "have no DOCTYPE", got="one", place=place, cause=cause)
     try:
@@ -105,29 +100,14 @@ def _line_of(text: str, number: int) -> int:
 
 @paused_collector()
 def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTruth:
-    """Read the annotations of images.
-
-    Parameters
-    ----------
-    path : Path
-        What messages and the table's ``source`` call the whole.
-    folder : Path
-        Where the XML files are.
-    names : sequence of str
-        Of the images.
-
-    Raises
-    ------
-    FileFormatError
-        When a file is missing or breaks a rule; names file, line and value.
-    """
+    """Read the annotations of the named images in a folder; ``path`` is what messages call the whole."""
     from tqdm import tqdm
 
     image_ids: list[str] = []
     classes: list[str] = []
     boxes: list[list[float]] = []
-    flags: list[tuple[bool, bool, bool]] = []
-    places: list[tuple[Path, int]] = []
+    flags: list[list[bool]] = []
+    positions: list[tuple[Path, int]] = []
     file_names: list[str | None] = []
     sizes: list[tuple[float, float]] = []
     for name in tqdm(names, desc=f"reading {path.name}", unit="file", delay=1, disable=None, leave=False):
@@ -156,15 +136,9 @@ def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTr
             image_ids.append(name)
             classes.append(_class_name(element, read))
             boxes.append(_box(element, read))
-            flags.append(
-                (
-                    _flag(element, "difficult", read),
-                    _flag(element, "truncated", read),
-                    _flag(element, "occluded", read),
-                )
-            )
-            places.append((file, number))
-    marks = np.array(flags, dtype=bool).reshape(-1, 3)
+            flags.append([_flag(element, tag, read) for tag in FLAGS])
+            positions.append((file, number))
+    marks = np.array(flags, dtype=bool).reshape(-1, len(FLAGS))
     numbers = {label: index for index, label in enumerate(sorted(set(classes)), start=1)}
     return GroundTruth.from_arrays(
         image_ids,
@@ -176,7 +150,7 @@ def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTr
         categories={index: label for label, index in numbers.items()},
         columns={"truncated": marks[:, 1], "occluded": marks[:, 2]},
         source=str(path),
-        place=lambda row: _place_of_object(*places[row]),
+        place=lambda row: _place_of_object(*positions[row]),
     )
 
 

@@ -5,10 +5,10 @@ Conventions
 - Boxes are ``x, y, width, height``; ``area`` is the annotation's own (of its mask), width times height
   where an annotation has none.
 - Images and classes are those of ``images`` and ``categories``, sorted by id, as in pycocotools.
-- Of annotations that share one id, pycocotools reads the last in every one's place; so do we, with a warning.
+- Of annotations that share one id, pycocotools reads the last for each of them; so do we, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
 - Results are a list of records, or a COCO object whose annotations carry a ``score``. Extra keys are skipped.
-- Masks and keypoints are read from the file once more when they are first asked for.
+- For masks and keypoints the file is read again when they are first asked for.
 
 References
 ----------
@@ -81,7 +81,7 @@ class CocoFormat(Format):
     boxes = "xywh"
 
     def detect(self, path: Path) -> str | None:
-        """Take any file: what is wrong with one that is no JSON is said when it is read."""
+        """Accept any file: reading reports one that is not JSON."""
         return None if path.is_dir() else "a JSON file"
 
     def load_ground_truth(
@@ -92,15 +92,7 @@ class CocoFormat(Format):
         columns: Sequence[str] = (),
         processes: int = 1,
     ) -> GroundTruth:
-        """Read a COCO ground-truth file.
-
-        Raises
-        ------
-        FileFormatError
-            When the file is not JSON, or not ground truth; names the annotation and the field.
-        InputError
-            When a box is not finite or has a negative side, or an id is unknown.
-        """
+        """Read a COCO ground-truth file."""
         snapshot = Snapshot(path)
         content = _ground_truth_object(path)
         kind = annotation_kind(columns)
@@ -159,7 +151,7 @@ class CocoFormat(Format):
         save_results(table, path)
 
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
-        """Write the records that are left, each as it stood where nothing in it is new."""
+        """Write the remaining records, each as it stood unless it changes."""
         from boxscore.formats._coco_writing import rewrite_results
 
         rewrite_results(path, kept, output)
@@ -169,7 +161,7 @@ FORMAT = CocoFormat()
 
 
 class ResultsReading:
-    """A results file that is being read, in part by other processes; a context, which leaves none behind.
+    """A results file that is being read, in part by other processes, which end with the context.
 
     Parameters
     ----------
@@ -215,27 +207,7 @@ class ResultsReading:
         return text_in_memory(content.annotations)
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
-        """Return the table.
-
-        Parameters
-        ----------
-        ground_truth : GroundTruth or None
-            Whose images and classes the results are of, in whatever format it was. None: those that occur, or
-            those that the file itself declares.
-
-        Returns
-        -------
-        Detections
-            In file order, without those of classes that the ground truth does not have: they are counted in
-            ``left_out``.
-
-        Raises
-        ------
-        FileFormatError
-            When the file is not JSON, or not results; names the detection and the field.
-        InputError
-            When a box or score is not finite, a side is negative, or an image is unknown.
-        """
+        """Return the table, in file order; without ground truth it has the images and classes that occur."""
         records = self._reading.columns()
         path, instances = self._path, self._instances
 
@@ -276,11 +248,11 @@ class ResultsReading:
         if ground_truth is None:
             images = own.images if own is not None and len(own.images) else None
             categories = own.categories if own is not None and len(own.categories) else None
-            count, of = None, "detections"
-            return vocabulary_columns(
-                image_ids, category_ids, images, categories, count=count, of=of, place=place
-            ), {}
-        rows: dict[str, Any] = {"images": ground_truth.images, "categories": ground_truth.categories}
+            rows = vocabulary_columns(
+                image_ids, category_ids, images, categories, count=None, of="detections", place=place
+            )
+            return rows, {}
+        rows = {"images": ground_truth.images, "categories": ground_truth.categories}
         rows["image"] = find_images(image_ids, rows["images"], own=own and own.images, place=place)
         rows["category"], left_out = find_categories(
             category_ids, rows["categories"], own=own and own.categories
@@ -297,7 +269,7 @@ def _later(
     of_results: bool,
     rows: NDArray[np.intp] | slice = slice(None),
 ) -> Reader:
-    """Return what reads an instance column of a file, at ``rows``, when it is first asked for."""
+    """Return a function that reads an instance column of a file at ``rows``."""
 
     def read(name: str) -> Mapping[str, Any]:
         name = "keypoints" if name == "keypoint_count" else name
@@ -396,7 +368,7 @@ def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) ->
 
 
 def _resolve_repeated_ids(ground_truth: GroundTruth) -> GroundTruth:
-    """Put the last annotation of an id in the place of the earlier ones, as pycocotools does."""
+    """Replace earlier annotations of an id by the last one, as pycocotools does."""
     ids = ground_truth.ids
     if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
         return ground_truth

@@ -1,14 +1,14 @@
-"""Tables saved as columns: ``.npz`` files that read in no time.
+"""Tables saved as columns: ``.npz`` files that load fast.
 
 Conventions
 -----------
-- A NumPy ``.npz`` archive, not compressed: one array a column, and a header in JSON with the vocabularies.
-  It needs nothing but NumPy, here and in any other program; Parquet would need pyarrow.
+- A NumPy ``.npz`` archive, not compressed: one array per column, and a header in JSON with the vocabularies.
+  Any program with NumPy can read it; Parquet would need pyarrow.
 - Every column of the schema and of the user's own comes back to the bit: corners and sizes are both kept.
-  Columns of Python objects stand in the header, if they hold text, numbers, true, false and null; others are
+  Columns of Python objects are in the header, if they hold text, numbers, true, false and null; others are
   refused by name.
 - Nothing is unpickled, nothing is unpacked: an archive with pickled or compressed members is refused.
-- Masks are kept as compressed run-length codes, one after the other in ``mask_counts``: polygons are
+- Masks are kept as compressed RLEs, one after the other in ``mask_counts``: polygons are
   rasterised before they are saved, which is what every evaluation does to them. ``mask_rows`` names the rows
   that have one, ``mask_lengths`` the bytes of each code, ``mask_sizes`` its height and width. Their areas and
   boxes are computed from the codes, so that a damaged file is noticed.
@@ -61,7 +61,7 @@ class ColumnsFormat(Format):
     name = "columns"
 
     def detect(self, path: Path) -> str | None:
-        """Know an archive by its first bytes."""
+        """Recognise an archive by its first bytes."""
         if path.is_dir():
             return None
         with path.open("rb") as file:
@@ -75,13 +75,7 @@ class ColumnsFormat(Format):
         columns: Sequence[str] = (),
         processes: int = 1,
     ) -> GroundTruth:
-        """Read a ground truth.
-
-        Raises
-        ------
-        FileFormatError
-            When the file is not one, or its columns break a rule.
-        """
+        """Read a ground truth."""
         return GroundTruth(**_load(path, GROUND_TRUTH, columns))
 
     @contextlib.contextmanager
@@ -128,7 +122,7 @@ class ColumnsFormat(Format):
         write_atomically(path, buffer.getvalue())
 
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
-        """Write the rows that are left, with new scores and boxes where there are some."""
+        """Write the remaining rows, with new scores and boxes where given."""
         table, changes = kept.table.take(kept.rows), {}
         if kept.scores is not None:
             changes["scores"] = kept.scores
@@ -157,13 +151,7 @@ def _json(header: Mapping[str, Any]) -> bytes:
 def _put(
     columns: Mapping[str, NDArray[Any]], key: str, prefix: str, header: dict[str, Any], arrays: Arrays
 ) -> None:
-    """Add the user's own columns: names and objects to the header, other values as members.
-
-    Raises
-    ------
-    InputError
-        When a column holds what neither can, or its name cannot be one in an archive.
-    """
+    """Add the user's own columns: names and objects to the header, other values as members."""
     listed: dict[str, Any] = {}
     for name, values in columns.items():
         if not name.isprintable() or name.encode("utf-8", errors="ignore").decode() != name:
@@ -217,13 +205,13 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
         return f"row {row} of {path}"
 
     def instances_of(arrays: Arrays, names: Sequence[str]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        instances: dict[str, Any] = {}
         for column in schema.instances:
             if column.name == "masks" and "masks" in names:
-                found["masks"] = _masks_of(arrays, images.sizes[image], place=place, source=path)
+                instances["masks"] = _masks_of(arrays, images.sizes[image], place=place, source=path)
             elif column.name.startswith("keypoint") and "keypoints" in names:
-                found[column.name] = _checked(column, arrays.get(column.name), count, path, place)
-        return found
+                instances[column.name] = _checked(column, arrays.get(column.name), count, path, place)
+        return instances
 
     def read(name: str) -> dict[str, Any]:
         name = "keypoints" if name == "keypoint_count" else name
@@ -262,7 +250,7 @@ def _read(path: Path, wanted: Callable[[str], bool]) -> tuple[dict[str, Any], Ar
         raise
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}.") from None
-    except Exception:  # whatever zipfile, NumPy and its reader of headers have to say of other bytes
+    except Exception:  # zipfile, NumPy and its header reader raise many kinds for other bytes
         raise FileFormatError("a file of columns", "be written by boxscore convert", got=str(path)) from None
 
 
@@ -319,7 +307,7 @@ def _needed(path: Path, schema: Schema, header: dict[str, Any], arrays: Arrays) 
 
 
 def _checked(column: Column, values: Any, count: int, path: Path, place: Place) -> Any:
-    """Check form and values of a column by the schema; None stays None."""
+    """Check dtype, shape and values of a column by the schema; None stays None."""
     if values is None:
         return None
     if not column.has_form(values, count):
@@ -374,13 +362,7 @@ def _vocabularies(header: dict[str, Any], arrays: Arrays, path: Path) -> tuple[I
 def _masks_of(
     arrays: Arrays, image_sizes: NDArray[np.float64], *, place: Place, source: Path
 ) -> Masks | None:
-    """Return the masks of rows whose images have these sizes (width, height; [N, 2]); None without any.
-
-    Raises
-    ------
-    FileFormatError
-        When the arrays do not fit each other.
-    """
+    """Return the masks of rows whose images have these sizes (width, height; [N, 2]); None without any."""
     if "mask_rows" not in arrays:
         return None
     for name, code in _MASK_ARRAYS.items():
@@ -393,7 +375,7 @@ def _masks_of(
     if lengths.shape != rows.shape or np.any(lengths < 0) or lengths.sum() != counts.size:
         raise _damaged(
             "mask_lengths",
-            f"add up to {counts.size}, one a mask",
+            f"add up to {counts.size}, one per mask",
             f"{lengths.sum()} of {lengths.size}",
             source,
         )

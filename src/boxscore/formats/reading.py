@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-``columns`` names the instance columns (``"masks"``, ``"keypoints"``) that will be asked for. It is a hint: a
-table gives the same columns without it, and reads its file once more when they are first asked for.
-``processes`` forks: only the command line says more than one, because its process is its own.
+``columns`` names the instance columns (``"masks"``, ``"keypoints"``) that will be needed. It is only a hint:
+a table has the same columns without it, but reads its file once more for them.
+``processes`` above 1 forks; only the command line does so, because the process belongs to it.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _size_of(path: Path) -> int:
 
 def _warn(detections: Detections, at: Format) -> None:
     if at.boxes is None:
-        return  # they were warned of before they were saved, or when they were aligned
+        return  # warned of before saving, or when aligned
     warn_left_out(detections.left_out, detections.source, stacklevel=5)
     if detections.boxes_given:
         warn_of_box_order(detections, given_sizes=at.boxes == "xywh", stacklevel=5)

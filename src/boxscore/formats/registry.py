@@ -1,9 +1,9 @@
-"""The formats there are: one line each.
+"""The registry of formats: one line each.
 
 Conventions
 -----------
-A format is told by what lies at the path, never by the file's name alone. The first in the list that knows it
-has it; the last takes any file.
+A format is detected from what lies at the path, never from the file's name alone. The first in the list that
+recognises it wins; the last accepts any file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _MODULES = {
     "voc": "boxscore.formats.voc",
     "coco": "boxscore.formats.coco",
 }
-"""The module of each format, which has its ``FORMAT``; in the order in which they are tried."""
+"""The module of each format, which defines ``FORMAT``, in the order in which they are tried."""
 
 
 @functools.cache
 def format_named(name: str) -> Format:
     """Return the format with a name."""
-    found: Format = importlib.import_module(_MODULES[name]).FORMAT
-    return found
+    named: Format = importlib.import_module(_MODULES[name]).FORMAT
+    return named
 
 
 def format_names(*, auto: bool = True) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def format_names(*, auto: bool = True) -> tuple[str, ...]:
 
 
 def detect_format(path: str | Path) -> tuple[str, str]:
-    """Tell the format of ground truth or detections, and by what it was told.
+    """Detect the format of ground truth or detections, and by what it was recognised.
 
     Parameters
     ----------
@@ -85,13 +85,7 @@ def detect_format(path: str | Path) -> tuple[str, str]:
 
 
 def format_at(path: Path, name: str = "auto") -> Format:
-    """Return the format of what lies at a path, which must be the named one.
-
-    Raises
-    ------
-    FileFormatError
-        When it is another, or none that is known.
-    """
+    """Return the format of the data at a path, which must be the named one if one is named."""
     checks.one_of(name, format_names(), name="format")
     detected, reason = detect_format(path)
     if name not in ("auto", detected):

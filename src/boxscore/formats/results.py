@@ -2,15 +2,15 @@
 
 Goal
 ----
-What a program that drops, rescores or merges detections needs: the rows as a table, and afterwards the same
-file with the rows that are left, each as it stood, with every key it had.
+Programs that drop, rescore or merge detections need the rows as a table, and afterwards the same file with
+the remaining rows, each as it stood, with every key it had.
 
 Conventions
 -----------
-- A row that does not change is written byte by byte as it was read. Of a row that changes only its score or
-  its box is written anew, every digit of it.
+- A row that does not change is written byte for byte as it was read. In one that does, only the score or the
+  box is written anew, with every digit.
 - Rows keep the order of the file. COCO results files are read a slice at a time, both times.
-- Files are written under another name and renamed when they are whole.
+- Files are written under a temporary name and renamed when they are complete.
 """
 
 from __future__ import annotations
@@ -41,34 +41,7 @@ class Results(NamedTuple):
 
 
 def load_results(path: str | Path, *, columns: Sequence[str] = (), processes: int = 1) -> Results:
-    """Read results without ground truth.
-
-    Parameters
-    ----------
-    path : str or Path
-        A COCO results file, a folder of the VOC kit's ``comp4_det_<set>_<class>.txt`` files, or detections
-        saved as columns.
-    columns : sequence of str
-        Instance columns that will be asked for, to be read at once.
-    processes : int, default 1
-        That may read a large file together.
-
-    Returns
-    -------
-    Results
-
-    Raises
-    ------
-    FileFormatError
-        When the file breaks a rule of its format; the message names file, place, rule and value.
-    InputError
-        When a value does.
-
-    Warns
-    -----
-    BoxscoreWarning
-        When boxes look as if they were of another form.
-    """
+    """Read a COCO results file, a folder of VOC results files or saved columns without ground truth."""
     path = Path(path)
     name, _ = detect_format(path)
     at = format_named(name)
@@ -87,30 +60,12 @@ def save_results(
     scores: FloatArray | None = None,
     boxes: FloatArray | None = None,
 ) -> None:
-    """Write the rows that are left in the form, and under the file names, of what was read.
-
-    Parameters
-    ----------
-    results : Results
-    rows : ndarray of int64, [K]
-        Of ``results.table``, ascending.
-    path : str or Path
-        A file, for columns one named ``*.npz``, or for VOC results a folder, which is made where missing.
-    scores : ndarray of float64, [K], optional
-        New scores; a row whose score stays is written as it was.
-    boxes : ndarray of float64, [K, 4], optional
-        New corners; a row whose box stays is written as it was.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written, or the folder holds other results, which would be read with these.
-    """
+    """Write the remaining rows, int64 [K] ascending, in the format and to the file names of the input."""
     format_named(results.format).rewrite(results.path, Kept(results.table, rows, scores, boxes), Path(path))
 
 
 class Kept:
-    """Which rows of a table are written, and what is new in them."""
+    """The rows of a table that are written, with their new scores and boxes."""
 
     def __init__(
         self,
@@ -138,19 +93,5 @@ class Kept:
 
 
 def save_table(table: Detections, path: str | Path, *, like: Results) -> None:
-    """Write a table of its own as results, in the form of others.
-
-    Parameters
-    ----------
-    table : Detections
-    path : str or Path
-        A file, for columns one named ``*.npz``, or for VOC results a folder, which is made where missing.
-    like : Results
-        Whose form and, for VOC results, file names are taken. A class's file is there when it is empty.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written, or the folder holds other results, which would be read with these.
-    """
+    """Write a table in the format, and for VOC results under the file names, of ``like``."""
     format_named(like.format).save(table, Path(path), like=like.path)

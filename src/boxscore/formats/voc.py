@@ -4,8 +4,8 @@ Conventions
 -----------
 - ``VOC2007/Annotations/<image>.xml``, ``VOC2007/ImageSets/Main/<set>.txt``; an image's id is the file's stem.
   A folder of XML files alone works as well.
-- Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as they stand; the protocol's
-  ``pixel_offset`` says what they mean. Decimals occur.
+- Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as given; the protocol's
+  ``pixel_offset`` defines what they mean. Decimals occur.
 - Results are ``comp4_det_<set>_<class>.txt``, lines of ``image score xmin ymin xmax ymax``. Without ground
   truth their classes are the names of the files: sorted, with ids 1, 2, ... in that order.
 
@@ -55,7 +55,7 @@ class VocFormat(Format):
     takes_image_set = True
 
     def detect(self, path: Path) -> str | None:
-        """Know a folder by what lies in it, and refuse single files of one."""
+        """Recognise a folder by its files; refuse a single file of one."""
         if path.is_dir():
             if _has_results(path):
                 return "a folder of comp*_det_*.txt files"
@@ -78,23 +78,7 @@ class VocFormat(Format):
         columns: Sequence[str] = (),
         processes: int = 1,
     ) -> GroundTruth:
-        """Read a folder of annotations.
-
-        Parameters
-        ----------
-        path : Path
-            ``VOC2007``, or a folder of XML files.
-        image_set : str or Path, optional
-            The name of a file in ``ImageSets/Main`` (``"test"``) or the path of one. When not given: the only
-            set there is, or every XML file where there are no sets.
-        columns, processes
-            Not looked at: VOC has neither masks nor keypoints here.
-
-        Raises
-        ------
-        FileFormatError
-            When a file is missing or breaks a rule; names file, line and value.
-        """
+        """Read a folder of annotations."""
         from boxscore.formats._voc_xml import read_annotations
 
         folder = path / "Annotations" if (path / "Annotations").is_dir() else path
@@ -108,7 +92,7 @@ class VocFormat(Format):
         yield lambda ground_truth: _detections(path, ground_truth)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write detections as results files, one per class, also of a class without any."""
+        """Write detections as results files, one per class, also for a class without any."""
         if not isinstance(table, Detections):
             raise InputError("VOC results", "hold detections", got="ground truth")
         _refuse_file(path)
@@ -123,7 +107,7 @@ class VocFormat(Format):
         write_folder(path, {name: "".join(texts) for name, texts in zip(names, lines, strict=True)})
 
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
-        """Write the lines that are left, each as it stood where nothing in it is new."""
+        """Write the remaining lines, each as it stood unless it changes."""
         _refuse_file(output)
         files = _results_files(path)
         _refuse_other_results(output, {file.name for file in files})
@@ -153,13 +137,7 @@ def _has_results(folder: Path) -> bool:
 
 
 def _read_text(path: Path) -> str:
-    """Read a text file.
-
-    Raises
-    ------
-    FileFormatError
-        When it cannot be read or is not UTF-8.
-    """
+    """Read a text file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -218,7 +196,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                 place=f"{file}, line {number}",
             )
         if len(fields) == 2 and fields[1] == "-1":
-            continue  # a class's set lists the images without it, too
+            continue  # the set of a class also lists images without it
         names.append(checks.plain_name(fields[0], name="an image id", place=f"{file}, line {number}"))
     if not names:
         raise FileFormatError("an image set", "name at least one image", got="an empty file", place=str(file))
@@ -229,23 +207,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
 
 
 def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
-    """Read a folder of results files, in file order, class by class.
-
-    Parameters
-    ----------
-    path : Path
-        A class without a file has no detections.
-    ground_truth : GroundTruth or None
-        Detections of classes that it does not have are left out and counted in ``left_out``. None: a file's
-        class is what its name says after ``comp4_det_<set>_``.
-
-    Raises
-    ------
-    FileFormatError
-        When a line breaks a rule; names file, line and value.
-    InputError
-        When an image is unknown, a number not finite or a side negative.
-    """
+    """Read a folder of results files, in file order, class by class."""
     files = _results_files(path)
     if ground_truth is None:
         labels, known = [_stem_parts(file)[1] for file in files], None
@@ -295,13 +257,7 @@ def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
 
 
 def _results_files(path: Path) -> list[Path]:
-    """List the results files of a folder, in the order in which they are read.
-
-    Raises
-    ------
-    FileFormatError
-        When there are none.
-    """
+    """List the results files of a folder, in the order in which they are read."""
     files = sorted(path.glob(RESULTS))
     if not files:
         raise FileFormatError(
@@ -329,15 +285,15 @@ def _results_place(files: Sequence[Path], starts: Sequence[int], row: int) -> st
 
 def _stem_parts(file: Path) -> tuple[str, str]:
     """Split ``comp4_det_test_car`` into ``comp4_det_test`` and ``car``."""
-    found = re.match(r"(comp\d_det_[^_]+)_(.+)$", file.stem)
-    return (found[1], found[2]) if found else (file.stem, file.stem)
+    parts = re.match(r"(comp\d_det_[^_]+)_(.+)$", file.stem)
+    return (parts[1], parts[2]) if parts else (file.stem, file.stem)
 
 
 def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
-    """Name the class of each results file: what stands after the part that names competition and set.
+    """Name the class of each results file: the part after competition and set.
 
-    Sets and classes may both have underscores. That part is taken to be the one with which most files of the
-    folder end in a known class, so that ``..._tabby_cat`` beside ``..._cat`` is not a cat.
+    Both sets and classes may contain underscores. The prefix with which most files of the folder end in a
+    known class is taken, so that ``..._tabby_cat`` beside ``..._cat`` is not a cat.
     """
     labels = sorted(known)
     votes = Counter(

@@ -2,14 +2,13 @@
 
 Goal
 ----
-Never make the cells of a detections-by-ground-truths matrix that are empty. Pairs are made only inside an
-(image, category) group that has both; what is compared, and how, is the similarity's alone. A detection
-without a pair is a false positive at every threshold.
+Avoid the full matrix of detections and ground truths, which is almost empty. Pairs are made only inside an
+(image, category) group that has both; the similarity decides what is compared, and how. A detection without
+a pair is a false positive at every threshold.
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -17,21 +16,13 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, run_starts, stable_order
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.errors import BoxscoreWarning
 from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.ranking import Ranking
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import Comparison
 from boxscore.similarity.registry import similarity_of
 
-__all__ = [
-    "Pairs",
-    "candidate_pairs",
-    "detection_areas",
-    "needed_columns",
-    "warn_of_stand_ins",
-    "with_needed_columns",
-]
+__all__ = ["Pairs", "candidate_pairs"]
 
 
 class Pairs(NamedTuple):
@@ -49,23 +40,7 @@ def candidate_pairs(
     protocol: Protocol,
     ignoring: Ignoring,
 ) -> Pairs:
-    """Find every pair whose similarity reaches the lowest threshold.
-
-    Parameters
-    ----------
-    ground_truth, detections : GroundTruth, Detections
-        With the same vocabularies, and with what is compared.
-    ranking : Ranking
-        Of the detections, cut at the largest cap.
-    protocol : Protocol
-        Reads ``similarity`` and ``matching.effective_thresholds``.
-    ignoring : Ignoring
-        Of the ground truth: what takes no part, and what is measured by foreground.
-
-    Returns
-    -------
-    Pairs
-    """
+    """Find every pair whose similarity reaches the lowest threshold."""
     category_count = len(ground_truth.categories)
     truth_group = ground_truth.image.astype(np.int64) * category_count + ground_truth.category
     truth_rows = stable_order(truth_group, len(ground_truth.images) * category_count)
@@ -97,27 +72,3 @@ def candidate_pairs(
     order = stable_order(pairs.detection, len(positions))
     detection = np.take(ranking.grouped, np.take(positions, pairs.detection[order]))
     return Pairs(detection, np.take(truth_rows, pairs.truth[order]), pairs.value[order])
-
-
-def with_needed_columns(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> Detections:
-    """Return the detections with every column that the protocol reads."""
-    return similarity_of(protocol).with_needed_columns(ground_truth, detections)
-
-
-def warn_of_stand_ins(detections: Detections, protocol: Protocol) -> None:
-    """Warn where boxes are used although something else is compared."""
-    message = similarity_of(protocol).stand_ins(detections)
-    if message:
-        warnings.warn(message, BoxscoreWarning, stacklevel=3)
-
-
-def needed_columns(protocol: Protocol) -> list[str]:
-    """Name the instance columns that a protocol reads, for loaders that read them with the boxes."""
-    compared = similarity_of(protocol).column
-    measured = "masks" if protocol.ignore.detection_area == "mask" else None
-    return sorted({column for column in (compared, measured) if column is not None})
-
-
-def detection_areas(detections: Detections, protocol: Protocol) -> NDArray[np.float64]:
-    """Area of each detection [D] in square pixels: what area ranges measure."""
-    return similarity_of(protocol).detection_areas(detections)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import run_starts, stable_order
+from boxscore._utils.ordering import rank_in_runs, run_starts, stable_order
 from boxscore.matching.candidates import Pairs
 from boxscore.matching.matches import Bits, bit_type
 from boxscore.protocols.protocol import MatchingRules
@@ -42,25 +42,8 @@ def match_greedily(
 ) -> tuple[Pairs, Bits]:
     """Match detections to ground truths.
 
-    Parameters
-    ----------
-    pairs : Pairs
-        Every pair whose overlap reaches the lowest threshold, in group order.
-    group : ndarray of int64, [G]
-        The (image, category) group of each ground truth.
-    counted : ndarray of bool, [G, A]
-        Not ignored in the area range.
-    absorbs : ndarray of bool, [G]
-        Never used up by a match.
-    rules : MatchingRules
-        Reads ``candidate``, ``equal_iou`` and the thresholds.
-
-    Returns
-    -------
-    pairs : Pairs
-        Those that the candidate rule leaves, in group order.
-    matched : ndarray of unsigned, [P, A]
-        Bit ``t``: the pair is a match at threshold ``t`` for area range ``a``.
+    Returns the pairs [P] that the candidate rule keeps, and bits [P, A]: bit ``t`` for a match at threshold
+    ``t``. ``pairs`` are in group order, ``group`` [G] and ``counted`` [G, A] those of the ground truths.
     """
     position, truth, iou = pairs
     starts = run_starts(position)  # [C], one per detection with a candidate
@@ -95,17 +78,16 @@ def _by_preference(
 class _Rounds(NamedTuple):
     """Detections with a candidate, in the order in which rounds take them, most candidates first."""
 
-    first: NDArray[np.intp]  # [C], place of the first pair of each
+    first: NDArray[np.intp]  # [C], position of the first pair of each
     width: NDArray[np.intp]  # [C], number of pairs of each
     bounds: list[int]  # where each round starts, and the end
 
 
 def _rounds_of(group: NDArray[np.int64], starts: NDArray[np.intp], widths: NDArray[np.intp]) -> _Rounds:
     """Put the ``r``-th detection of every group into round ``r``."""
-    group_starts = run_starts(group)
-    group_sizes = np.diff(np.append(group_starts, len(group)))
-    round_of = np.arange(len(group)) - np.repeat(group_starts, group_sizes)
-    round_count, most = int(group_sizes.max(initial=0)), int(widths.max(initial=0))
+    round_of = rank_in_runs(group)
+    round_count, most = int(round_of.max(initial=-1)) + 1, int(widths.max(initial=0))
+    # By round, then by descending width: those that have an s-th candidate are the first of their round.
     order = stable_order(round_of * (most + 1) + (most - widths), round_count * (most + 1))
     bounds = np.cumsum(np.bincount(round_of, minlength=round_count)).tolist()
     return _Rounds(starts[order], widths[order], [0, *bounds])
@@ -119,24 +101,7 @@ def _match_rounds(
     absorbs: NDArray[np.bool_],
     threshold_count: int,
 ) -> Bits:
-    """Match in rounds; each detection's pairs come in order of preference.
-
-    Parameters
-    ----------
-    truth : ndarray of intp, [P]
-    level : ndarray of intp, [P]
-        How many thresholds the overlap reaches.
-    rounds : _Rounds
-    counted : ndarray of bool, [G, A]
-    absorbs : ndarray of bool, [G]
-        Never used up by a match.
-    threshold_count : int
-
-    Returns
-    -------
-    ndarray of unsigned, [P, A]
-        Bit ``t``: the pair is a match at threshold ``t`` for area range ``a``.
-    """
+    """Match in rounds, each detection's pairs in order of preference; bits [P, A]."""
     area_count = counted.shape[1]
     lanes = max(1, 64 // threshold_count)  # area ranges that fit into one integer
     matched = np.empty((len(truth), area_count), dtype=bit_type(threshold_count))
@@ -159,6 +124,8 @@ def _match_lanes(
     threshold_count: int,
 ) -> NDArray[np.uint64]:
     """Match for as many area ranges as fit into 64 bits; [P], bit ``lane * T + t``."""
+    # A lane is the bits of one area range. An overlap that reaches a threshold reaches all lower ones, in
+    # every lane: a pair of level n has the n lowest bits of each.
     every_lane = sum(1 << (lane * threshold_count) for lane in range(counted.shape[1]))
     up_to = np.array([((1 << n) - 1) * every_lane for n in range(threshold_count + 1)], dtype=np.uint64)
     reached = up_to[level]  # [P]
@@ -172,6 +139,8 @@ def _match_lanes(
     matched = np.zeros(len(truth), dtype=np.uint64)  # [P]
 
     for low, high in itertools.pairwise(rounds.bounds):
+        # Groups have disjoint ground truths, so the detections of a round cannot compete for one. Slot s of
+        # all narrow ones is decided together; a wide one would need too many slots and is decided alone.
         wide = low + int(np.count_nonzero(rounds.width[low:high] > WIDE))  # the widest come first
         for start, count in zip(
             rounds.first[low:wide].tolist(), rounds.width[low:wide].tolist(), strict=True
@@ -204,11 +173,11 @@ def _match_lanes(
 
 
 def _first_of_each_bit(free: NDArray[np.uint64], counted: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Of one detection's candidates [W], in order, the first for each bit; the counted come before others."""
+    """Return the first of one detection's candidates [W] for each bit; counted ones come first."""
     taken = np.zeros_like(free)
     for eligible in (free & counted, free & ~counted):
         eligible &= ~np.bitwise_or.reduce(taken)
-        up_to_here = np.bitwise_or.accumulate(eligible)
+        up_to_here = np.bitwise_or.accumulate(eligible)  # a bit that an earlier candidate has is gone
         eligible[1:] &= ~up_to_here[:-1]
         taken |= eligible
     return taken

@@ -1,10 +1,10 @@
-"""What counts neither for nor against: the one place that reads crowd, difficult and ignore flags.
+"""What is ignored: the only module that reads crowd, difficult and ignore flags.
 
 Conventions
 -----------
-- Loaders record facts; here the protocol's ``ignore`` rules decide what they mean.
-- An *ignored* ground truth is no miss, and a detection that matches it is no false positive. One that
-  *absorbs* takes any number of detections, any other one.
+- Loaders record facts; the protocol's ``ignore`` rules decide here what they mean.
+- An *ignored* ground truth is no false negative, and a detection that matches it is no false positive. One
+  that *absorbs* may match any number of detections; any other, one.
 - A ground truth outside an area range is ignored in it; so is a detection outside that matches nothing.
   Ranges are closed at both ends.
 """

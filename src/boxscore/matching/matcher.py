@@ -1,14 +1,14 @@
-"""Rank, pair, match: the one place where the stages come together.
+"""Rank, pair, match: the only module that runs the three stages.
 
 Goal
 ----
 Two tables under one protocol become :class:`~boxscore.matching.matches.Matches`, and every further question
 about the same tables (fewer detections, lowered scores, other ranges, other classes) is answered from the
-overlaps that were found once.
+overlaps that were computed once.
 
 Conventions
 -----------
-- A matcher asks for the columns that its protocol compares, and completes them, so that no caller can forget.
+- A matcher completes the columns that its protocol compares, so that no caller can forget to.
 - Rows in every result are rows of the tables that were given.
 - Classes pooled (``per_class = false``), equally scored detections go class by class inside an image, as with
   ``useCats = 0`` in pycocotools; where equal scores go in file order, they stay in it.
@@ -27,17 +27,13 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, stable_order
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.matching.candidates import (
-    Pairs,
-    candidate_pairs,
-    detection_areas,
-    with_needed_columns,
-)
+from boxscore.matching.candidates import Pairs, candidate_pairs
 from boxscore.matching.greedy import match_greedily
 from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges
 from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import MatchingRules, Protocol
+from boxscore.similarity.registry import similarity_of
 
 __all__ = ["CrossPairs", "Matcher"]
 
@@ -77,11 +73,11 @@ class _Overlaps(NamedTuple):
         """Pairs of some rows at or above a floor, each under the position that it has in a ranking."""
         counts = self.counts[rows]
         pairs = ragged_ranges(self.starts[rows], counts)
-        found = Pairs(np.repeat(positions, counts), self.truth[pairs], self.value[pairs])
-        enough = np.flatnonzero(found.iou >= floor)
-        if len(enough) == len(pairs):
-            return found
-        return Pairs(found.detection[enough], found.ground_truth[enough], found.iou[enough])
+        detection, iou = np.repeat(positions, counts), self.value[pairs]
+        enough = np.flatnonzero(iou >= floor)
+        if len(enough) < len(pairs):
+            detection, pairs, iou = detection[enough], pairs[enough], iou[enough]
+        return Pairs(detection, self.truth[pairs], iou)
 
 
 class Matcher:
@@ -111,13 +107,14 @@ class Matcher:
     ) -> None:
         self.protocol = protocol
         self.ground_truth = ground_truth
-        self.detections = with_needed_columns(ground_truth, detections, protocol)
+        self.similarity = similarity_of(protocol)
+        self.detections = self.similarity.with_needed_columns(ground_truth, detections)
         self._given_areas = areas
         self._kept: dict[Any, tuple[float, _Overlaps]] = {}  # overlaps of all rows, by how they are measured
         self._shares = False  # whether other protocols use them
         self._candidates: Pairs | None = None
         # Tables in the order in which they are matched, and the given rows behind their rows; None: the same.
-        self._truth, self._found = ground_truth, self.detections
+        self._ordered_truth, self._ordered_detections = ground_truth, self.detections
         self._truth_rows: Rows | None = None
         self._rows: Rows | None = None
         if not protocol.matching.per_class:
@@ -126,14 +123,15 @@ class Matcher:
                     stable_order(table.category, len(table.categories))
                     for table in (ground_truth, self.detections)
                 )
-                self._truth = self._truth.take(self._truth_rows)
-                self._found = self._found.take(self._rows)
-            self._truth, self._found = pool_classes(self._truth), pool_classes(self._found)
+                self._ordered_truth = self._ordered_truth.take(self._truth_rows)
+                self._ordered_detections = self._ordered_detections.take(self._rows)
+            self._ordered_truth = pool_classes(self._ordered_truth)
+            self._ordered_detections = pool_classes(self._ordered_detections)
 
     def under(self, protocol: Protocol) -> Matcher:
         """Return a matcher of the same tables under another protocol.
 
-        Overlaps that the two measure alike are found once, for all matchers that come from one.
+        Overlaps that both protocols measure alike are computed once and shared.
         """
         other = Matcher(self.ground_truth, self.detections, protocol)
         other._kept, other._shares = self._kept, True
@@ -149,21 +147,18 @@ class Matcher:
         """What area ranges measure in each detection of the given table, [D]."""
         if self._given_areas is not None:
             return self._given_areas
-        return detection_areas(self.detections, self.protocol)
+        return self.similarity.detection_areas(self.detections)
 
     def match(self, *, workers: int = 1) -> Matches:
-        """Match all detections.
-
-        Parameters
-        ----------
-        workers : int, default 1
-            Threads; images are split into as many blocks, matched apart and merged. The result does not
-            depend on it.
-        """
+        """Match all detections; the number of threads does not change the result."""
         if workers == 1:
             ranking = self._rank()
             return self._matches(
-                self._found, ranking, self._pairs(ranking), self._ordered(self.areas), self.protocol
+                self._ordered_detections,
+                ranking,
+                self._pairs(ranking),
+                self._ordered(self.areas),
+                self.protocol,
             )
         from concurrent.futures import ThreadPoolExecutor
 
@@ -173,19 +168,12 @@ class Matcher:
             return merge(pool.map(lambda block: self._block(*block), blocks))
 
     def match_some(self, rows: NDArray[np.int64], scores: FloatArray) -> Matches:
-        """Match some detections, with scores that may have changed, from overlaps that are found once.
-
-        Parameters
-        ----------
-        rows : ndarray of int64, [K]
-            Of the table, each once, in any order: they are matched in that of the table.
-        scores : ndarray of float64, [K]
-        """
+        """Match some rows [K], each given once, with changed scores [K]; overlaps are computed only once."""
         lowered = np.full(len(self.detections), np.nan)
         lowered[rows] = scores
         lowered = self._ordered(lowered)
         chosen = np.flatnonzero(~np.isnan(lowered))
-        detections = dataclasses.replace(self._found.take(chosen), scores=lowered[chosen])
+        detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
         ranking = rank_detections(detections, self.protocol)
         pairs = self._overlaps.under(chosen[ranking.rows[ranking.grouped]], ranking.grouped, self._floor)
         matches = self._matches(detections, ranking, pairs, self._ordered(self.areas)[chosen], self.protocol)
@@ -197,21 +185,9 @@ class Matcher:
         truth_values: FloatArray,
         detection_values: FloatArray | None,
     ) -> tuple[Matches, Protocol]:
-        """Match with ranges of another quantity in place of the area ranges, at the largest cap alone.
+        """Match with ranges of another quantity in place of the area ranges, at the largest cap only.
 
-        Parameters
-        ----------
-        ranges : sequence of (float, float), [A]
-            Closed at both ends.
-        truth_values : ndarray of float64, [G]
-        detection_values : ndarray of float64, [D], or None
-            None: a detection lies in every range.
-
-        Returns
-        -------
-        matches : Matches
-        protocol : Protocol
-            This one, with area ranges ``"0"``, ``"1"``, ... and the largest cap.
+        Without ``detection_values`` a detection lies in every range. Also returns the protocol used.
         """
         rules = self.protocol
         protocol = dataclasses.replace(
@@ -224,7 +200,12 @@ class Matcher:
         values = None if detection_values is None else self._ordered(detection_values)
         ranking = self._rank()
         matches = self._matches(
-            self._found, ranking, self._pairs(ranking), values, protocol, truth_values=truth_values
+            self._ordered_detections,
+            ranking,
+            self._pairs(ranking),
+            values,
+            protocol,
+            truth_values=truth_values,
         )
         return matches, protocol
 
@@ -236,18 +217,10 @@ class Matcher:
         max_detections: int | None = None,
         by_foreground: BoolArray | None = None,
     ) -> CrossPairs:
-        """Find the pairs of one image that overlap by ``iou_threshold`` or more, across classes.
+        """Find the pairs in the same image that overlap by ``iou_threshold`` or more, across classes.
 
-        Parameters
-        ----------
-        iou_threshold : float
-        score_threshold : float
-            Detections below are left out.
-        max_detections : int, optional
-            Cap on the detections of an image over all classes.
-        by_foreground : ndarray of bool, [G], optional
-            Ground truths measured by intersection over the detection, in place of the protocol's. None is
-            left out then.
+        With ``by_foreground`` [G] these ground truths, not the protocol's, are measured by intersection over
+        the detection's area, and none is deleted.
         """
         rules = MatchingRules(
             iou_thresholds=(iou_threshold,),
@@ -282,11 +255,11 @@ class Matcher:
         """``ignoring`` in the order in which ground truths are matched."""
         if self._truth_rows is None:
             return self.ignoring
-        return ignoring(self._truth, self.protocol.ignore)
+        return ignoring(self._ordered_truth, self.protocol.ignore)
 
     def _rank(self) -> Ranking:
         """Rank all detections; not kept, since sorting again costs less than the memory."""
-        return rank_detections(self._found, self.protocol)
+        return rank_detections(self._ordered_detections, self.protocol)
 
     def _pairs(self, ranking: Ranking) -> Pairs:
         """Find the candidate pairs of all detections, once."""
@@ -294,7 +267,7 @@ class Matcher:
             return self._overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)
         if self._candidates is None:
             self._candidates = candidate_pairs(
-                self._truth, self._found, ranking, self.protocol, self._truth_ignoring
+                self._ordered_truth, self._ordered_detections, ranking, self.protocol, self._truth_ignoring
             )
         return self._candidates
 
@@ -303,7 +276,9 @@ class Matcher:
         """Overlaps of all rows, class by class."""
         rules = self.protocol.matching
         order = (rules.per_class, rules.per_class or rules.equal_scores)
-        return self._find(order, self._truth, self._found, self.protocol, self._truth_ignoring)
+        return self._cached_overlaps(
+            order, self._ordered_truth, self._ordered_detections, self.protocol, self._truth_ignoring
+        )
 
     def _across(self, floor: float, by_foreground: BoolArray | None) -> _Overlaps:
         """Overlaps of all rows, whatever the classes."""
@@ -312,12 +287,12 @@ class Matcher:
             flags = flags._replace(deleted=np.zeros_like(flags.deleted), by_foreground=by_foreground)
         protocol = dataclasses.replace(self.protocol, matching=MatchingRules(iou_thresholds=(floor,)))
         tables = pool_classes(self.ground_truth), pool_classes(self.detections)
-        return self._find("across classes", *tables, protocol, flags)
+        return self._cached_overlaps("across classes", *tables, protocol, flags)
 
-    def _find(
+    def _cached_overlaps(
         self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
     ) -> _Overlaps:
-        """Find overlaps, or take those that were found for the same question at this floor or a lower one."""
+        """Return cached overlaps of this floor or a lower one, else compute them."""
         measured = (protocol.similarity, protocol.boxes, protocol.masks, protocol.keypoints)
         key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
         floor = float(protocol.matching.effective_thresholds[0])
@@ -350,7 +325,7 @@ class Matcher:
         truth_values: FloatArray | None = None,
     ) -> Matches:
         """Match candidate pairs of ranked detections; ground truths come back in the order given."""
-        truth, rules = self._truth, self._truth_ignoring
+        truth, rules = self._ordered_truth, self._truth_ignoring
         ranges = list(protocol.ignore.area_ranges.values())
         values = self.ground_truth.area if truth_values is None else truth_values
         inside = inside_ranges(values, ranges)  # [G,A], in the order given
@@ -391,7 +366,7 @@ class Matcher:
 def _overlaps(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol, rules: Ignoring
 ) -> _Overlaps:
-    """Find the overlapping pairs of all rows."""
+    """Compute the overlapping pairs of all rows."""
     group = detections.image.astype(np.int64) * len(detections.categories) + detections.category
     rows = stable_order(group, len(detections.images) * len(detections.categories))
     everyone = np.arange(len(rows))

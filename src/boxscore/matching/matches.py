@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import descending_order, stable_order
+from boxscore._utils.ordering import descending_order, inverse_order, stable_order
 from boxscore._utils.pickling import PicklesFields
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.errors import InputError
@@ -155,13 +155,7 @@ class Matches(PicklesFields):
         return np.flatnonzero(self._true_bits[:, area])
 
     def highest_true(self, area: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the detections that are true positives, and up to which threshold each still is.
-
-        Returns
-        -------
-        detection, threshold : ndarray of intp
-            Positions in class order, and on the axis T.
-        """
+        """Return the true positives, and the highest threshold (position on T) at which each is one."""
         highest = np.full(len(self), -1, dtype=np.intp)
         for threshold in range(self.threshold_count):
             highest[self.pair_detection[self.pairs_true(threshold, area)]] = threshold
@@ -198,15 +192,7 @@ class Matches(PicklesFields):
         return dataclasses.replace(self, **columns)
 
     def pair_outcomes(self, area: int, *, max_detections: int | None = None) -> PairOutcomes:
-        """Tell what became of the detections that have a candidate, at every threshold.
-
-        Parameters
-        ----------
-        area : int
-            Position on the axis A.
-        max_detections : int, optional
-            Only detections of a lower rank.
-        """
+        """Tell what became of the detections with a candidate, up to a cap, at every threshold."""
         detection, matched, true = self.pair_detection, self.matched_bits[:, area], self._true_bits[:, area]
         if max_detections is not None:
             kept = np.flatnonzero(self.rank[detection] < max_detections)
@@ -234,7 +220,7 @@ class Matches(PicklesFields):
         return DetectionOutcomes((self.inside(area) & ~matched) | true, true, matched, truth, iou)
 
     def without_true_positives_of(self, truth: BoolArray) -> Matches:
-        """Take back the true positives of some ground truths, [G]: what pycocotools reads of an id 0."""
+        """Undo the true positives of some ground truths, [G], as pycocotools does for annotation id 0."""
         pairs = np.flatnonzero(truth[self.pair_truth])
         bits = self.matched_bits.copy()
         bits[pairs] &= ~self._true_bits[pairs]
@@ -243,6 +229,7 @@ class Matches(PicklesFields):
     @functools.cached_property
     def _true_bits(self) -> Bits:
         """``matched_bits`` where the ground truth is counted, else no bit; [P, A]."""
+        # Multiplying by the one bit keeps all thresholds of an area range, or none, without T x A flags.
         areas = np.arange(self.area_count, dtype=self.counted_bits.dtype)
         counted = (self.counted_bits[self.pair_truth, None] >> areas) & 1
         true: Bits = self.matched_bits * counted.astype(self.matched_bits.dtype)
@@ -283,24 +270,9 @@ _PAIR = ("pair_detection", "pair_truth", "iou", "matched_bits")
 
 
 def merge(parts: Iterable[Matches]) -> Matches:
-    """Merge the matches of disjoint sets of images.
+    """Merge the matches of disjoint sets of images, as if all had been matched at once, to the bit.
 
-    Parameters
-    ----------
-    parts : iterable of Matches
-        Made under one protocol. ``row`` and ``truth_row`` are taken as they are: rows of tables that all
-        parts share, or numbers that the caller made unique.
-
-    Returns
-    -------
-    Matches
-        Identical, to the bit, to the matches of all images taken at once.
-
-    Raises
-    ------
-    InputError
-        When there is no part, an image is in two parts, a class has two names, or the parts were made with
-        different thresholds, area ranges or orders of equal scores.
+    ``row`` and ``truth_row`` must be rows of tables that all parts share, or be made unique before.
     """
     parts = list(parts)
     if not parts:
@@ -334,8 +306,8 @@ def merge(parts: Iterable[Matches]) -> Matches:
 
     order = _class_order(columns, len(images), len(categories), file_order=first.file_order)
     truth_order = stable_order(columns["truth_row"], int(columns["truth_row"].max(initial=0)) + 1)
-    columns["pair_detection"] = _inverse(order)[columns["pair_detection"]]
-    columns["pair_truth"] = _inverse(truth_order)[columns["pair_truth"]]
+    columns["pair_detection"] = inverse_order(order)[columns["pair_detection"]]
+    columns["pair_truth"] = inverse_order(truth_order)[columns["pair_truth"]]
     pair_order = stable_order(columns["pair_detection"], len(order))
     for names, positions in ((_DETECTION, order), (_TRUTH, truth_order), (_PAIR, pair_order)):
         for name in names:
@@ -368,7 +340,7 @@ def _check_disjoint(
     """Refuse an image that two parts have matched: its objects would count twice."""
     owner = np.full(len(images), -1)
     for number, (part, rows) in enumerate(zip(parts, image_rows, strict=True)):
-        if rows is None:  # one vocabulary of all images: only those that occur were matched
+        if rows is None:  # a shared vocabulary: only images that occur were matched
             occurs = np.zeros(len(images), dtype=bool)
             occurs[part.image] = occurs[part.truth_image] = True
             rows = np.flatnonzero(occurs)
@@ -381,12 +353,6 @@ def _check_disjoint(
                 cause=f"{len(twice)} such images; were the parts split by image?",
             )
         owner[rows] = number
-
-
-def _inverse(order: NDArray[np.intp]) -> NDArray[np.intp]:
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order))
-    return position
 
 
 def _class_order(

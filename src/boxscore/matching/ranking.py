@@ -1,11 +1,11 @@
-"""The order in which detections are taken, and which of them the detection caps let through.
+"""The order in which detections are taken, and which of them the detection caps keep.
 
 Conventions
 -----------
 - *Class order* is (category, descending score, tie): the order in which a class's curve is drawn. Ties go
-  image by image and then in file order (COCO), or in file order over all images (the VOC kit).
+  image by image and then in file order (COCO), or in file order over all images (the VOC devkit).
 - *Group order* is (image, category, descending score, file order): the order of matching.
-- A detection's *rank* is its place, from 0, among the detections of its image and class.
+- A detection's *rank* is its position, from 0, among the detections of its image and class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import descending_order, run_starts, stable_order
+from boxscore._utils.ordering import descending_order, rank_in_runs, stable_order, top_k_per_group
 from boxscore.data.tables import Detections
 from boxscore.protocols.protocol import Protocol
 
@@ -45,25 +45,14 @@ class Ranking:
 
 
 def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
-    """Sort detections and cut them at the largest cap.
-
-    Parameters
-    ----------
-    detections : Detections
-    protocol : Protocol
-        Reads ``matching``: ``equal_scores``, ``max_detections``, ``cap_scope`` and ``score_threshold``.
-
-    Returns
-    -------
-    Ranking
-    """
+    """Sort detections and cut them at the largest cap."""
     image_count, category_count = len(detections.images), len(detections.categories)
     if protocol.matching.equal_scores == "image_order":
         rows = stable_order(detections.image, image_count)
     else:
         rows = np.arange(len(detections))
     rows = rows[descending_order(np.take(detections.scores, rows))]
-    rows = _let_through(rows, detections, protocol)
+    rows = _within_caps(rows, detections, protocol)
     rows = rows[stable_order(np.take(detections.category, rows), category_count)]
     image = np.take(detections.image, rows)
     grouped = stable_order(image, image_count)
@@ -72,14 +61,12 @@ def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
     group *= category_count
     group += np.take(detections.category, rows)
     group = np.take(group, grouped)
-    starts = run_starts(group)
-    lengths = np.diff(np.append(starts, len(group)))
-    rank_in_group = np.arange(len(group)) - np.repeat(starts, lengths)
+    rank_in_group = rank_in_runs(group)
     rank = np.empty(len(rows), dtype=np.int32)
     rank[grouped] = rank_in_group
 
     cap = protocol.caps[-1]
-    if cap is None or int(lengths.max(initial=0)) <= cap:
+    if cap is None or int(rank_in_group.max(initial=0)) < cap:
         return Ranking(rows, rank, grouped, group)
     kept = rank < cap
     kept_in_group = np.flatnonzero(rank_in_group < cap)
@@ -88,16 +75,12 @@ def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
     return Ranking(rows[kept], rank[kept], grouped, np.take(group, kept_in_group))
 
 
-def _let_through(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:
-    """Drop rows, given by descending score, below the score threshold or beyond the cap of a whole image."""
+def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:
+    """Drop rows, given by descending score, below the score threshold or beyond a cap per image."""
     if protocol.matching.score_threshold > -np.inf:
         rows = rows[np.take(detections.scores, rows) >= protocol.matching.score_threshold]
     cap = protocol.caps[-1]
     if protocol.matching.cap_scope == "class" or cap is None:
         return rows
     image = np.take(detections.image, rows)
-    by_image = stable_order(image, len(detections.images))
-    starts = run_starts(image[by_image])
-    lengths = np.diff(np.append(starts, len(rows)))
-    place = np.arange(len(rows)) - np.repeat(starts, lengths)
-    return rows[np.sort(by_image[place < cap])]
+    return rows[top_k_per_group(image, cap, len(detections.images))]

@@ -1,12 +1,12 @@
-"""What a field of a protocol owns: its check, its sentence, its word in a signature, its step in waterfalls.
+"""What each field of a protocol defines: its check, doc, word in the signature and step of a waterfall.
 
 Conventions
 -----------
 - A table of a protocol is a frozen dataclass whose fields are made by :func:`rule` and whose base is
-  :class:`Rules`. Everything that is said of a field is said there; the signature, the waterfall of
-  :func:`boxscore.diagnostics.explain`, the reference page and the reading of TOML go through the fields.
-- A check takes a value as it was given, in Python or in TOML, and what the user calls it. It returns the
-  value as it is computed with.
+  :class:`Rules`. The signature, the waterfall of :func:`boxscore.diagnostics.explain`, the reference page and
+  the reading of TOML all go through the fields.
+- A check takes a value as given in Python or TOML, and its name for messages. It returns the value to compute
+  with.
 - Words and steps come in the order of the fields; steps stage by stage.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 ALWAYS = object()
-"""Stands where a word's silent value would: the word is always in the line."""
+"""In place of a silent value: the word is always in the line."""
 
 Stage = Literal["tables", "ranking", "overlaps", "thresholds", "matching", "scoring"]
 """The stages of an evaluation, in the order in which a waterfall goes through them."""
@@ -53,7 +53,7 @@ Text = Mapping[Any, str] | Callable[[Any], str] | None
 
 
 class Check(NamedTuple):
-    """A rule for a value, and how the reference page writes what may stand there."""
+    """A rule for a value, and its wording on the reference page."""
 
     values: str
     apply: Callable[[Any, str], Any]
@@ -69,14 +69,14 @@ class Word(NamedTuple):
     Attributes
     ----------
     key : str
-        What stands before the colon.
+        The word before the colon.
     silent : object
         The value at which the line leaves the word out: COCO's. A text that is a function of the protocol
         leaves it out by being empty.
     text : mapping, callable or None
         How the value reads.
     note : str
-        What the reference page says of the text; made from ``silent`` when empty.
+        The note on the reference page; made from ``silent`` when empty.
     """
 
     key: str
@@ -103,7 +103,7 @@ class Step(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """All that is said of a field where it is defined; ``step`` may name the field whose step it joins."""
+    """The metadata of a field; ``step`` may name the field whose step it joins."""
 
     check: Check
     doc: str
@@ -127,7 +127,7 @@ def rule(
 
 
 class Rules:
-    """A table of a protocol: every field is checked as it says, and the errors name it as TOML does."""
+    """A table of a protocol: every field is checked by its rule, and errors name it as in TOML."""
 
     PREFIX: ClassVar[str] = ""
 
@@ -271,7 +271,7 @@ class Field(NamedTuple):
 
 
 def all_fields(protocol: Any) -> Iterator[Field]:
-    """Go through the fields of a protocol, the ones of its tables in the tables' place."""
+    """Yield the fields of a protocol, with those of its tables in place of the tables."""
     for top in dataclasses.fields(protocol):
         value = getattr(protocol, top.name)
         if not dataclasses.is_dataclass(value):
@@ -285,7 +285,7 @@ K = TypeVar("K", bound=type)
 
 
 def with_attributes(kind: K) -> K:
-    """Add to a docstring what its fields say of themselves."""
+    """Add the docs of the fields to the docstring of their class."""
     lines = [line for field in dataclasses.fields(kind) for line in _attribute(field)]
     kind.__doc__ = "\n".join([f"{kind.__doc__}".rstrip(), "", "Attributes", "----------", *lines, ""])
     return kind

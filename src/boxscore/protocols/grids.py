@@ -24,7 +24,7 @@ from boxscore.errors import ProtocolError
 __all__ = ["colon", "grid", "grid_text", "number_text"]
 
 MOST_VALUES = 100_000
-"""Far more than any curve is read at; a step that is a slip of the pen must not fill the memory."""
+"""Far more than any curve needs; a mistyped step must not fill the memory."""
 
 GridRule = Literal["linspace", "float32", "hundredths", "arange", "colon"]
 
@@ -64,7 +64,8 @@ def _check_count(count: float, name: str) -> None:
 
 
 def _single_precision(start: float, stop: float, count: int) -> list[float]:
-    """torch.linspace: up from start to the middle, down from stop after it; one rounding a value (FMA)."""
+    """torch.linspace: up from start to the middle, down from stop after it; one rounding per value (FMA)."""
+    # torch fuses multiply and add (FMA): in float64 the product is exact, and one rounding remains.
     step = np.float64((np.float32(stop) - np.float32(start)) / np.float32(max(count - 1, 1)))
     number = np.arange(count)
     values = np.where(number < count // 2, start + step * number, stop - step * (count - 1 - number))
@@ -90,7 +91,7 @@ def colon(start: float, step: float, stop: float) -> list[float]:
 
 
 def grid_text(values: tuple[float, ...]) -> str:
-    """Write a grid the way a signature shows it: two grids that differ in a bit read differently."""
+    """Write a grid for the signature; grids that differ in one bit have different texts."""
     if len(values) > 2 and values == tuple(np.linspace(values[0], values[-1], len(values)).tolist()):
         return f"{_number_text(values[0])}:{_number_text(values[-1])}/{len(values)}"
     if len(values) == 1:
@@ -99,7 +100,7 @@ def grid_text(values: tuple[float, ...]) -> str:
 
 
 def number_text(value: float) -> str:
-    """Write a number as short as it goes without losing a bit."""
+    """Write a number as briefly as possible without losing a bit."""
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 

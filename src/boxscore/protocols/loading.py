@@ -1,6 +1,6 @@
 """Reading protocols: the TOML files beside this module, and the user's own.
 
-Here files are found, parsed and merged; what a key may hold is checked by the field itself.
+Files are located, parsed and merged here; each field checks its own value.
 
 A file may say ``extends = "coco"`` (or the path of another file) and give only what differs. Tables merge
 key by key; grids, area ranges, lists and the summary replace. Unknown keys are errors.
@@ -24,7 +24,7 @@ IOU_TYPES = {"bbox": "coco", "segm": "coco-segm", "boundary": "coco-boundary", "
 """pycocotools' names of what is compared, and COCO's protocol for each."""
 
 NOT_TAKEN_OVER = ("name", "title", "aliases", "of_type")
-"""What differs from a protocol does not go by its name."""
+"""Keys that describe one protocol only, and are not inherited."""
 
 _FOLDER = Path(__file__).parent
 
@@ -83,9 +83,9 @@ def load_protocol(protocol: str | Path | Mapping[str, Any] | Protocol) -> Protoc
 
 
 def protocol_of_type(protocol: Protocol, iou_type: str) -> Protocol:
-    """Return a protocol that compares what ``iou_type`` says.
+    """Return a protocol that compares what ``iou_type`` names.
 
-    ``of_type`` speaks for a protocol as it was written: clear it in a copy that was changed.
+    ``of_type`` is valid only for the protocol as written: clear it in a copy that was changed.
 
     Parameters
     ----------

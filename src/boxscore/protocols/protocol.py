@@ -11,9 +11,9 @@ Conventions
   may say ``extends = "coco"`` and give only what differs. Tables merge key by key, anything else replaces.
 - IoU thresholds and recall points are grids, ``{start, stop, count}``, built by ``numpy.linspace``:
   decimal literals differ from pycocotools' values in one threshold and ten recall points.
-- All that is said of a field is said at the field (see :mod:`boxscore.protocols.fields`): its default, its
-  check, its sentence, its word in the signature and its step in a waterfall, both in the order of the fields.
-- :meth:`Protocol.signature` prints the choices in one line. What it leaves out has COCO's value.
+- Everything about a field is defined at the field (see :mod:`boxscore.protocols.fields`): default, check,
+  doc, word in the signature and step of a waterfall, both in the order of the fields.
+- :meth:`Protocol.signature` prints the choices in one line. Fields that it omits have COCO's value.
 """
 
 from __future__ import annotations
@@ -439,7 +439,7 @@ class ApRules(Rules):
 @with_attributes
 @dataclasses.dataclass(frozen=True)
 class SummaryRow(Rules):
-    """One headline number.
+    """One summary metric.
 
     A row whose threshold, area range or cap the protocol does not have is left out of the summary.
     """
@@ -555,7 +555,7 @@ class Protocol(Rules):
         return summary_title(row.metric, self.iou_text(row), row.area, self.caps[row.cap] or "all")
 
     def signature(self) -> str:
-        """Every choice in one line, to stand beside every score.
+        """Return every choice in one line, to print beside every score.
 
         Examples
         --------

@@ -1,9 +1,9 @@
-"""A protocol in one line, to stand beside every score.
+"""A protocol in one line, to print beside every score.
 
 Conventions
 -----------
-Each field says its word (:class:`boxscore.protocols.fields.Word`). Words that are always there come first;
-any other is printed when its value is not COCO's. What the line leaves out has COCO's value.
+Each field defines its word (:class:`boxscore.protocols.fields.Word`). Words that are always printed come
+first; others are printed only when the value is not COCO's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How choices read, in a signature and in a waterfall, where the value's own text would not do.
+"""The text of choices in a signature or a waterfall, where the plain value would not do.
 
 Conventions
 -----------
@@ -85,7 +85,7 @@ def areas(protocol: Protocol) -> str:
 
 
 def curve(protocol: Protocol) -> str:
-    """Write how many recall points, which ones unless evenly spaced, and what is drawn through them."""
+    """Write the number of recall points, their grid unless evenly spaced, and the line through them."""
     rules = protocol.ap
     if rules.interpolation == "area":
         return "area"
@@ -103,7 +103,7 @@ def curve(protocol: Protocol) -> str:
 
 
 def mean(protocol: Protocol) -> str:
-    """Say so where points are summed one by one."""
+    """Say whether points are summed one by one."""
     return "sequential" if protocol.ap.sequential_mean and protocol.ap.interpolation == "points" else ""
 
 
@@ -120,7 +120,7 @@ def rounding(protocol: Protocol) -> str:
 
 
 def threshold_range(protocol: Protocol) -> str:
-    """Write the IoU thresholds shortly, without their last bits."""
+    """Write the IoU thresholds briefly, rounded."""
     values = protocol.matching.iou_thresholds
     return grid_text(values) if len(values) < 3 else f"{values[0]:.2f}:{values[-1]:.2f}/{len(values)}"
 
@@ -128,8 +128,8 @@ def threshold_range(protocol: Protocol) -> str:
 def largest_cap(protocol: Protocol) -> str:
     """Write the largest cap, and what it is counted over."""
     cap = protocol.caps[-1]
-    scope = {"class": "an image and class", "image": "an image"}[protocol.matching.cap_scope]
-    return "none" if cap is None else f"{cap} {scope}"
+    scope = {"class": "image and class", "image": "image"}[protocol.matching.cap_scope]
+    return "none" if cap is None else f"{cap} per {scope}"
 
 
 def equal_scores(protocol: Protocol) -> str:

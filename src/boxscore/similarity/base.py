@@ -1,4 +1,4 @@
-"""What a similarity is: the columns it compares, the pairs that agree enough, and the areas it measures."""
+"""The interface of a similarity: the columns it compares, the pairs it finds, the areas it measures."""
 
 from __future__ import annotations
 
@@ -40,36 +40,32 @@ class Similarity(abc.ABC):
     def of_pairs(
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
-        """Find the pairs that agree enough.
-
-        The tables are those of :meth:`with_needed_columns`. Pairs of one detection come in the order of
-        ``comparison.truth_rows``.
-        """
+        """Find the pairs that agree enough, those of one detection in the order of ``truth_rows``."""
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Return the detections with what is compared; raises where it is missing and nothing stands in."""
+        """Return the detections with what is compared; raise where it is missing and has no substitute."""
         return detections
 
     def with_needed_columns(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Return the detections with every column that is compared or measured.
-
-        Raises
-        ------
-        InputError
-            When the ground truth lacks what is compared, or the detections lack it and nothing stands in.
-        """
+        """Return the detections with every column that is compared or measured."""
         detections = self.complete(ground_truth, detections)
         return with_masks(detections) if self.area_rule == "mask" else detections
 
+    @property
+    def needed_columns(self) -> list[str]:
+        """Names of the instance columns that are compared or measured, for loaders to read with the boxes."""
+        measured = "masks" if self.area_rule == "mask" else None
+        return sorted({column for column in (self.column, measured) if column is not None})
+
     def stand_ins(self, detections: Detections) -> str:
-        """Say where boxes are used although something else is compared; empty where they are not."""
+        """Describe where boxes are used in place of what is compared; empty if nowhere."""
         return ""
 
     def detection_areas(self, detections: Detections) -> NDArray[np.float64]:
         """Area of each detection [D] in square pixels: what area ranges measure."""
         rule = self.area_rule
         by_mask = rule == "mask" or (rule == "box_or_mask" and not detections.boxes_given)
-        if by_mask and detections.masks is not None:  # in this order: masks of files are read when asked for
+        if by_mask and detections.masks is not None:  # asked last: it reads the masks of a file
             return detections.masks.area
         sizes = detections.sizes + self.pixel_offset
         area: NDArray[np.float64] = sizes[:, 0] * sizes[:, 1]

@@ -110,7 +110,7 @@ def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float 
 
     Parameters
     ----------
-    masks1, masks2 : Masks, sequence of run-length codes, or array_like of bool, [N, H, W] and [M, H, W]
+    masks1, masks2 : Masks, sequence of RLEs, or array_like of bool, [N, H, W] and [M, H, W]
     dilation_ratio : float, default 0.02
         The boundary's width over the image's diagonal.
 
@@ -151,21 +151,7 @@ def boundary_overlaps_of_pairs(
     group: NDArray[Any],
     dilation_ratio: float,
 ) -> FloatArray:
-    """Boundary IoU of pairs of masks.
-
-    Parameters
-    ----------
-    first, second : Masks, [N] and [M]
-    pair_first, pair_second : ndarray of intp, [P]
-        Rows of ``first`` and ``second``, of equal sizes.
-    group : ndarray of int, [M]
-        Ascending with the rows of ``second``; the outlines of a group are held together.
-    dilation_ratio : float
-
-    Returns
-    -------
-    ndarray of float64, [P]
-    """
+    """Boundary IoU of pairs of equally large masks [P]; ``group`` [M] ascends with ``second``."""
     order = stable_order(pair_second, len(second))
     starts = run_starts(group[pair_second[order]])
     overlaps = np.zeros(len(order))

@@ -15,7 +15,7 @@ Conventions
 
 References
 ----------
-IoU and IoF: pycocotools ``maskApi.c`` (``bbIou``); the PASCAL VOC kit, ``VOCevaldet.m``.
+IoU and IoF: pycocotools ``maskApi.c`` (``bbIou``); the PASCAL VOC devkit, ``VOCevaldet.m``.
 GIoU: Rezatofighi et al., arXiv 1902.09630. DIoU and CIoU: Zheng et al., arXiv 1911.08287.
 """
 

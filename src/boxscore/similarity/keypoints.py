@@ -8,7 +8,7 @@ Conventions
 -----------
 - Keypoints are [N, J, 3]: x, y in pixels and a visibility; a ground truth's keypoint is labelled where its
   visibility is above 0. The visibility of a detection's keypoint is not read.
-- ``sigmas`` [J] say how far annotators scatter around each keypoint, relative to the object's size.
+- ``sigmas`` [J] are how far annotators scatter around each keypoint, relative to the object's size.
 - With labelled keypoints, OKS is the mean over them of ``exp(-d^2 / (2 * (area + eps) * (2 * sigma)^2))``,
   ``d`` the distance in pixels and ``eps`` ``numpy.spacing(1)``.
 - Without one, the distance is measured to the ground truth's box, doubled about its centre on every side
@@ -113,33 +113,15 @@ def similarity_of_pairs(
     sizes: FloatArray,
     sigmas: FloatArray,
 ) -> FloatArray:
-    """OKS of pairs.
-
-    Parameters
-    ----------
-    detections, truth : ndarray of float64, [N, J, 3] and [M, J, 3]
-        Keypoints of detections and ground truths.
-    pair_detection, pair_truth : ndarray of intp, [P]
-        Their rows.
-    area, corners, sizes : ndarray of float64, [M], [M, 4] and [M, 2]
-        Of the ground truths: stated area, ``x1, y1`` first, width and height.
-    sigmas : ndarray of float64, [J]
-
-    Returns
-    -------
-    ndarray of float64, [P]
-
-    Notes
-    -----
-    The sum over a ground truth's labelled keypoints has to be NumPy's sum of exactly these numbers in a row:
-    its order depends on how many there are. So pairs are taken together that have equally many.
-    """
+    """OKS of pairs [P] of keypoints [N, J, 3] and [M, J, 3]; the other arrays are of the ground truths."""
     labelled = truth[:, :, 2] > 0  # [M,J]
     counts = labelled.sum(axis=1)  # [M]
     variances = (sigmas * 2) ** 2  # [J]
     scale = area + np.spacing(1)  # [M]
     similarity = np.zeros(len(pair_detection))
     joints = np.argsort(~labelled, axis=1, kind="stable")  # [M,J], the labelled ones first, in order
+    # NumPy's order of summation depends on the length: only pairs with equally many labelled keypoints can be
+    # summed together and still give the last bit of a sum over exactly these.
     for count in np.unique(counts[pair_truth]).tolist():
         pairs = np.flatnonzero(counts[pair_truth] == count)
         rows, truths = pair_detection[pairs, None], pair_truth[pairs]
@@ -177,7 +159,7 @@ class KeypointSimilarity(Similarity):
         self.sigmas = protocol.keypoints.spread
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Check that every row has a keypoint for each sigma; nothing stands in for them."""
+        """Check that every row has a keypoint for each sigma; they have no substitute."""
         self._check(ground_truth, "ground truth")
         self._check(detections, "detections")
         return detections

@@ -2,16 +2,16 @@
 
 Goal
 ----
-What pycocotools computes from masks, bit for bit. Its C code does the run-length arithmetic; it is called
-for whole groups of masks at once, and only with masks that can matter.
+What pycocotools computes from masks, bit for bit. Its C code compares the RLEs; it is called for whole
+groups of masks at once, and only with masks that can reach the lowest threshold.
 
 Conventions
 -----------
-- A mask may be polygons, a run-length code or a binary array: see :mod:`boxscore.data.masks`.
+- A mask may be polygons, an RLE or a binary array: see :mod:`boxscore.data.masks`.
 - Overlaps are as for boxes: IoU, and intersection over the first mask's area where the second is a crowd.
   Empty masks overlap nothing: 0, never NaN.
-- Masks are compared only with masks of the same size. pycocotools says -1 there and counts a miss;
-  here it is an error.
+- Masks are compared only with masks of the same size. pycocotools returns -1 there and counts a
+  miss; here it is an error.
 
 References
 ----------
@@ -53,7 +53,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 MASKS_IN_CALL = 32
-"""About as many masks go into one call: a call costs as much as comparing some hundred pairs."""
+"""Approximate number of masks per call; the overhead of a call equals comparing some hundred pairs."""
 
 MasksLike = Masks | Sequence[MaskLike] | NDArray[Any]
 """A column of masks, a sequence of them, or a binary array [N, H, W]."""
@@ -67,22 +67,7 @@ def overlaps_of_pairs(
     group: NDArray[Any],
     crowd: NDArray[np.bool_],
 ) -> FloatArray:
-    """Overlap of pairs of masks; the C code is called for several small groups at once.
-
-    Parameters
-    ----------
-    first, second : Masks, [N] and [M]
-    pair_first, pair_second : ndarray of intp, [P]
-        Rows of ``first`` and ``second``.
-    group : ndarray of int, [M]
-        Ascending with the rows of ``second``. Pairs lie inside a group: (image, class).
-    crowd : ndarray of bool, [M]
-        Where true the denominator is the first mask's area.
-
-    Returns
-    -------
-    ndarray of float64, [P]
-    """
+    """Overlap of pairs of masks [P]; ``group`` [M] ascends with ``second``, and no pair leaves its group."""
     if not len(pair_first):
         return np.empty(0)
     from pycocotools import mask as coco_mask
@@ -114,13 +99,13 @@ def overlaps_of_pairs(
 
 
 def _calls(group: NDArray[Any], weight: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Where the calls start that take whole groups, until their masks weigh ``MASKS_IN_CALL``."""
+    """Split whole groups into calls of about ``MASKS_IN_CALL`` masks; return where each call starts."""
     starts = run_starts(group)
     return starts[run_starts(np.cumsum(np.add.reduceat(weight, starts)) // MASKS_IN_CALL)]
 
 
 def as_masks(masks: MasksLike) -> Masks:
-    """Return a column of masks as it is, anything else as one."""
+    """Return masks as a column."""
     return masks if isinstance(masks, Masks) else Masks(masks)
 
 
@@ -129,7 +114,7 @@ def mask_area(masks: MasksLike) -> FloatArray:
 
     Parameters
     ----------
-    masks : Masks, sequence of run-length codes, or array_like of bool, [N, H, W]
+    masks : Masks, sequence of RLEs, or array_like of bool, [N, H, W]
 
     Returns
     -------
@@ -158,7 +143,7 @@ def mask_iou(
 
     Parameters
     ----------
-    masks1, masks2 : Masks, sequence of run-length codes, or array_like of bool, [N, H, W] and [M, H, W]
+    masks1, masks2 : Masks, sequence of RLEs, or array_like of bool, [N, H, W] and [M, H, W]
 
     Returns
     -------
@@ -222,16 +207,16 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
 class MaskSimilarity(Similarity):
     """IoU of instance masks.
 
-    A detection without a mask is taken for its box, as in pycocotools. Only masks are compared whose boxes
-    and areas allow the lowest threshold: with ``b`` the area in which the boxes around two masks overlap, at
-    most the smaller mask's area, the IoU is at most ``b / (a1 + a2 - b)``; in floating point too, since all
-    are whole numbers.
+    The box of a detection without a mask is compared instead, as in pycocotools. Only masks whose boxes and
+    areas allow the lowest threshold are compared: with ``b`` the area in which the boxes around two masks
+    overlap, at most the smaller mask's area, the IoU is at most ``b / (a1 + a2 - b)``; in floating point too,
+    since all are whole numbers.
     """
 
     column = "masks"
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Check that every ground truth has a mask, and take boxes for the masks that detections lack."""
+        """Check that every ground truth has a mask; fill in boxes where detections have none."""
         masks = ground_truth.masks
         if len(ground_truth) and (masks is None or masks.missing.any()):
             row = 0 if masks is None else int(np.argmax(masks.missing))
@@ -245,13 +230,10 @@ class MaskSimilarity(Similarity):
         return with_masks(detections)
 
     def stand_ins(self, detections: Detections) -> str:
-        """Say where boxes are taken for masks, or measured by area ranges instead of them.
-
-        Measured so, small, medium and large differ from what detectron2 and others report, who drop the boxes
-        first.
-        """
+        """Describe where boxes are compared, or measured by area ranges, in place of masks."""
         source, masks = detections.source, detections.masks
         missing = len(detections) if masks is None else int(masks.missing.sum())
+        # detectron2 and others drop the boxes first, so their small, medium and large differ.
         by_boxes = self.area_rule == "box_or_mask" and detections.boxes_given
         if missing:
             return (
@@ -314,13 +296,7 @@ def _columns(masks: Masks) -> Columns:
 def mask_measure(
     masks: Masks, group: NDArray[np.int64] | None, *, overlap: Overlap, lowest: float = 0.0
 ) -> MeasureOf:
-    """Measure of some rows of a column of masks; overlaps of no more than ``lowest`` may read 0.
-
-    Raises
-    ------
-    InputError
-        When the masks of a group are not of one size.
-    """
+    """Measure of some rows of a column of masks; overlaps of no more than ``lowest`` may read 0."""
     of = np.zeros(len(masks), dtype=np.int64) if group is None else group
     first = np.unique(of, return_index=True, return_inverse=True)[1:] if len(of) else (of, of)
     same_size(masks.sizes, masks.sizes[first[0][first[1]]], place=masks.place)

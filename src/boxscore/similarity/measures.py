@@ -1,17 +1,17 @@
-"""How much two objects of one list overlap, for pairs named by their positions: what suppression asks.
+"""Overlap of objects of one list, for pairs given by positions: the interface that suppression uses.
 
 Goal
 ----
-Every plan asks one question, "by how much do the objects at ``first`` and ``second`` overlap?", and never how
-it is answered. A measure holds the columns of a block of objects and answers it; masks and rotated boxes have
-theirs beside their similarity.
+Every plan needs the overlap of the objects at ``first`` and ``second``, and nothing of how it is computed. A
+measure holds the columns of a block of objects and computes it; masks and rotated boxes define theirs beside
+their similarity.
 
 Conventions
 -----------
 - All arrays of a measure are columns [N] of float64, one row per object, in the block's order.
 - ``between(first, second)`` compares position ``first[p]`` with ``second[p]`` and gives [P].
   Two boxes without area give NaN, which exceeds no threshold: such boxes are inert.
-- ``at_most_iou`` says that the measure never exceeds the IoU of the boxes ``x1, y1, x2, y2``; only then may
+- ``at_most_iou`` means that the measure never exceeds the IoU of the boxes ``x1, y1, x2, y2``; only then may
   a plan leave out pairs whose sizes or centres differ too much. Otherwise it may only leave out pairs whose
   boxes do not meet.
 
@@ -39,7 +39,7 @@ IndexArray = NDArray[np.int64]
 
 
 class Measure(Protocol):
-    """What the plans need to know of a block of objects: the boxes around them, and their overlap."""
+    """The columns and overlaps of a block of objects that the plans use."""
 
     x1: FloatArray
     y1: FloatArray

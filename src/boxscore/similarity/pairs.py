@@ -1,7 +1,7 @@
-"""The overlap of two upright boxes, for many pairs at once: the one place where it is computed.
+"""The overlap of two upright boxes, for many pairs at once; it is computed only here.
 
-Matching, suppression, fusion and the public functions all ask here, so that a pair has one IoU to the last
-bit, wherever it is asked for.
+Matching, suppression, fusion and the public functions all call this module, so that a pair has the same IoU
+to the last bit everywhere.
 
 Conventions
 -----------
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 CHUNK_PAIRS = 1 << 16
-"""Pairs looked at together: their columns fit a core's cache."""
+"""Pairs computed together: their columns fit a core's cache."""
 
 FloatArray = NDArray[np.float64]
 Positions = NDArray[np.intp]

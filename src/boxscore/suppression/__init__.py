@@ -12,7 +12,7 @@ any of them by name                            :func:`suppress` a table, :func:`
 
 Conventions
 -----------
-Every function takes the boxes of one image or of many: ``groups`` says which may meet. Overlap counts when
+Every function takes the boxes of one image or of many: ``groups`` defines which may meet. Overlap counts when
 it is **more than** the threshold; higher scores come first, of equal ones the lower index; results are
 indices into the input. Everything is float64. NaN, inverted boxes and unequal lengths are an ``InputError``;
 no boxes at all is a legal input.

@@ -3,7 +3,7 @@
 Goal
 ----
 A superset of the pairs that overlap by more than a threshold, small enough that testing each one is cheap:
-about 1.5 candidates a true pair, where sorting by ``x1`` alone gives fifty.
+about 1.5 candidates per true pair, where sorting by ``x1`` alone gives fifty.
 
 Method
 ------
@@ -47,25 +47,25 @@ Pairs = tuple[IndexArray, IndexArray]
 _Ranges = tuple[IndexArray, Any, Any, KeyArray]  # query, first and last key or index, row
 
 CHUNK = 1 << 18
-"""Candidate pairs looked at together."""
+"""Candidate pairs processed together."""
 
 LOWEST_BOUND = 0.05
-"""Below this threshold the size bound leaves so little out that boxes that meet are asked for instead."""
+"""Below this threshold the size bound excludes so little that all boxes that meet are candidates."""
 
 HIGHEST_BOUND = 0.9
-"""Above this threshold levels and strips get too thin to be worth having."""
+"""Above this threshold levels and strips become too thin to pay off."""
 
 SLACK = 1e-9
 """Relative room for rounding in every bound."""
 
 FARTHEST = 2.0**52
-"""Strip numbers are cut here, where they would no longer be exact; a cut keeps their order."""
+"""Strip numbers are clipped here, where floats stop being exact; clipping keeps their order."""
 
 QUERIES = 1 << 15
-"""Boxes that ask together: what they ask with fits the cache."""
+"""Boxes that query together: their keys fit the cache."""
 
 MOST_STRIPS = 256
-"""Where boxes of all sizes meet, a high one asks this many strips of low ones at most."""
+"""Without a size bound a high box queries at most this many strips of low ones."""
 
 ROW_BITS = 16
 X_BITS, FINE_X_BITS = 16, 32
@@ -99,7 +99,7 @@ def expand(low: IndexArray, high: IndexArray, chunk: int = CHUNK) -> Iterator[Pa
 
 
 class _Extents:
-    """What the grid needs to know of some boxes: start, width, height, centre, group and level."""
+    """The columns that the grid reads: start, width, height, centre, group and level."""
 
     __slots__ = ("centre", "group", "height", "level", "width", "x1")
 
@@ -259,7 +259,7 @@ class Grid:
             extents, positions = extents.take(good), positions.take(good)
         self._set_levels(extents)
         extents.level -= self._lowest
-        # Asked in the grid's own order, neighbouring look-ups stay in the cache.
+        # In the grid's own order, neighbouring look-ups stay in the cache.
         rows = self._row_ids(extents.group, extents.level, self._strips(extents.centre, extents.level))
         order = np.argsort(self._keys_at(rows, extents.x1))
         extents, positions = extents.take(order), positions.take(order)
@@ -286,7 +286,7 @@ class Grid:
         return right
 
     def _targets(self, extents: _Extents, *, own: bool) -> Iterator[IndexArray]:
-        """Levels to ask, -1 where a box asks none; without its own level, and those below, when ``own``."""
+        """Levels to query, -1 for none; without a box's own level, and those below, when ``own``."""
         if self._bound:
             for step in (1,) if own else (-1, 0, 1):
                 target = extents.level + step
@@ -325,7 +325,7 @@ class Grid:
         return (extents.height + largest) * (0.5 * (1 + SLACK) * self._spread) + self._rounding
 
     def _windows(self, extents: _Extents, numbers: IndexArray, target: IndexArray) -> _Ranges:
-        """Keys between which the boxes of the level asked stand that may overlap."""
+        """Ranges of keys that hold the boxes of the target level that may overlap."""
         asking = np.flatnonzero(target >= 0)
         if len(asking) < len(target):
             extents, numbers, target = extents.take(asking), numbers.take(asking), target.take(asking)

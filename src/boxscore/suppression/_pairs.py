@@ -1,9 +1,9 @@
-"""The pairs of boxes that overlap in a block, found once and walked or held.
+"""The pairs of boxes that overlap in a block: computed once, then iterated over or held in memory.
 
 Goal
 ----
-Methods that need more than who drops whom (scores that fall, boxes that merge) walk over pairs. Several
-settings over the same boxes need the same pairs, but for the threshold: they share them.
+Methods that lower scores or merge boxes need every overlapping pair, not only who drops whom. Several
+settings over the same boxes share the pairs, which depend on nothing but the threshold.
 
 Conventions
 -----------
@@ -37,7 +37,7 @@ FEW = 2000
 """Up to here a sweep along x beats building a grid."""
 
 MOST_HELD = 1 << 24
-"""Pairs that are held for several settings, 16 bytes each; what goes beyond is found again by each."""
+"""Pairs that are held for several settings, 16 bytes each; any beyond are computed again by each."""
 
 
 class HeldPairs(NamedTuple):
@@ -71,10 +71,10 @@ def share_pairs(ranked: Ranked, lowest: float) -> Ranked:
 def inner_bounds(
     low: FloatArray, high: FloatArray, measure: Measure, threshold: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what others that overlap enough must reach: they end past the first, start before the second.
+    """Return bounds for partners: they must end past the first and start before the second.
 
-    An overlap above the threshold needs that share of either box's width and height, where the measure is at
-    most the IoU, else any. Rounding is allowed for.
+    Where the measure is at most the IoU, an overlap above the threshold needs that share of either box's
+    width and height; else any. The bounds allow for rounding.
     """
     share = threshold * (1 - 1e-9) if measure.at_most_iou else 0.0
     inside = high - low
@@ -120,9 +120,8 @@ class Sweep:
 class PairStore:
     """Every pair of a block that overlaps by more than a threshold: (better, worse, overlap), in chunks.
 
-    May be walked several times. The pairs are kept when they are few enough, and found again otherwise, so
-    memory stays bounded; those a block holds already are not found again. Within one walk each pair comes
-    once; walks give the same order.
+    May be iterated over several times, always in the same order, each pair once. The pairs are kept when they
+    are few enough and computed again otherwise, so memory stays bounded. Pairs that a block holds are reused.
     """
 
     def __init__(self, block: Block, threshold: float, *, limit: int = 1 << 22) -> None:
@@ -139,7 +138,7 @@ class PairStore:
             return
         cached, total = [], 0
         for one, other in self._candidates():
-            values = np.minimum(self._block.measure.between(one, other), 1)  # whatever rounding says
+            values = np.minimum(self._block.measure.between(one, other), 1)  # rounding may exceed 1
             hit = np.flatnonzero(values > self._threshold)
             one, other = one.take(hit), other.take(hit)
             pairs = np.minimum(one, other), np.maximum(one, other), values.take(hit)

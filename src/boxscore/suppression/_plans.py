@@ -16,8 +16,8 @@ Plans
   in the whole grid; then the next, larger part of what is left. Dense input is mostly dropped before it is
   ever paired.
 
-Where the block's pairs are held already (``share_pairs``), rounds over them are all
-there is to do. All give the same result to the last index: a test compares them.
+Where the pairs of the block are held already (``share_pairs``), only the rounds remain. All plans give the
+same result to the last index: a test compares them.
 
 Conventions
 -----------
@@ -33,6 +33,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import rank_in_runs
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import shared_length
 from boxscore.suppression._grid import Grid
@@ -47,7 +48,7 @@ Pairs = tuple[IndexArray, IndexArray]
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
 
 SWEEP_PAIRS = 60
-"""A sweep with more candidates per box than this is not worth it."""
+"""A sweep with more candidates per box than this does not pay off."""
 
 WORTH_A_LOOK = 2048
 """From this many candidates on, comparing heights first is cheaper than measuring all of them."""
@@ -56,7 +57,7 @@ LOCKSTEP_LARGEST = 1500
 """Larger groups are better off with a grid: lockstep compares the best box with all that are left."""
 
 LOCKSTEP_SHARE = 30
-"""Lockstep wants this many times more boxes than its largest group has: a round costs some 30 calls."""
+"""Lockstep needs this many times more boxes than its largest group: a round costs some 30 calls."""
 
 CROWDED = 2.5
 """Grids with more boxes than this within reach in a row are settled in stages."""
@@ -65,15 +66,9 @@ FIRST_STAGE, STAGE_GROWTH = 1024, 4
 
 
 def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IndexArray:
-    """Suppress greedily inside each group where the overlap exceeds ``threshold``.
-
-    Returns
-    -------
-    ndarray of int64, [n]
-        ``suppressor``, see the module.
-    """
+    """Suppress greedily inside each group where the overlap exceeds ``threshold``."""
     suppressor = np.full(len(block), -1)
-    if threshold >= 1:  # an overlap is at most 1, whatever rounding says
+    if threshold >= 1:  # an overlap is at most 1, even if rounding exceeds it
         return suppressor
     if plan == "auto" and block.held is not None and block.held.threshold <= threshold:
         better, worse, _ = block.held.above(threshold)
@@ -108,7 +103,7 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
 def _lockstep(
     measure: Measure, heads: IndexArray, counts: IndexArray, threshold: float, suppressor: IndexArray
 ) -> None:
-    """Let the best box left of every group drop what it overlaps, until none is left."""
+    """In each round the best remaining box of every group drops what it overlaps, until none remains."""
     several = counts > 1
     heads, counts = heads[several], counts[several]
     if len(heads) == 0:
@@ -183,12 +178,14 @@ def _join(parts: list[Pairs]) -> Pairs:
 
 
 def _rounds(pairs: Pairs, suppressor: IndexArray, owners: bool) -> None:
-    """Settle all boxes that stand in a pair; pairs are (better, worse)."""
+    """Settle all boxes that are in a pair; pairs are (better, worse)."""
     better, worse = pairs
     if len(better) == 0:
         return
     dead = np.zeros(len(suppressor), dtype=bool)
     while len(better):
+        # A box that is worse in no open pair is kept, and drops what it overlaps; pairs with a dropped box
+        # are closed. The result is that of taking the boxes one by one.
         waits = np.zeros(len(suppressor), dtype=bool)
         waits[worse] = True
         waits_for = waits.take(better)
@@ -228,9 +225,7 @@ def _staged(
         if group is None:
             best = left[:size]
         else:
-            groups = group.take(left)
-            starts = np.searchsorted(groups, groups, side="left")
-            best = left.compress(np.arange(len(left)) - starts < size)
+            best = left.compress(rank_in_runs(group.take(left)) < size)
         if len(best) > FEW or not _swept(block, best, threshold, suppressor, owners, most=SWEEP_PAIRS):
             _settle(block, Grid(measure, best, threshold, group), threshold, suppressor, owners)
         if len(best) == len(left):

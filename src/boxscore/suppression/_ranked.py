@@ -1,8 +1,8 @@
-"""Checked boxes, ranked inside their groups: where every member of the family starts.
+"""Checked boxes, ranked inside their groups: the first stage of every method.
 
 Goal
 ----
-Check once, sort once, and hand out blocks of whole groups small enough to stay in cache.
+Check once, sort once, and split into blocks of whole groups small enough for the cache.
 
 Conventions
 -----------
@@ -38,7 +38,7 @@ IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 BLOCK = 1 << 16
-"""Boxes worked on together: their columns fit a second-level cache."""
+"""Boxes processed together: their columns fit a second-level cache."""
 
 MANY = 20
 """From this many boxes on, chance does not put every x1,y1,x2,y2 where x,y,w,h would be."""
@@ -68,9 +68,8 @@ class Block:
 class Ranked:
     """Checked boxes and their order.
 
-    ``measure_of`` gives the measure of some rows of the input; it is called once per block, so that the
-    columns of a whole data set never stand in memory together; but for ``held``, blocks that several settings
-    share.
+    ``measure_of`` gives the measure of some rows of the input. It is called once per block, so that memory
+    never holds the columns of a whole data set, except for ``held``: blocks that several settings share.
     """
 
     scores: FloatArray  # [N], in input order
@@ -97,10 +96,7 @@ class Ranked:
             first = last
 
     def by_score(self, kept: BoolArray) -> IndexArray:
-        """Rows of the input kept, by descending score, ties by lowest index.
-
-        ``kept`` [n] is in positions.
-        """
+        """Rows of the input kept ([n] flags in positions), by descending score, ties by lowest index."""
         rows = self.order.compress(kept)
         if len(self.starts) <= 2:
             return rows
@@ -122,7 +118,7 @@ def prepare(
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
 ) -> Ranked:
-    """Check what the user gave and rank it: the first line of every public function."""
+    """Check and rank the input of a public function."""
     box_array = check_boxes(boxes, box_format=box_format)
     return rank(
         check_scores(scores, length=len(box_array)),
@@ -141,20 +137,7 @@ def rank(
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
 ) -> Ranked:
-    """Order checked boxes by group and score.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, [N]
-    groups : ndarray of int64, [N], or None
-        Not negative; None is one group.
-    measure_of : callable
-        Rows of the input to their measure.
-    score_threshold : float, optional
-        Boxes with a lower score do not take part.
-    pre_top_k : int, optional
-        Only the highest ``pre_top_k`` of each group take part.
-    """
+    """Order checked boxes by group and score; at most ``pre_top_k`` per group."""
     rows = None
     if score_threshold is not None:
         rows = np.flatnonzero(scores >= threshold(score_threshold))
@@ -194,10 +177,7 @@ def threshold(value: float) -> float:
 
 
 def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
-    """Boxes [N, 4] as float64, finite and without negative sizes.
-
-    Warns when every box of many, given as ``x, y, w, h``, would also do as ``x1, y1, x2, y2``.
-    """
+    """Check boxes [N, 4]; warn where many are given as ``x, y, w, h`` and all fit ``x1, y1, x2, y2``."""
     array = checks.float_array(boxes, name="boxes", columns=4)
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     if len(array) == 0:
@@ -227,8 +207,8 @@ def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatA
     array = checks.float_array(scores, name="scores")
     checks.same_length(length, of=of, scores=array)
     if len(array) and np.isnan(array.min()):
-        place = f"row {int(np.argmax(np.isnan(array)))}"
-        raise InputError("scores", "be numbers", got="nan", place=place, cause="a diverged model?")
+        row = int(np.argmax(np.isnan(array)))
+        raise InputError("scores", "be numbers", got="nan", place=f"row {row}", cause="a diverged model?")
     return array
 
 

@@ -85,7 +85,7 @@ def cluster_nms(
     Parameters
     ----------
     max_rounds : int, optional
-        1 is fast NMS. None repeats to the end, where the result is that of hard NMS, and is computed as that.
+        1 is fast NMS. None repeats to the end; the result is that of hard NMS, and computed so.
     boxes, scores, groups, iou_threshold, box_format, pixel_offset, score_threshold, pre_top_k, max_per_group
         As in :func:`boxscore.batched_nms`; ``groups=None`` is one group.
 
@@ -125,10 +125,7 @@ def select_in_rounds(
     max_per_group: int | None = None,
     owners: bool = False,
 ) -> Kept:
-    """Suppress ranked boxes: what :func:`cluster_nms` does when all is checked and sorted.
-
-    Owners there are only without ``max_rounds``, where the result is that of hard NMS.
-    """
+    """Suppress ranked boxes: :func:`cluster_nms` after checking; ``owners`` only without ``max_rounds``."""
     if max_rounds is None:
         return select(ranked, iou_threshold, max_per_group=max_per_group, owners=owners)
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")

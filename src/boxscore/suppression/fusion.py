@@ -202,7 +202,7 @@ def _gather(
     score_threshold: float,
     box_format: BoxFormat,
 ) -> _Ensemble:
-    """Check what the models gave and put it in one table."""
+    """Check the boxes of all models and put them into one table."""
     lists: dict[str, Sequence[ArrayLike]] = {"scores": scores}
     if groups is not None:
         lists["groups"] = groups
@@ -244,10 +244,10 @@ def _gather(
 
 
 def _cluster(block: Block, threshold: float, cluster: IndexArray) -> None:
-    """Give each box of a block its cluster: every group's next box at the same time.
+    """Assign each box of a block to a cluster, the next box of every group at the same time.
 
-    ``cluster`` [n] becomes the position of the first member. A group's fused boxes stand in slots from where
-    the group starts, in the order the clusters were founded.
+    ``cluster`` [n] becomes the position of the first member. The fused boxes of a group are in slots from the
+    start of the group, in the order in which the clusters were founded.
     """
     measure = block.measure
     corners = np.stack([measure.x1, measure.y1, measure.x2, measure.y2])
@@ -256,10 +256,12 @@ def _cluster(block: Block, threshold: float, cluster: IndexArray) -> None:
     weighted = np.concatenate([corners, np.ones((1, len(block)))]) * block.scores  # corners, weight
     fused, sums = np.zeros_like(boxes), np.zeros_like(weighted)
     founder = np.zeros(len(block), dtype=np.int64)
-    by_size = np.argsort(-np.diff(block.starts), kind="stable")  # groups still running stay the first ones
+    by_size = np.argsort(-np.diff(block.starts), kind="stable")  # groups that still have boxes stay in front
     starts, sizes = block.starts.take(by_size), np.diff(block.starts).take(by_size)
     founded = np.zeros(len(starts), dtype=np.int64)
-    ends = np.searchsorted(-sizes, -np.arange(int(sizes[0])), side="left")  # groups left in each turn
+    ends = np.searchsorted(
+        -sizes, -np.arange(int(sizes[0])), side="left"
+    )  # groups that have a box in each turn
     for turn, running in enumerate(ends.tolist()):
         first, count = starts[:running], founded[:running]
         new = first + turn
@@ -272,7 +274,7 @@ def _cluster(block: Block, threshold: float, cluster: IndexArray) -> None:
         total = sums.take(slot, axis=1)
         total += weight
         sums[:, slot] = total
-        # A founder stands as given; members that all score 0 leave it so.
+        # A single box stays as given; so does a cluster whose scores are all 0.
         changes = np.flatnonzero(~founds & (total[4] > 0))
         total, now = total.take(changes, axis=1), slot.take(changes)
         box[:4, changes] = total[:4] / total[4]
@@ -302,7 +304,7 @@ def _best_slot(
     iou = np.divide(shared, over(shared, theirs[4], ours[4]), out=np.zeros_like(shared), where=shared > 0)
     best, slot = np.full(len(first), threshold), first + count
     np.maximum.at(best, which, iou)
-    # Ranges are walked upwards, so of equal overlaps the last one written, going back, is the first.
+    # Of equal overlaps the first slot wins: written in reverse, it is the last one written.
     most = np.flatnonzero((iou == best.take(which)) & (iou > threshold))[::-1]
     slot[which.take(most)] = at.take(most)
     return slot
@@ -373,7 +375,7 @@ def _average(
     member_of = member_of.take(cluster)
     fused_into[order] = member_of
     total = np.bincount(member_of, weights=weight, minlength=len(firsts))
-    several = (np.bincount(member_of, minlength=len(firsts)) > 1) & (total > 0)  # one alone stays as given
+    several = (np.bincount(member_of, minlength=len(firsts)) > 1) & (total > 0)  # a single box stays as given
     corners = ensemble.corners.take(order.take(firsts), axis=0)
     for column in range(4):
         sums = np.bincount(

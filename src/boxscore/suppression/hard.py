@@ -11,7 +11,7 @@ Conventions
 - Results are indices into the input, best first. Overlaps are float64, also for float32 input.
 - A box without area neither drops nor is dropped.
 
-What other libraries do differently stands in ``docs/how-to/nms.md``.
+``docs/how-to/nms.md`` lists what other libraries do differently.
 
 References
 ----------
@@ -232,7 +232,7 @@ def select(
     owners: bool = False,
     plan: Plan = "auto",
 ) -> Kept:
-    """Suppress ranked boxes: the part that all hard variants share; with ``owners`` say who dropped whom."""
+    """Suppress ranked boxes, for all hard variants; ``owners`` records which box dropped which."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     kept = np.empty(len(ranked.order), dtype=bool)
     suppressed_by = np.full(len(ranked.scores), -1) if owners else None

@@ -3,7 +3,7 @@
 Conventions
 -----------
 - Masks are what :class:`~boxscore.data.masks.Masks` takes; those of one group have one size, their image's.
-- Overlaps are pycocotools', of its run-length codes; no mask is decoded to pixels.
+- Overlaps are pycocotools', of its RLEs; no mask is decoded to pixels.
 - An empty mask is inert.
 """
 
@@ -39,7 +39,7 @@ def mask_nms(
 
     Parameters
     ----------
-    masks : Masks, sequence of run-length codes, or array_like of bool, [N, H, W]
+    masks : Masks, sequence of RLEs, or array_like of bool, [N, H, W]
     iou_threshold : float in [0, 1]
         A mask is dropped when its overlap with a better kept mask is greater.
     overlap : {"iou", "ios"}, default "iou"

@@ -103,9 +103,9 @@ def decay_all(
     score_threshold: float = 0.0,
     max_per_group: int | None = None,
 ) -> Kept:
-    """Lower the scores of ranked boxes: what :func:`matrix_nms` does when all is checked and sorted.
+    """Lower the scores of ranked boxes: :func:`matrix_nms` after checking and sorting.
 
-    Boxes below the threshold may be left out before: scores only fall, and a lower one lowers no better box.
+    Boxes below the threshold may be dropped early: scores only fall, and a worse box lowers no better one.
     """
     checks.one_of(method, get_args(SoftMethod), name="method")
     checks.number_between(sigma, 0, np.inf, name="sigma", open_low=True)
@@ -125,7 +125,7 @@ def decay_all(
         smallest = np.ones(len(block))
         for better, worse, iou in pairs:
             divisor = kept_part.take(better)
-            # A box that another covers whole has no say: its divisor is 0.
+            # A box that another covers completely has no effect: its divisor is 0.
             share = np.divide(decay(iou), divisor, out=np.ones(len(iou)), where=divisor > 0)
             np.minimum.at(smallest, worse, share)
         lowered[block.start : block.start + len(block)] = block.scores * smallest

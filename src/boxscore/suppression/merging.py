@@ -149,7 +149,7 @@ def _merge(
 
 
 def merge(ranked: Ranked, iou_threshold: float, *, transitive: bool) -> Kept:
-    """Merge ranked boxes: what the two functions do when all is checked and sorted. Boxes are corners."""
+    """Merge ranked boxes, after checking and sorting; the boxes returned are corners."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     suppressed_by = np.full(len(ranked.scores), -1)
     around = np.empty((len(ranked.order), 4))  # corners, only valid at the owners' positions

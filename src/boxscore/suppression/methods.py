@@ -1,4 +1,4 @@
-"""The methods of the family by name, and what each reads and changes."""
+"""The registry of methods: what each reads and changes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Method(NamedTuple):
     """What one name of :data:`METHODS` does."""
 
     call: Callable[..., Kept]
-    """What the function of the family does with ranked boxes, with what its name fixes."""
+    """The function on ranked boxes, with the arguments that the name fixes."""
     changes: Changes
-    """What becomes of the detections that are kept."""
+    """What changes in the detections that are kept."""
     reads: frozenset[str]
     """The options it reads, of ``iou_threshold``, ``sigma``, ``overlap`` and ``owners``."""
     score_threshold: float | None = None
-    """Its own, where none is given."""
+    """Default of the score threshold."""
     overlap: Overlap = "iou"
-    """What it measures, where there is no choice."""
+    """The overlap it measures if it cannot be chosen."""
 
 
 _IOU, _SIGMA, _OVERLAP = frozenset({"iou_threshold"}), frozenset({"sigma"}), frozenset({"overlap"})
@@ -64,13 +64,13 @@ class Setting(NamedTuple):
 
     @property
     def measured(self) -> Overlap:
-        """What its method measures."""
+        """The overlap that its method measures."""
         method = METHODS[self.method]
         return self.overlap if "overlap" in method.reads else method.overlap
 
     @property
     def lowest(self) -> float:
-        """Overlap up to which two detections leave each other alone."""
+        """Overlap up to which two detections do not affect each other."""
         reads = METHODS[self.method].reads
         return self.iou_threshold or 0.0 if "iou_threshold" in reads else 0.0
 
@@ -83,13 +83,7 @@ class Setting(NamedTuple):
 def check_method(
     method: str, *, iou_threshold: float | None, overlap: str = "iou", similarity: str = "box"
 ) -> Method:
-    """Look a method up and check that it can do what is asked.
-
-    Raises
-    ------
-    InputError
-        When the method is unknown, needs a threshold, measures no such overlap, or only boxes.
-    """
+    """Look up a method and check that it supports the options."""
     chosen = METHODS[checks.one_of(method, list(METHODS), name="method")]
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
     if similarity != "box" and (chosen.overlap == "diou" or chosen.changes == "boxes"):

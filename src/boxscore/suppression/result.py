@@ -1,4 +1,4 @@
-"""What suppression leaves: one type for every method."""
+"""The result of suppression: one type for every method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Changes = Literal["nothing", "scores", "boxes"]
 
 
 class Kept(NamedTuple):
-    """What a method leaves of ranked boxes, best first."""
+    """The boxes that a method keeps, best first."""
 
     indices: IndexArray  # [K], rows of the input
     scores: FloatArray  # [K]
@@ -30,7 +30,7 @@ class Kept(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Suppression:
-    """What is left of some boxes, best first, and what became of the others.
+    """The boxes that are kept, best first, and what dropped the others.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Suppression:
         return f"Suppression({len(self):,} of {self.given:,} kept, changes={self.changes!r})"
 
     def apply(self, detections: Detections) -> Detections:
-        """Return the detections that are left, in the order of the table, with new scores and boxes.
+        """Return the remaining detections, in the order of the table, with new scores and boxes.
 
         Parameters
         ----------

@@ -4,17 +4,17 @@ Conventions
 -----------
 - The best box left is final; every other box of its group that it overlaps has its score multiplied by
   ``1 - iou`` (linear, where ``iou > iou_threshold``) or ``exp(-iou**2 / sigma)`` (Gaussian, everywhere).
-  Then the next best, by the scores as they now stand; ties by lowest index.
+  Then the next best, by the current scores; ties by lowest index.
 - TensorFlow writes the Gaussian ``exp(-0.5 * iou**2 / sigma)``: its sigma is half of the one here.
 - Results are indices and the lowered scores, best first; boxes that end below ``score_threshold`` are left
   out.
 
 Method
 ------
-Scores only fall. So a box that beats, as scores stand, every undecided box it overlaps is final, wherever it
-ranks: all such boxes of all groups are taken at once. A box lowered by several in one round meets the factors
-in the order of their first scores, not in the loop's, so a score may differ from the loop's in its last bit.
-The order depends on nothing else: however the pairs were found, the scores are the same to the last bit.
+Scores only fall. So a box whose current score beats every undecided box it overlaps is final, whatever its
+rank: all such boxes of all groups are settled at once. A box lowered by several in one round is multiplied in
+the order of their original scores, not in the loop's, so a score may differ from the loop's in its last bit.
+The order depends on nothing else: whatever computed the pairs, the scores are the same to the last bit.
 
 References
 ----------
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.ordering import descending_order
+from boxscore._utils.ordering import descending_order, rank_in_runs
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
 from boxscore.suppression._pairs import PairStore, ValuedPairs
@@ -126,7 +126,7 @@ def soften(
     score_threshold: float = 0.001,
     max_per_group: int | None = None,
 ) -> Kept:
-    """Lower the scores of ranked boxes: what :func:`soft_nms` does when all is checked and sorted."""
+    """Lower the scores of ranked boxes: :func:`soft_nms` after checking and sorting."""
     checks.one_of(method, get_args(SoftMethod), name="method")
     ignored = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     checks.number_between(sigma, 0, np.inf, name="sigma", open_low=True)
@@ -155,7 +155,7 @@ def check_floor(score_threshold: float) -> float:
 
 
 def check_not_negative(scores: FloatArray) -> None:
-    """Refuse negative scores, which a factor or a weight would turn round."""
+    """Refuse negative scores, which a factor below 1 would raise."""
     if len(scores) and scores.min() < 0:
         row = int(np.argmax(scores < 0))
         raise InputError("scores", "be >= 0", got=scores[row], place=f"row {row}", cause="are these logits?")
@@ -169,7 +169,7 @@ def by_new_score(ranked: Ranked, lowered: FloatArray, floor: float, max_per_grou
         group = np.searchsorted(ranked.starts, left, side="right")
         best_first = np.lexsort((ranked.order.take(left), -lowered.take(left), group))
         left, group = left.take(best_first), group.take(best_first)
-        left = left.compress(np.arange(len(left)) - np.searchsorted(group, group) < most)
+        left = left.compress(rank_in_runs(group) < most)
     left = left.take(np.argsort(ranked.order.take(left), kind="stable"))
     order = left.take(descending_order(lowered.take(left)))
     return Kept(ranked.order.take(order), lowered.take(order))
@@ -182,7 +182,7 @@ def _rounds(
     floor: float,
     final: FloatArray,
 ) -> None:
-    """Make final, in every round, each box that beats all undecided boxes it overlaps."""
+    """In every round, settle each box that beats all undecided boxes it overlaps."""
     final[:] = block.scores
     one, other, iou = pairs
     factors = factor(iou)
@@ -206,7 +206,7 @@ def _rounds(
 def _one_by_one(
     block: Block, ignored: float, factor: Callable[[FloatArray], FloatArray], floor: float, final: FloatArray
 ) -> None:
-    """Take the best box left again and again: slower, for pairs that are too many to hold."""
+    """Take the best remaining box one at a time: slower, for pairs that are too many to hold."""
     final[:] = block.scores
     for start, end in zip(block.starts[:-1], block.starts[1:], strict=True):
         left = np.arange(start, end)

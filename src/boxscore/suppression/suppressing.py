@@ -1,4 +1,4 @@
-"""Any method of the family by its name, over a whole table of detections or over arrays.
+"""Any method by name, over a whole table of detections or over arrays.
 
 Goal
 ----
@@ -44,11 +44,11 @@ __all__ = ["GroupOptions", "NmsOptions", "Suppressor", "suppress", "suppress_box
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 Cap = tuple[NDArray[Any], int]
-"""A group for each row, and how many of each may stay."""
+"""A group for each row, and the cap per group."""
 
 
 class GroupOptions(TypedDict, total=False):
-    """Options of :func:`suppress` that say who meets whom and how many stay."""
+    """Options of :func:`suppress` for grouping and caps."""
 
     max_per_group: int | None
     max_per_image: int | None
@@ -96,7 +96,7 @@ def suppress(
     iou_threshold : float in [0, 1], optional
         Needed by the methods that have one: all but ``soft-gaussian`` and the two ``matrix`` ones.
     overlap : {"iou", "ios"}, default "iou"
-        For ``hard``, ``greedy-nmm`` and ``nmm``; the others know the IoU alone.
+        For ``hard``, ``greedy-nmm`` and ``nmm``; the others use only the IoU.
     sigma : float, optional
         For the Gaussian methods; their own default when not given.
     score_threshold : float, optional
@@ -111,13 +111,13 @@ def suppress(
     pixel_offset : float, default 0
         1 for inclusive pixels (PASCAL VOC).
     similarity : {"box", "mask"}, default "box"
-        What overlaps: boxes, or the pixels of instance masks. By masks all methods work but ``diou`` and the
-        two that merge boxes.
+        What overlaps: boxes, or the pixels of instance masks. Masks work with all methods except ``diou``
+        and the two that merge boxes.
 
     Returns
     -------
     Suppression
-        The rows kept, their scores and boxes, and who dropped whom; ``apply`` gives the table that is left.
+        The rows kept, their scores and boxes, and which dropped which; ``apply`` returns the remaining table.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def suppress_boxes(
     images: ArrayLike | None = None,
     max_per_image: int | None = None,
 ) -> Suppression:
-    """Suppress boxes by any method, and say which box dropped which.
+    """Suppress boxes by any method, and report which box dropped which.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def _carry_out(
     box_format: BoxFormat = "xyxy",
     owners: bool,
 ) -> Suppression:
-    """Suppress ranked boxes as a setting says, then apply the caps."""
+    """Suppress ranked boxes by a setting, then apply the caps."""
     method = METHODS[setting.method]
     options: dict[str, Any] = {}
     for name in ("iou_threshold", "sigma"):
@@ -345,7 +345,7 @@ class Suppressor:
         return shared
 
     def suppress(self, setting: Setting, ranked: Ranked, *, owners: bool = False) -> Suppression:
-        """Suppress ranked detections; with ``owners`` say who dropped whom, which costs some time."""
+        """Suppress ranked detections; ``owners`` records which dropped which, at some cost."""
         return _carry_out(setting, ranked, self._detections.boxes, self._caps, owners=owners)
 
 

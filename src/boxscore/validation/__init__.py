@@ -25,9 +25,9 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import detect_format
 from boxscore.formats.reading import read_detections, read_ground_truth
-from boxscore.matching.candidates import needed_columns
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import Context, Finding
 from boxscore.validation.geometric import geometric_findings
 from boxscore.validation.mismatch import mismatch_findings
@@ -131,7 +131,7 @@ def validate_files(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:
-            columns = needed_columns(rules)
+            columns = similarity_of(rules).needed_columns
             truth = read_ground_truth(paths[0], format=format, image_set=image_set, columns=columns)
         except InputError as error:
             return _sorted([*findings, _refused("ground-truth-refused", error)])

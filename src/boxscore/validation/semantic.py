@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.data.tables import BoxTable, Detections
-from boxscore.matching.candidates import needed_columns
 from boxscore.similarity.box import box_iou
+from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Repair, counted
 
 __all__ = ["semantic_findings"]
@@ -149,7 +149,7 @@ def _areas(context: Context) -> Iterator[Finding]:
             repair="areas of the boxes",
             repaired=with_areas(np.where(truth.area <= 0, box_area, truth.area)),
         )
-    if "masks" in needed_columns(context.protocol) and truth.masks is not None:
+    if "masks" in similarity_of(context.protocol).needed_columns and truth.masks is not None:
         mask_area = truth.masks.area
         ratio = np.maximum(truth.area, mask_area) / np.maximum(np.minimum(truth.area, mask_area), 1.0)
         apart = np.flatnonzero((ratio > 2 * AREA_SLACK - 1) & (np.abs(truth.area - mask_area) > 16))
@@ -169,7 +169,7 @@ def _areas(context: Context) -> Iterator[Finding]:
 
 def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
     rows = np.column_stack([detections.image, detections.category, detections.boxes, detections.scores])
-    by_keypoints = "keypoints" in needed_columns(context.protocol) or not detections.boxes_given
+    by_keypoints = "keypoints" in similarity_of(context.protocol).needed_columns or not detections.boxes_given
     if by_keypoints and detections.keypoints is not None:
         rows = np.column_stack([rows, detections.keypoints.reshape(len(detections), -1)])
     elif not detections.boxes_given:

@@ -3,12 +3,12 @@
 Goal
 ----
 The lists may come from several processes, from a subclass, or from parameters that are not those of
-``evaluate``; so this reads what stands in them and nothing else.
+``evaluate``; so only their contents are read here.
 
 Conventions
 -----------
 - The list runs over categories, then area ranges, then images of the parameters of ``evaluate``. The chosen
-  ones are found by position among the parameters of ``accumulate``, as in the reference.
+  ones are looked up by position among the parameters of ``accumulate``, as in the reference.
 - T IoU thresholds, R recall points, K categories, A area ranges, M detection caps.
 """
 
@@ -33,20 +33,7 @@ BEYOND = float(2**31)
 
 
 def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
-    """Compute the three arrays of ``COCOeval.eval``.
-
-    Parameters
-    ----------
-    eval_imgs : sequence of dict or None, [K * A * I]
-        One for each category, area range and image of ``evaluated``.
-    evaluated, params : Params
-        Of ``evaluate`` and of ``accumulate``.
-
-    Returns
-    -------
-    dict of ndarray
-        ``precision`` and ``scores`` [T, R, K, A, M], ``recall`` [T, K, A, M]; -1 where undefined.
-    """
+    """Compute the three arrays of ``COCOeval.eval``."""
     shape = {
         "T": len(params.iouThrs),
         "R": len(params.recThrs),
@@ -71,7 +58,7 @@ def accumulate_images(eval_imgs: Any, evaluated: Any, params: Any) -> Arrays:
             if not results or not caps:
                 continue
             for m, curves in enumerate(_curves(results, caps, np.sort(points))):
-                # The reference reads nothing after the first point that is not reached, wherever it stands.
+                # The reference reads nothing after the first point that is not reached, at any position.
                 reached = np.logical_and.accumulate(curves.recall >= params.recThrs, axis=1)
                 for t in range(len(reached)):
                     precision[t, :, k, a, m] = np.where(reached[t], curves.interpolated[t, given, 0], 0)

@@ -1,16 +1,17 @@
-"""Annotations to boxscore's core and back: the fast way through ``COCOeval``.
+"""From annotations to boxscore's core and back: the fast path of ``COCOeval``.
 
 Goal
 ----
-Lists of annotation dictionaries become tables, the tables ``Matches``, and those the
-arrays of ``eval``, all to the reference's last bit.
+Lists of annotation dictionaries become tables, the tables ``Matches``, and those the arrays of ``eval``,
+equal to the reference's to the last bit.
 
 Conventions
 -----------
-- What the core computes otherwise is not given to it: NaN and infinity, ids of detections below 1, thresholds
-  that do not rise, unsigned scores. :func:`run` then returns None and the caller goes image by image.
-- A match with annotation id 0 is taken back for ``accumulate`` (the reference reads it as no match), and
-  stays in ``gtMatches``.
+- The core is not used where it would differ from the reference: NaN and infinity, detection ids below 1,
+  thresholds that do not ascend, unsigned scores. :func:`run` then returns None and the caller evaluates image
+  by image.
+- A match with annotation id 0 is undone for ``accumulate`` (the reference reads it as no match), but stays in
+  ``gtMatches``.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class _NotOrdinaryError(Exception):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CoreRun:
-    """What one ``evaluate`` found; all that ``accumulate`` and ``evalImgs`` need.
+    """The outcome of one ``evaluate``: all that ``accumulate`` and ``evalImgs`` need.
 
     Attributes
     ----------
@@ -110,15 +111,7 @@ class CoreRun:
 
 
 def run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun | None:
-    """Evaluate with the core, or return None where it would differ from the reference.
-
-    Parameters
-    ----------
-    truths, detections : Grouped
-        In the reference's order.
-    params : Params
-        As ``evaluate`` has tidied it.
-    """
+    """Evaluate with the core, or return None where it would differ from the reference."""
     try:
         return _run(truths, detections, params)
     except (
@@ -130,7 +123,7 @@ def run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun | None:
         TypeError,
         ValueError,
     ):
-        return None  # where the input is at fault, going image by image says so as the reference does
+        return None  # evaluation image by image then raises what the reference raises
 
 
 def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
@@ -199,7 +192,7 @@ def _protocol(params: Any) -> Protocol:
             max_detections=tuple(params.maxDets),
         ),
         ignore=IgnoreRules(
-            area_ranges={str(place): (low, high) for place, (low, high) in enumerate(ends)},
+            area_ranges={str(index): (low, high) for index, (low, high) in enumerate(ends)},
         ),
         ap=ApRules(precision_epsilon=float(np.spacing(1))),
     )
@@ -215,10 +208,7 @@ def _numbered(ids: Sequence[Any]) -> dict[Any, int]:
 def _rows(
     grouped: Grouped, images: dict[Any, int], categories: dict[Any, int], *, pooled: bool
 ) -> tuple[list[Record], dict[str, Any]]:
-    """Return the annotations that are evaluated, and their row numbers into images and categories.
-
-    Pooled, they are taken category by category, and all of one.
-    """
+    """Return the evaluated annotations, pooled category by category, and their image and category rows."""
     records, count = grouped.records, len(grouped.records)
     image, category = (
         np.fromiter(map(numbers.get, ids, itertools.repeat(-1)), np.int32, count)

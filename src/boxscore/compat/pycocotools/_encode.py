@@ -1,4 +1,4 @@
-"""Annotations' masks as run-length codes, in place: what ``COCOeval`` does first for ``segm``."""
+"""Annotations' masks as RLEs, in place: what ``COCOeval`` does first for ``segm``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,6 @@ def encode_annotations(coco: Any, anns: Sequence[Record]) -> None:
 
     Polygons of one image size are rasterised together. An ``annToRLE`` that is not ours is called for every
     annotation, and so is ours when the batch is refused: its exceptions are the reference's.
-
-    Parameters
-    ----------
-    coco : COCO
-    anns : sequence of dict
-        Of its images.
     """
     codes = _batch(coco, anns) if getattr(type(coco), "annToRLE", None) is COCO.annToRLE else None
     for row, ann in enumerate(anns):

@@ -7,20 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import inverse_order
 from boxscore.compat.pycocotools._core import CoreRun
 
 Record = dict[str, Any]
 
 
 def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
-    """List the outcome of each category, area range and image, None where there was nothing to match.
-
-    Parameters
-    ----------
-    run : CoreRun
-    params : Params
-        Of that ``evaluate``.
-    """
+    """List the outcome of each category, area range and image; None where there was nothing to match."""
     categories = params.catIds if params.useCats else [-1]
     I, A = len(params.imgIds), len(params.areaRng)  # noqa: E741 - the axis of images
     results: list[Record | None] = [None] * (len(categories) * A * I)
@@ -33,7 +27,7 @@ def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
     scores = [run.detections[row]["score"] for row in rows]
     truth_group = matches.truth_category.astype(np.int64) * I + matches.truth_image
     truth_ids = [truth["id"] for truth in run.truths]
-    place = _inverse(order)[matches.pair_detection]
+    position = inverse_order(order)[matches.pair_detection]
     cap = params.maxDets[-1]
 
     groups = np.union1d(group, truth_group)
@@ -42,8 +36,8 @@ def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
     for area, area_range in enumerate(params.areaRng):
         ignored = run.ignored_truths(area)
         truth_order = np.lexsort((ignored, truth_group))
-        found = _Dense(
-            run, params, area, order, truth_order, place, np.array(detection_ids), np.array(truth_ids)
+        dense = _Dense(
+            run, params, area, order, truth_order, position, np.array(detection_ids), np.array(truth_ids)
         )
         ignore_flags = ignored[truth_order].astype(int)
         ids = [truth_ids[row] for row in truth_order.tolist()]
@@ -56,11 +50,11 @@ def eval_imgs(run: CoreRun, params: Any) -> list[Record | None]:
                 "maxDet": cap,
                 "dtIds": detection_ids[start:end],
                 "gtIds": ids[first:last],
-                "dtMatches": found.matches[:, start:end].copy(),
-                "gtMatches": found.truth_matches[:, first:last].copy(),
+                "dtMatches": dense.matches[:, start:end].copy(),
+                "gtMatches": dense.truth_matches[:, first:last].copy(),
                 "dtScores": scores[start:end],
                 "gtIgnore": ignore_flags[first:last].copy() if first < last else np.array([]),
-                "dtIgnore": found.ignored[:, start:end].copy(),
+                "dtIgnore": dense.ignored[:, start:end].copy(),
             }
     return results
 
@@ -75,31 +69,25 @@ class _Dense:
         area: int,
         order: NDArray[Any],
         truth_order: NDArray[Any],
-        place: NDArray[Any],
+        position: NDArray[Any],
         detection_ids: NDArray[Any],
         truth_ids: NDArray[Any],
     ) -> None:
-        found = run.matches
+        matches = run.matches
         T = len(params.iouThrs)
         self.matches = np.zeros((T, len(order)))
         self.truth_matches = np.zeros((T, len(truth_order)))
         self.ignored = np.zeros((T, len(order)), dtype=bool)
-        truth_place = _inverse(truth_order)[found.pair_truth]
-        truth_ignored = run.ignored_truths(area)[found.pair_truth]
+        truth_position = inverse_order(truth_order)[matches.pair_truth]
+        truth_ignored = run.ignored_truths(area)[matches.pair_truth]
         for t in range(T):
-            hit = found.pairs_matched(t, area)
-            self.matches[t, place[hit]] = truth_ids[found.pair_truth[hit]]
-            self.ignored[t, place[hit]] = truth_ignored[hit]
+            hit = matches.pairs_matched(t, area)
+            self.matches[t, position[hit]] = truth_ids[matches.pair_truth[hit]]
+            self.ignored[t, position[hit]] = truth_ignored[hit]
             # A crowd takes several detections and keeps the id of the last: pairs ascend by detection.
-            self.truth_matches[t, truth_place[hit]] = detection_ids[place[hit]]
-        outside = ~found.inside(area)[order]
+            self.truth_matches[t, truth_position[hit]] = detection_ids[position[hit]]
+        outside = ~matches.inside(area)[order]
         self.ignored |= (self.matches == 0) & outside
-
-
-def _inverse(order: NDArray[Any]) -> NDArray[Any]:
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
-    return places
 
 
 def _bounds(sorted_groups: NDArray[Any], groups: NDArray[Any]) -> list[tuple[int, int]]:

@@ -1,9 +1,9 @@
-"""One image and category at a time: overlaps, keypoint similarity and greedy matching, exactly as specified.
+"""One image and category at a time: overlaps, OKS and greedy matching, exactly as in the reference.
 
 Goal
 ----
-What ``computeIoU``, ``computeOks`` and ``evaluateImg`` return, for anything that can stand in annotations:
-NaN, ids below 1, thresholds in any order. Everything ordinary goes through boxscore's core instead.
+What ``computeIoU``, ``computeOks`` and ``evaluateImg`` return, for any annotations: NaN, ids below 1,
+thresholds in any order. Ordinary input goes through boxscore's core instead.
 
 Conventions
 -----------
@@ -58,13 +58,13 @@ def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record]
     if not truths or not detections:
         return []
     variances = (params.kpt_oks_sigmas * 2) ** 2
-    found = [np.array(detection["keypoints"]) for detection in detections]
+    keypoints = [np.array(detection["keypoints"]) for detection in detections]
     similarities = np.zeros((len(detections), len(truths)))
     for column, truth in enumerate(truths):
         points = np.array(truth["keypoints"])
         labelled = points[2::3] > 0
         (x, y, w, h), scale = truth["bbox"][:4], truth["area"] + np.spacing(1)
-        for row, detected in enumerate(found):
+        for row, detected in enumerate(keypoints):
             if labelled.any():
                 dx, dy = detected[0::3] - points[0::3], detected[1::3] - points[1::3]
             else:
@@ -94,18 +94,7 @@ def evaluate_image(
     area_range: Any,
     cap: Any,
 ) -> Record | None:
-    """Match one image and category; an entry of ``evalImgs``.
-
-    Parameters
-    ----------
-    truths, detections : sequence of dict
-        ``_ignore`` is written into the ground truths, as in the reference.
-    measure : callable
-        Gives what :func:`overlaps` or :func:`keypoint_similarities` gave.
-    params : Params
-    image_id, category_id, area_range, cap
-        As the entry states them.
-    """
+    """Match one image and category; an entry of ``evalImgs``."""
     if len(truths) == 0 and len(detections) == 0:
         return None
     low, high = area_range[0], area_range[1]
@@ -154,15 +143,16 @@ def _match(
 ) -> NDArray[np.intp]:
     """Choose a ground truth for each detection and threshold, [D, T]; -1 for none.
 
-    Ground truths come ignored last. Detection ids are written into ``truth_matches`` [T, G], and a positive
-    one there says that the ground truth is taken. Comparisons are the reference's, so that NaN goes where it
-    goes there: it matches anything, and so does whatever comes after it.
+    Ignored ground truths come last. Detection ids are written into ``truth_matches`` [T, G]; a positive one
+    marks the ground truth as taken. Comparisons are the reference's, so that NaN has the same effect: it
+    matches anything, and so does whatever comes after it.
     """
-    bars = np.array([min(threshold, 1 - 1e-10) for threshold in thresholds], dtype=np.float64)
-    chosen = np.full((len(detections), len(bars)), -1, dtype=np.intp)
-    lowest = bars.min(initial=np.inf)
+    iou_thresholds = np.array([min(threshold, 1 - 1e-10) for threshold in thresholds], dtype=np.float64)
+    chosen = np.full((len(detections), len(iou_thresholds)), -1, dtype=np.intp)
+    lowest = iou_thresholds.min(initial=np.inf)
     for row, overlap in enumerate(similarity):
-        best, held, holds_counted = bars.copy(), chosen[row], np.zeros(len(bars), dtype=bool)
+        best, held = iou_thresholds.copy(), chosen[row]
+        holds_counted = np.zeros(len(best), dtype=bool)
         candidates = ~(overlap < lowest) | bool(np.isnan(overlap).any())
         for column in np.flatnonzero(candidates):
             takes = ~(overlap[column] < best)

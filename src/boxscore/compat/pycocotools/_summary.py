@@ -1,4 +1,4 @@
-"""The headline numbers of ``COCOeval.summarize`` and the lines it prints."""
+"""The summary metrics of ``COCOeval.summarize`` and the lines it prints."""
 
 from __future__ import annotations
 
@@ -35,19 +35,7 @@ KEYPOINT_CAP = 20
 
 
 def summary(evaluation: dict[str, Any], params: Any) -> NDArray[np.float64]:
-    """Compute and print the twelve numbers, or the ten of keypoints.
-
-    Parameters
-    ----------
-    evaluation : dict
-        ``COCOeval.eval``.
-    params : Params
-        Area labels, caps and thresholds are looked up in it; a row it does not have is -1.
-
-    Returns
-    -------
-    ndarray of float64, [12] or [10]
-    """
+    """Compute and print the twelve numbers, or the ten of keypoints."""
     keypoints = params.iouType == "keypoints"
     cap_of: Callable[[_Row], Any]
     if keypoints:
@@ -57,8 +45,8 @@ def summary(evaluation: dict[str, Any], params: Any) -> NDArray[np.float64]:
         rows = _DETECTION_ROWS
         cap_of = lambda row: 100 if row.cap is None else params.maxDets[row.cap]  # noqa: E731
     stats = np.zeros(len(rows))
-    for place, row in enumerate(rows):
-        stats[place] = _row_value(row, cap_of(row), evaluation, params)
+    for position, row in enumerate(rows):
+        stats[position] = _row_value(row, cap_of(row), evaluation, params)
     return stats
 
 

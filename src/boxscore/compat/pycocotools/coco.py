@@ -273,7 +273,7 @@ class COCO:
         image = self.imgs[ann["image_id"]]
         height, width = image["height"], image["width"]
         segmentation = ann["segmentation"]
-        if type(segmentation) is list:  # polygons, one a part
+        if type(segmentation) is list:  # polygons, one per part
             return maskUtils.merge(maskUtils.frPyObjects(segmentation, height, width))
         if type(segmentation["counts"]) is list:
             return maskUtils.frPyObjects(segmentation, height, width)

@@ -7,8 +7,8 @@ touches, on boxscore's core.
 
 Conventions
 -----------
-- ``evaluate`` keeps the core's matches; ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made of them when
-  first looked at. What has been handed out is from then on what counts: it may have been changed.
+- ``evaluate`` keeps the core's matches; ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are made from them when
+  first read. From then on they are used instead, because the caller may have changed them.
 - A subclass that overrides ``computeIoU``, ``computeOks`` or ``evaluateImg`` is evaluated through them.
 - Axis letters as in :mod:`boxscore.data.tables`; undefined is -1.
 
@@ -213,7 +213,7 @@ class COCOeval:
         print(f"DONE (t={time.time() - tic:0.2f}s).")
 
     def _is_plain(self) -> bool:
-        """Whether the methods that the core stands in for are the ones below."""
+        """Whether no method that the core replaces is overridden."""
         return all(
             getattr(getattr(self, name), "__func__", None) is own for name, own in _OWN_METHODS.items()
         )

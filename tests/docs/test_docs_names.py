@@ -1,0 +1,91 @@
+"""The pages name only what is there: modules, functions, files of the project, and each thing by one word."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "datasets/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+PACKAGES = "|".join(
+    path.name for path in (ROOT / "src" / "boxscore").iterdir() if (path / "__init__.py").exists()
+)
+DOTTED = re.compile(r"(?<![\w./-])boxscore(?:\.[A-Za-z_]\w*)+")
+OWN_FILE = re.compile(r"(?<![\w./-])(?:src|tests|docs|configs|datasets|benchmarks)/[\w./-]*\w")
+MODULE = re.compile(rf"`((?:{PACKAGES})/[\w/]+\.py)`")
+ELSEWHERE = {"benchmarks/.venv", "docs/how-to/PAGE.md", "configs/_base_/models/faster-rcnn_r50_fpn.py"}
+"""What a command makes, what stands for any page, and another project's file."""
+
+GENERATED = {"benchmarks.md"}
+HISTORY = {"decisions.md", "decisions-nms.md", "decisions-reports.md", "architecture.md"}
+
+OTHER_WORDS = {
+    r"headline": "summary metric",
+    r"[Tt]he kit\b|VOC kit": "VOC devkit",
+    r"run-length codes?\b": "RLE",
+    r"put right": "corrected",
+    r"score floor|confidence threshold": "score threshold",
+    r"detection cap\b": "max detections",
+    r"\b(?:one|rows?|lines?|files?|columns?|entry) an? (?:class|image|row|method|line|column)\b": "per",
+    r"\bfound = |\btruth, found\b": "detections",
+}
+"""What the glossary has another word for."""
+
+
+def prose_of(page: Path) -> str:
+    """Return a page without what programs print."""
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"^```(?:console|text).*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def exists(dotted: str) -> bool:
+    """Whether a dotted name is a module or an attribute, as ``import boxscore`` and its user see it."""
+    value = importlib.import_module("boxscore")
+    parts = dotted.split(".")
+    for end in range(2, len(parts) + 1):
+        try:
+            value = getattr(value, parts[end - 1])
+        except AttributeError:
+            try:
+                value = importlib.import_module(".".join(parts[:end]))
+            except ModuleNotFoundError:
+                return False
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_dotted_name_is_there(page: Path) -> None:
+    names = sorted(set(DOTTED.findall(page.read_text(encoding="utf-8"))))
+    assert [name for name in names if not exists(name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_of_the_project_is_there(page: Path) -> None:
+    text = prose_of(page)
+    paths = set(OWN_FILE.findall(text)) - ELSEWHERE | {
+        f"src/boxscore/{path}" for path in MODULE.findall(text)
+    }
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.name not in GENERATED | HISTORY],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_one_word_for_one_thing(page: Path) -> None:
+    text = prose_of(page)
+    used = {word: re.findall(pattern, text) for pattern, word in OTHER_WORDS.items()}
+    assert {word: others for word, others in used.items() if others} == {}
+
+
+def test_a_name_that_is_gone_is_noticed() -> None:
+    assert exists("boxscore.suppression.hard.nms")
+    assert not exists("boxscore.nms.hard")
+    assert not exists("boxscore.average_precision")
