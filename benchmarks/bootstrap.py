@@ -32,14 +32,14 @@ def main() -> None:
     of = random.integers(0, arguments.objects, arguments.detections)
     noise = random.normal(0, 0.15, (arguments.detections, 4)) * boxes[of][:, [2, 3, 2, 3]]
     stray = random.random(arguments.detections) < 0.6
-    found = np.where(stray[:, None], random.permutation(boxes[of]), boxes[of]) + noise
-    found[:, 2:] = np.abs(found[:, 2:])
+    detected = np.where(stray[:, None], random.permutation(boxes[of]), boxes[of]) + noise
+    detected[:, 2:] = np.abs(detected[:, 2:])
     scores = np.where(stray, random.beta(1, 6, len(of)), random.beta(2, 2, len(of)))
     truth = boxscore.GroundTruth.from_arrays(
         image, category, boxes, box_format="xywh", images=range(arguments.images), categories=range(1, 81)
     )
     detections = boxscore.Detections.from_arrays(
-        image[of], category[of], found, scores, box_format="xywh", images=truth.images
+        image[of], category[of], detected, scores, box_format="xywh", images=truth.images
     )
     evaluation = boxscore.evaluate(truth, detections)
     print(f"AP {evaluation.metrics['AP']:.4f}, {len(detections):,} detections, {arguments.images:,} images")

@@ -114,7 +114,7 @@ def check(
     reference : str
         Empty when nobody ran.
     runs : dict of Run
-    found : dict of list of str
+    unequal : dict of list of str
         What differs, by contender.
     """
     with tempfile.TemporaryDirectory(prefix="boxscore-bench-") as folder:
@@ -127,11 +127,11 @@ def check(
         if not good:
             return "", runs, {name: [] for name in names}
         reference = runs[good[0]]
-        found = {
+        unequal = {
             name: [] if result.error else differences(case, reference, result, arrays)
             for name, result in runs.items()
         }
-    return good[0], runs, found
+    return good[0], runs, unequal
 
 
 def measure(
@@ -168,8 +168,8 @@ def compare(case: Case, arguments: argparse.Namespace, setting: Setting, version
         if load > 0.5:
             print(f"  the machine is busy (load {load:.2f}): times will scatter", file=sys.stderr)
         names = [name for name in arguments.contenders if name not in case.left_out]
-        reference, checked, found = check(setting, case, files, names)
-        for name, sentences in found.items():
+        reference, checked, unequal = check(setting, case, files, names)
+        for name, sentences in unequal.items():
             for sentence in sentences:
                 print(f"  DIFFERENT: {name}: {sentence}", file=sys.stderr)
         timed = measure(setting, case, files, checked, arguments.rounds, arguments.slow) if reference else {}
@@ -185,7 +185,7 @@ def compare(case: Case, arguments: argparse.Namespace, setting: Setting, version
             "largest_process": max(one.peak for one in [result, *timed.get(name, [])]),
             "numbers": result.numbers,
             "arrays": sorted(result.arrays),
-            "differences": found[name],
+            "differences": unequal[name],
             "error": result.error,
         }
         for name, result in checked.items()

@@ -119,17 +119,17 @@ def make_detections(
     The share of each kind follows from how many detections are asked for: a detector cut at a high score
     threshold gives mostly hits, one cut at 0.001 gives its 100 or 300 boxes whatever the image shows.
     """
-    found = np.flatnonzero((random.random(len(objects.image)) < 0.72) & ~crowd)
-    found = found[: int(spec.detections * 0.8)]
+    detected = np.flatnonzero((random.random(len(objects.image)) < 0.72) & ~crowd)
+    detected = detected[: int(spec.detections * 0.8)]
     hits = Scored(
         Boxes(
-            objects.image[found],
-            objects.category[found],
-            jitter(objects.xywh[found], 0.02 + random.gamma(1.2, 0.05, len(found)), random),
+            objects.image[detected],
+            objects.category[detected],
+            jitter(objects.xywh[detected], 0.02 + random.gamma(1.2, 0.05, len(detected)), random),
         ),
-        np.clip(random.beta(2.2, 1.1, len(found)), 0.02, 0.999),
+        np.clip(random.beta(2.2, 1.1, len(detected)), 0.02, 0.999),
     )
-    rest = random_rest(spec, world, objects, spec.detections - len(found), random)
+    rest = random_rest(spec, world, objects, spec.detections - len(detected), random)
     pool = _join(hits, rest)
     while True:  # the cap takes some away; more are drawn until the count is right
         pool = _cap(pool, spec.image_cap)
@@ -327,8 +327,8 @@ def _detection_parts(
     else:
         xywh, score = np.round(scored.boxes.xywh, 2), np.round(scored.score, 3)
     # A data loader's order of images, which is not the ground truth's; best first inside an image.
-    place = random.permutation(spec.images)
-    order = np.lexsort((-score, place[scored.boxes.image]))
+    rank = random.permutation(spec.images)
+    order = np.lexsort((-score, rank[scored.boxes.image]))
     columns = zip(
         world.image_ids[scored.boxes.image[order]].tolist(),
         world.category_ids[scored.boxes.category[order]].tolist(),

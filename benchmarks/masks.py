@@ -3,7 +3,7 @@
 Goal
 ----
 The same two files through every evaluator that is installed, each in a fresh process: seconds to import, to
-read and to evaluate (accumulate and summary included), and whether the headline numbers are pycocotools'.
+read and to evaluate (accumulate and summary included), and whether the summary metrics are pycocotools'.
 
 Usage
 -----
@@ -125,7 +125,7 @@ def make_keypoints(folder, images=5_000, truths=11_000, detections=40_000):
         size = np.exp(random.normal(4.6, 0.7, 2)).clip(8, 460)
         corner = random.uniform(0, 1, 2) * ((WIDTH, HEIGHT) - size)
         seen = random.choice([0, 1, 2], 17, p=[0.35, 0.1, 0.55]) * (random.random() < 0.8)
-        places = (corner + random.random((17, 2)) * size).round(0) * (seen > 0)[:, None]
+        points = (corner + random.random((17, 2)) * size).round(0) * (seen > 0)[:, None]
         annotations.append(
             {
                 "id": number,
@@ -135,7 +135,7 @@ def make_keypoints(folder, images=5_000, truths=11_000, detections=40_000):
                 "area": float((size.prod() * 0.6).round(2)),
                 "iscrowd": int(random.random() < 0.01),
                 "num_keypoints": int((seen > 0).sum()),
-                "keypoints": np.column_stack([places, seen]).astype(int).ravel().tolist(),
+                "keypoints": np.column_stack([points, seen]).astype(int).ravel().tolist(),
             }
         )
     while len(results) < detections:
@@ -168,7 +168,7 @@ def write(folder, kind, images, categories, annotations, results):
 
 def run(contender, kind, folder):
     """Run one contender in this process and print what it took as JSON."""
-    truth, found = str(folder / f"{kind}_ground_truth.json"), str(folder / f"{kind}_detections.json")
+    truth, results = str(folder / f"{kind}_ground_truth.json"), str(folder / f"{kind}_detections.json")
     clock = [time.perf_counter()]
 
     def lap():
@@ -185,7 +185,7 @@ def run(contender, kind, folder):
         protocol = boxscore.load_protocol(name)
         lap()
         ground_truth = read_ground_truth(truth, columns=columns)
-        detections = read_detections(found, ground_truth, columns=columns)
+        detections = read_detections(results, ground_truth, columns=columns)
         lap()
         evaluation = boxscore.evaluate(ground_truth, detections, protocol=protocol)
         numbers = list(evaluation.metrics.values())
@@ -202,7 +202,7 @@ def run(contender, kind, folder):
         lap()
         ground_truth = COCO(truth)
         loader = getattr(ground_truth, "loadRes", None) or ground_truth.load_res
-        detections = loader(found)
+        detections = loader(results)
         lap()
         evaluation = COCOeval(ground_truth, detections, kind)
         evaluation.evaluate()

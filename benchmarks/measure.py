@@ -203,14 +203,14 @@ class _Guard:
 
 def _tree(pid: int) -> list[int]:
     """Return a process and its descendants."""
-    found = [pid]
-    for parent in found:  # grows while it is walked
+    processes = [pid]
+    for parent in processes:  # grows while it is walked
         try:
             children = Path(f"/proc/{parent}/task/{parent}/children").read_text()
         except OSError:
             continue
-        found += map(int, children.split())
-    return found
+        processes += map(int, children.split())
+    return processes
 
 
 def _proportional_size(pid: int) -> int:

@@ -191,17 +191,19 @@ def peak_megabytes(function: Callable[[], Any]) -> float:
 
 
 def cases(quick: bool) -> dict[str, Callable[[], Contenders]]:
-    found: dict[str, Callable[[], Contenders]] = {}
+    chosen: dict[str, Callable[[], Contenders]] = {}
     for count in (300, 1000, 8400, 10_000) if quick else (300, 1000, 8400, 10_000, 100_000):
         for make in (dense, sparse, crowd):
             if make is not crowd or count <= 10_000:
-                found[f"one class, {make.__name__}, {count}"] = lambda make=make, n=count: one_class(*make(n))
+                chosen[f"one class, {make.__name__}, {count}"] = lambda make=make, n=count: one_class(
+                    *make(n)
+                )
     shapes = ((500, 300, 80), (10, 8400, 80)) if quick else ((5000, 300, 80), (100, 8400, 80), (400, 1000, 1))
     for shape in shapes:
-        found["batched, {} images x {} x {} classes".format(*shape)] = lambda s=shape: batched(*data_set(*s))
+        chosen["batched, {} images x {} x {} classes".format(*shape)] = lambda s=shape: batched(*data_set(*s))
     for images in (1, 20 if quick else 100):
-        found[f"fusion of 3 models, {images} images x 100"] = lambda n=images: fusion(n)
-    return found
+        chosen[f"fusion of 3 models, {images} images x 100"] = lambda n=images: fusion(n)
+    return chosen
 
 
 def whole_data_set(quick: bool) -> Contenders:

@@ -182,18 +182,18 @@ def linear_points(results: dict[str, Row]) -> dict[str, list[tuple[int, float]]]
             seconds = FILES[1](row) or WHOLE[1](row)
             if seconds:
                 points[row["name"]].append((spec.detections, median(seconds)))
-    return {name: found for name, found in points.items() if found}
+    return {name: measured for name, measured in points.items() if measured}
 
 
 def linearity(results: dict[str, Row]) -> str:
     """Write the cost per detection as the data grows; empty with fewer than two sizes."""
     points = linear_points(results)
-    counts = sorted({count for found in points.values() for count, _ in found})
+    counts = sorted({count for measured in points.values() for count, _ in measured})
     if len(counts) < 2:
         return ""
     rows = []
-    for contender, found in points.items():
-        cells = {count: f"{seconds:.3f} s, {seconds / count * 1e6:.2f} µs" for count, seconds in found}
+    for contender, measured in points.items():
+        cells = {count: f"{seconds:.3f} s, {seconds / count * 1e6:.2f} µs" for count, seconds in measured}
         rows.append([contender, *(cells.get(count, "") for count in counts)])
     table = _table(["files to numbers, and per detection", *(f"{count:,}" for count in counts)], rows)
     note = (

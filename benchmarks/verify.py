@@ -48,7 +48,7 @@ def differences(case: Case, reference: Run, other: Run, arrays: Path) -> list[st
     list of str
         One sentence for the numbers, one for each array that differs; empty when all is equal.
     """
-    found = []
+    sentences = []
     pairs = zip(NUMBERS, reference.numbers, other.numbers, strict=True)
     unequal = [(name, want, got) for name, want, got in pairs if want != got]
     if 100 not in case.caps:
@@ -57,25 +57,25 @@ def differences(case: Case, reference: Run, other: Run, arrays: Path) -> list[st
         ]
     if unequal:
         name, want, got = unequal[0]
-        found.append(
+        sentences.append(
             f"{len(unequal)} of 12 numbers differ; {name} is {got!r}, {reference.contender} {want!r}"
             f" ({_distance(want, got)})"
         )
     for name, value in case.expected.items():
         got = other.numbers[NUMBERS.index(name)]
         if round(got, 4) != value and math.floor(got * 1e4) / 1e4 != value:
-            found.append(f"{name} is {got:.6f}, published as {value:.4f}")
+            sentences.append(f"{name} is {got:.6f}, published as {value:.4f}")
     for name in ("precision", "recall", "scores"):
         shape = reference.arrays.get(name)
         if not shape or name not in other.arrays:
             continue
         if other.arrays[name] != shape:
-            found.append(f"{name} has shape {other.arrays[name]}, {reference.contender} {shape}")
+            sentences.append(f"{name} has shape {other.arrays[name]}, {reference.contender} {shape}")
             continue
         sentence = _compare(arrays / reference.contender, arrays / other.contender, name, shape)
         if sentence:
-            found.append(sentence)
-    return found
+            sentences.append(sentence)
+    return sentences
 
 
 def _compare(reference: Path, other: Path, name: str, shape: list[int]) -> str:
@@ -86,11 +86,11 @@ def _compare(reference: Path, other: Path, name: str, shape: list[int]) -> str:
     if not rows:
         return ""
     worst = max(abs(want[row] - got[row]) for row in rows)
-    place, rest = [], rows[0]
+    position, rest = [], rows[0]
     for size in reversed(shape):
         rest, index = divmod(rest, size)
-        place.append(index)
-    index = ",".join(f"{axis}={i}" for axis, i in zip(AXES[name], reversed(place), strict=True))
+        position.append(index)
+    index = ",".join(f"{axis}={i}" for axis, i in zip(AXES[name], reversed(position), strict=True))
     return (
         f"{name} differs in {len(rows):,} of {len(want):,} cells, by {worst:.2g} at most; "
         f"first at [{index}]: {got[rows[0]]!r}, {reference.name} {want[rows[0]]!r}"

@@ -3,8 +3,8 @@
 Goal
 ----
 YOLOv2 on VOC 2007 test (4,952 images, 98,023 detections): seconds to read the folders, to evaluate, and the
-mean AP. The kit itself needs Matlab or Octave; that boxscore gives its numbers to the last bit is a test
-(``tests/real/test_real_voc.py``), not repeated here.
+mean AP. The VOC devkit itself needs Matlab or Octave. That boxscore gives its numbers to the last bit is
+tested in ``tests/real/test_real_voc.py``, not here.
 
 Usage
 -----
@@ -13,8 +13,8 @@ Usage
 
 Conventions
 -----------
-- Rivals get the boxes as arrays, so that only their evaluation is timed; they know neither difficult objects
-  nor the kit's grid, so their numbers differ: podm counts difficult objects, bes-dev is given none of them.
+- Rivals get the boxes as arrays, so that only their evaluation is timed. They know neither difficult objects
+  nor the devkit's grid, so their numbers differ: podm counts difficult objects, bes-dev gets none of them.
 - bes-dev's evaluator adds an image at a time; it gets the first ``--images`` images and the time is scaled.
 - Times are the least of ``--repeats`` runs, each in its own process.
 - The data is read from ``../shared/data`` or ``$BOXSCORE_REAL_DATA``.
@@ -48,9 +48,9 @@ def run_boxscore(protocol: str) -> dict:
     import boxscore
 
     start = time.perf_counter()
-    truth, found = read()
+    truth, detections = read()
     middle = time.perf_counter()
-    value = boxscore.evaluate(truth, found, protocol=protocol).metrics["mAP"]
+    value = boxscore.evaluate(truth, detections, protocol=protocol).metrics["mAP"]
     return {"read": middle - start, "evaluate": time.perf_counter() - middle, "mAP": value}
 
 
@@ -65,9 +65,9 @@ def run_podm(arrays: dict) -> dict:
             for image, category, box, score, _ in zip(*rows, strict=True)
         ]
 
-    truths, found = boxes("truth"), boxes("found")
+    truths, detections = boxes("truth"), boxes("detections")
     start = time.perf_counter()
-    metrics = get_pascal_voc_metrics(truths, found, 0.5)
+    metrics = get_pascal_voc_metrics(truths, detections, 0.5)
     return {"evaluate": time.perf_counter() - start, "mAP": float(MetricPerClass.mAP(metrics))}
 
 
@@ -84,13 +84,13 @@ def run_bes_dev(arrays: dict, images: int) -> dict:
                 rows.setdefault(image, []).append([*box, *tail])
         return rows
 
-    truths, found = by_image("truth"), by_image("found")
+    truths, detections = by_image("truth"), by_image("detections")
     metric = MetricBuilder.build_evaluation_metric("map_2d", async_mode=False, num_classes=20)
     some = sorted(truths)[:images]
     start = time.perf_counter()
     for image in some:
         metric.add(
-            np.array(found.get(image, [])).reshape(-1, 6), np.array(truths.get(image, [])).reshape(-1, 7)
+            np.array(detections.get(image, [])).reshape(-1, 6), np.array(truths.get(image, [])).reshape(-1, 7)
         )
     value = metric.value(iou_thresholds=0.5, recall_thresholds=np.arange(0.0, 1.1, 0.1))["mAP"]
     seconds = time.perf_counter() - start
@@ -99,7 +99,7 @@ def run_bes_dev(arrays: dict, images: int) -> dict:
 
 def write_arrays(path: Path) -> None:
     """Write the boxes for evaluators that do not read the folders."""
-    truth, found = read()
+    truth, detections = read()
     arrays = {
         side: [
             table.image.tolist(),
@@ -110,7 +110,7 @@ def write_arrays(path: Path) -> None:
         ]
         for side, table, scores, left_out in (
             ("truth", truth, [1.0] * len(truth), truth.difficult.tolist()),
-            ("found", found, found.scores.tolist(), [False] * len(found)),
+            ("detections", detections, detections.scores.tolist(), [False] * len(detections)),
         )
     }
     path.write_text(json.dumps(arrays))

@@ -235,35 +235,35 @@ def deflated(data: bytes, line: int) -> bytes:
     ----------
     data : bytes
     line : int
-        Length of an image line: the pixels just above are tried as a match, and so is the last place where
-        the next three bytes stood.
+        Length of an image line: the pixels just above are tried as a match, and so is the last position where
+        the next three bytes occurred.
     """
     bits = _Bits()
     bits.add(0b011, 3)  # last block, fixed codes
-    last_place: dict[bytes, int] = {}
+    last_position: dict[bytes, int] = {}
     position, end = 0, len(data)
     while position < end:
-        places = {position - line, last_place.get(data[position : position + 3], -1)}
-        length, place = max((_match_length(data, place, position), place) for place in places)
+        candidates = {position - line, last_position.get(data[position : position + 3], -1)}
+        length, earlier = max((_match_length(data, earlier, position), earlier) for earlier in candidates)
         if length < 4:
             bits.add_symbol(data[position])
             length = 1
         else:
-            bits.add_match(length, position - place)
+            bits.add_match(length, position - earlier)
         for passed in range(position, position + length):
-            last_place[data[passed : passed + 3]] = passed
+            last_position[data[passed : passed + 3]] = passed
         position += length
     bits.add_symbol(256)
     return bits.to_bytes()
 
 
-def _match_length(data: bytes, place: int, position: int) -> int:
-    """Return how many bytes from ``place`` repeat at ``position``: 0 when the place is out of reach."""
-    if place < 0 or position - place > 32768:
+def _match_length(data: bytes, earlier: int, position: int) -> int:
+    """Return how many bytes from ``earlier`` repeat at ``position``: 0 if it is out of reach."""
+    if earlier < 0 or position - earlier > 32768:
         return 0
     limit = min(258, len(data) - position)
     length = 0
-    while length < limit and data[place + length] == data[position + length]:
+    while length < limit and data[earlier + length] == data[position + length]:
         length += 1
     return length
 

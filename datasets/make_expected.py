@@ -3,7 +3,7 @@
 Goal
 ----
 Write ``expected.json`` into each sample: pycocotools for the COCO form, and a slow and obvious reading of the
-PASCAL VOC kit in plain Python (``VOCevaldet.m``, ``VOCap.m``) for the VOC form.
+PASCAL VOC devkit in plain Python (``VOCevaldet.m``, ``VOCap.m``) for the VOC form.
 
 Conventions
 -----------
@@ -35,7 +35,7 @@ COCO_CELLS: tuple[tuple[float | None, int, int], ...] = (
 )
 """IoU threshold (None: all), area range and detection cap of each of the twelve numbers."""
 
-KIT_GRID = (
+DEVKIT_GRID = (
     0.0,
     1 * 0.1,
     2 * 0.1,
@@ -52,12 +52,12 @@ KIT_GRID = (
 NUMPY_GRID = tuple(float(point) for point in np.arange(0.0, 1.1, 0.1))
 
 
-def coco_expected(ground_truth: Path, detections: Path) -> dict[str, Any]:
+def coco_expected(ground_truth: Path, results: Path) -> dict[str, Any]:
     """Return pycocotools' twelve numbers, for the set and for each class."""
     with contextlib.redirect_stdout(io.StringIO()):
         truth = COCO(str(ground_truth))
-        found = truth.loadRes(str(detections))
-        evaluation = COCOeval(truth, found, "bbox")
+        detections = truth.loadRes(str(results))
+        evaluation = COCOeval(truth, detections, "bbox")
         evaluation.evaluate()
         evaluation.accumulate()
         evaluation.summarize()
@@ -72,7 +72,7 @@ def coco_expected(ground_truth: Path, detections: Path) -> dict[str, Any]:
             "images": len(truth.dataset["images"]),
             "ground_truths": len(annotations),
             "crowds": sum(row["iscrowd"] for row in annotations),
-            "detections": len(found.dataset["annotations"]),
+            "detections": len(detections.dataset["annotations"]),
             "classes": len(names),
         },
     }
@@ -98,8 +98,8 @@ def _defined(value: float) -> float | None:
     return None if value == -1 else float(value)
 
 
-def kit_overlap(first: Box, second: Box) -> float:
-    """Return intersection over union with inclusive pixels, as the kit computes it."""
+def voc_overlap(first: Box, second: Box) -> float:
+    """Return intersection over union with inclusive pixels, as the devkit computes it."""
     width = min(first[2], second[2]) - max(first[0], second[0]) + 1
     height = min(first[3], second[3]) - max(first[1], second[1]) + 1
     if width <= 0 or height <= 0:
@@ -118,22 +118,26 @@ def read_objects(annotation: Path) -> list[tuple[str, Box, bool]]:
     return objects
 
 
-def kit_outcomes(truths: dict[str, list[tuple[Box, bool]]], found: list[tuple[str, float, Box]]) -> list[str]:
+def voc_outcomes(
+    truths: dict[str, list[tuple[Box, bool]]], detections: list[tuple[str, float, Box]]
+) -> list[str]:
     """Return "true", "false" or "ignored" for each detection of a class, best score first.
 
     Parameters
     ----------
     truths : dict
         Image to its objects of this class: box, and whether difficult.
-    found : list
+    detections : list
         Image, score and box, in the order of the file.
     """
     outcomes = []
     taken: set[tuple[str, int]] = set()
-    for image, _, box in sorted(found, key=lambda row: -row[1]):  # stable: equal scores keep the file's order
+    for image, _, box in sorted(
+        detections, key=lambda row: -row[1]
+    ):  # stable: equal scores keep the file's order
         best, best_index = -math.inf, -1
         for index, (truth, _) in enumerate(truths.get(image, [])):
-            overlap = kit_overlap(box, truth)
+            overlap = voc_overlap(box, truth)
             if overlap > 0 and overlap > best:
                 best, best_index = overlap, index
         if best < 0.5:
@@ -148,8 +152,8 @@ def kit_outcomes(truths: dict[str, list[tuple[Box, bool]]], found: list[tuple[st
     return outcomes
 
 
-def kit_curve(outcomes: list[str], positives: int) -> tuple[list[float], list[float]]:
-    """Return recall and precision after each detection; precision is NaN where the kit divides 0 by 0."""
+def voc_curve(outcomes: list[str], positives: int) -> tuple[list[float], list[float]]:
+    """Return recall and precision after each detection; precision is NaN where the devkit divides 0 by 0."""
     recall, precision = [], []
     true = false = 0
     for outcome in outcomes:
@@ -181,7 +185,7 @@ def area_average_precision(recall: list[float], precision: list[float]) -> float
 
 
 def voc_expected(folder: Path) -> dict[str, Any]:
-    """Return what the kit gives for a sample's ``VOC2007`` and ``results`` folders."""
+    """Return what the devkit gives for a sample's ``VOC2007`` and ``results`` folders."""
     devkit = folder / "VOC2007"
     images = (devkit / "ImageSets" / "Main" / "test.txt").read_text().split()
     objects = {image: read_objects(devkit / "Annotations" / f"{image}.xml") for image in images}
@@ -192,18 +196,18 @@ def voc_expected(folder: Path) -> dict[str, Any]:
             for image, rows_of in objects.items()
         }
         results = folder / "results" / f"comp4_det_test_{name}.txt"
-        found: list[tuple[str, float, Box]] = []
+        detections: list[tuple[str, float, Box]] = []
         for line in results.read_text().splitlines() if results.exists() else []:
             image, score, x1, y1, x2, y2 = line.split()
-            found.append((image, float(score), (float(x1), float(y1), float(x2), float(y2))))
+            detections.append((image, float(score), (float(x1), float(y1), float(x2), float(y2))))
         difficulties = [difficult for rows_of in truths.values() for _, difficult in rows_of]
         positives = difficulties.count(False)
-        outcomes = kit_outcomes(truths, found)
+        outcomes = voc_outcomes(truths, detections)
         row: dict[str, Any] = {
             "class": name,
             "positives": positives,
             "difficult": difficulties.count(True),
-            "detections": len(found),
+            "detections": len(detections),
             "true_positives": outcomes.count("true"),
             "false_positives": outcomes.count("false"),
             "ignored": outcomes.count("ignored"),
@@ -212,8 +216,8 @@ def voc_expected(folder: Path) -> dict[str, Any]:
             "AP_area": None,
         }
         if positives:
-            recall, precision = kit_curve(outcomes, positives)
-            row["AP_11_point"] = points_average_precision(recall, precision, KIT_GRID)
+            recall, precision = voc_curve(outcomes, positives)
+            row["AP_11_point"] = points_average_precision(recall, precision, DEVKIT_GRID)
             row["AP_11_point_numpy_grid"] = points_average_precision(recall, precision, NUMPY_GRID)
             row["AP_area"] = area_average_precision(recall, precision)
         rows.append(row)
@@ -241,16 +245,16 @@ def _mean(values: list[float | None]) -> float | None:
 def tutorial_overlaps(folder: Path) -> list[dict[str, Any]]:
     """Return each pair's overlap with inclusive pixels (VOC) and with continuous coordinates (COCO)."""
     truth = json.loads((folder / "instances.json").read_text())["annotations"]
-    found = json.loads((folder / "detections.json").read_text())
+    detections = json.loads((folder / "detections.json").read_text())
     rows = []
-    for first, second in zip(truth, found, strict=True):
+    for first, second in zip(truth, detections, strict=True):
         boxes = [(x, y, x + w, y + h) for x, y, w, h in (first["bbox"], second["bbox"])]
         grown = [(x1, y1, x2 - 1, y2 - 1) for x1, y1, x2, y2 in boxes]
         rows.append(
             {
                 "image_id": first["image_id"],
-                "iou_inclusive": kit_overlap(boxes[0], boxes[1]),
-                "iou_continuous": kit_overlap(grown[0], grown[1]),
+                "iou_inclusive": voc_overlap(boxes[0], boxes[1]),
+                "iou_continuous": voc_overlap(grown[0], grown[1]),
             }
         )
     return rows
@@ -266,7 +270,7 @@ def expected(sample: str, folder: Path) -> dict[str, Any]:
         }
     if sample != "shapes_coco":
         values["voc"] = {
-            "oracle": "datasets/make_expected.py, the VOC kit in plain Python",
+            "oracle": "datasets/make_expected.py, the VOC devkit in plain Python",
             **voc_expected(folder),
         }
     if sample == "iou_tutorial":

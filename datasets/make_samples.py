@@ -1,4 +1,4 @@
-"""Make the bundled samples: drawn images, their ground truth, and what an imaginary detector found.
+"""Make the bundled samples: drawn images, their ground truth, and an imaginary detector's results.
 
 Goal
 ----
@@ -9,7 +9,7 @@ Conventions
 -----------
 - Only NumPy and the standard library; no network; every draw is seeded.
 - A box here is continuous, ``x1, y1, x2, y2``. COCO files get ``x, y, w, h`` of it. VOC files get the pixels
-  that it covers, counted from 1: ``x1 + 1, y1 + 1, x2, y2``, both ends inside, so that the kit's width
+  that it covers, counted from 1: ``x1 + 1, y1 + 1, x2, y2``, both ends inside, so that the devkit's width
   ``xmax - xmin + 1`` is ``x2 - x1``.
 - ``README.md`` lists what each set holds, ``tests/test_samples.py`` checks it.
 """
@@ -105,9 +105,9 @@ def coco_sample() -> dict[str, bytes]:
                     "segmentation": run_lengths(shape.mask) if shape.crowd else flat,
                 }
             )
-        for found in draws.shuffled(scene.found):
-            row = {"image_id": identifier, "category_id": category_ids[found.name]}
-            results.append({**row, "bbox": sizes_of(found.box), "score": found.score})
+        for detection in draws.shuffled(scene.detections):
+            row = {"image_id": identifier, "category_id": category_ids[detection.name]}
+            results.append({**row, "bbox": sizes_of(detection.box), "score": detection.score})
     ground_truth = {
         "info": {"description": "boxscore sample: drawn shapes", "version": "1.0", "year": 2026},
         "licenses": [{"id": 1, "name": "MIT", "url": "https://opensource.org/license/mit"}],
@@ -124,7 +124,7 @@ def coco_sample() -> dict[str, bytes]:
 
 
 def pixels_of(shape: Shape) -> list[float]:
-    """Return the inclusive pixel box of a shape, counted from 1, as the kit writes it."""
+    """Return the inclusive pixel box of a shape, counted from 1, as the devkit writes it."""
     x1, y1, x2, y2 = shape.box
     return [math.floor(x1) + 1, math.floor(y1) + 1, math.ceil(x2), math.ceil(y2)]
 
@@ -136,7 +136,7 @@ def quartered(box: Box) -> list[float]:
 
 
 def voc_object(shape: Shape, index: int) -> list[str]:
-    """Return one object of an annotation file; every few objects something the kit's files also do."""
+    """Return one object of an annotation file; every few objects something the devkit's files also do."""
     box = pixels_of(shape)
     if index == 8:
         box[2] -= 0.3  # a decimal coordinate, as in VOC 2011
@@ -190,7 +190,7 @@ def voc_annotation(identifier: str, scene: Scene, first_index: int) -> bytes:
 
 
 def presence(scene: Scene, name: str) -> int:
-    """Return the kit's mark of a class in an image: 1 there, 0 only difficult ones, -1 not there."""
+    """Return the devkit's mark of a class in an image: 1 there, 0 only difficult ones, -1 not there."""
     hard = [shape.difficult for shape in scene.shapes if shape.name == name]
     return -1 if not hard else 0 if all(hard) else 1
 
@@ -222,14 +222,14 @@ def voc_sample() -> dict[str, bytes]:
     results: list[dict[str, Any]] = []
     texts: dict[str, list[str]] = {}
     for identifier in draws.shuffled(sets["test"]):  # a file need not follow the order of the images
-        for found in draws.shuffled(scene_of[identifier].found):
-            x1, y1, x2, y2 = quartered(found.box)
+        for detection in draws.shuffled(scene_of[identifier].detections):
+            x1, y1, x2, y2 = quartered(detection.box)
             box = [x1, y1, x2 - x1, y2 - y1]
             results.append(
-                {"image_id": identifier, "category_id": found.name, "bbox": box, "score": found.score}
+                {"image_id": identifier, "category_id": detection.name, "bbox": box, "score": detection.score}
             )
-            numbers = " ".join(f"{value:.10g}" for value in (found.score, x1, y1, x2, y2))
-            texts.setdefault(found.name, []).append(f"{identifier} {numbers}\n")
+            numbers = " ".join(f"{value:.10g}" for value in (detection.score, x1, y1, x2, y2))
+            texts.setdefault(detection.name, []).append(f"{identifier} {numbers}\n")
     for name, lines in sorted(texts.items()):
         files[f"results/comp4_det_test_{name}.txt"] = "".join(lines).encode()
     files["results_coco.json"] = (one_line_each(results) + "\n").encode()

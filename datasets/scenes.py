@@ -42,7 +42,7 @@ class Shape:
 
 
 @dataclass
-class Found:
+class Detection:
     """One detection; ``box`` is continuous."""
 
     name: str
@@ -58,7 +58,7 @@ class Scene:
     height: int
     theme: int
     shapes: list[Shape] = field(default_factory=list)
-    found: list[Found] = field(default_factory=list)
+    detections: list[Detection] = field(default_factory=list)
 
     def taken(self) -> Mask:
         """Return the pixels that carry an object [height, width]."""
@@ -113,7 +113,7 @@ class Scene:
     def find(self, name: str, box: Sequence[float], score: float) -> None:
         """Add a detection."""
         x1, y1, x2, y2 = (float(value) for value in box)
-        self.found.append(Found(name, (x1, y1, x2, y2), score))
+        self.detections.append(Detection(name, (x1, y1, x2, y2), score))
 
     def file(self, draws: Draws) -> bytes:
         """Return the image as a PNG file."""
@@ -194,7 +194,7 @@ def random_shapes(size: tuple[int, int], draws: Draws) -> list[tuple[str, float]
 
 
 def ordinary(size: tuple[int, int], theme: int, draws: Draws, *, background: Sequence[str]) -> Scene:
-    """Return a scene with shapes at random places, detected."""
+    """Return a scene with shapes at random positions, detected."""
     scene = Scene(*size, theme)
     for name, radius in random_shapes(size, draws):
         scene.scatter(name, radius, draws)

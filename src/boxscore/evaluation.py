@@ -333,9 +333,8 @@ class Evaluation(PicklesFields):
         checks.one_of(area, names, name="area")
         drawn = self.curves_of(names.index(area), cap)
         defined = np.flatnonzero(drawn.positive)
-        precision, score = drawn.interpolated[:, :, defined], drawn.scores[:, :, defined]  # [T,R,K]
+        precision, score = drawn.interpolated[:, :, defined], drawn.reached_scores[:, :, defined]  # [T,R,K]
         points = np.array(self.protocol.ap.recall_points)
-        reached = points[None, :, None] <= drawn.recall[:, None, defined]
         T, R, K = precision.shape
         thresholds = np.array(self.protocol.matching.iou_thresholds)
         return pd.DataFrame(
@@ -344,7 +343,7 @@ class Evaluation(PicklesFields):
                 "iou": np.tile(np.repeat(thresholds, R), K),
                 "recall": np.tile(points, K * T),
                 "precision": precision.transpose(2, 0, 1).ravel(),
-                "score": np.where(reached, score, np.nan).transpose(2, 0, 1).ravel(),
+                "score": score.transpose(2, 0, 1).ravel(),
             }
         )
 
@@ -382,12 +381,16 @@ class Evaluation(PicklesFields):
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Pycocotools' arrays: precision and scores [T, R, K, A, M], recall [T, K, A, M]; NaN for its -1."""
         areas, caps = len(self.protocol.ignore.area_ranges), len(self.protocol.caps)
-        grid = [[self.curves_of(area, cap) for cap in range(caps)] for area in range(areas)]
+        grid = [self.curves_of(area, cap) for area in range(areas) for cap in range(caps)]
+
+        def stacked(field: str) -> NDArray[np.float64]:
+            values = np.stack([getattr(curves, field) for curves in grid], axis=-1)
+            return values.reshape(*values.shape[:-1], areas, caps)
+
         return {
-            name: np.stack(
-                [np.stack([getattr(curves, field) for curves in line], axis=-1) for line in grid], axis=-2
-            )
-            for name, field in (("precision", "interpolated"), ("recall", "recall"), ("scores", "scores"))
+            "precision": stacked("interpolated"),
+            "recall": stacked("recall"),
+            "scores": stacked("scores"),
         }
 
     def ap_by_iou(self) -> NDArray[np.float64]:

@@ -143,7 +143,7 @@ def test_ablation_on_the_voc_run(voc):
         "difficult objects deleted": (-0.0117, -0.0121),
         "candidate: best available": (0.0009, 0.00005),
         "score threshold .25": (-0.0518, -0.0531),
-        "cap of 10 an image and class": (-0.0050, -0.0051),
+        "cap of 10 per image and class": (-0.0050, -0.0051),
     }
     for change, (here, published) in measured.items():
         assert table[change] == pytest.approx(here, abs=5e-5)

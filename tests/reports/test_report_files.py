@@ -176,7 +176,7 @@ def test_pictures_stay_inside_their_folder(tmp_path: Path) -> None:
     result = evaluation(images=5, file_names=names)
     options = ReportOptions(resamples=0, image_folder=inside, date="")
     data = data_of(render_page(report_view(result, options=options)))
-    shown = {data["images"][int(place)]["file"] for place in data["pictures"]}  # type: ignore[index, attr-defined]
+    shown = {data["images"][int(record)]["file"] for record in data["pictures"]}  # type: ignore[index, attr-defined]
     assert shown == {"ok.png"}
 
 
@@ -196,7 +196,7 @@ def test_a_comparison_has_its_page_and_table(tmp_path: Path) -> None:
 def test_the_sample_page_says_what_the_golden_file_says() -> None:
     expected = json.loads((PROJECT / "datasets" / "shapes_coco" / "expected.json").read_text())
     view = report_view(shapes(), options=FAST)
-    shown = {tile["key"]: tile["value"] for tile in view["headline"]}
+    shown = {tile["key"]: tile["value"] for tile in view["summary"]}
     known = expected.get("metrics", expected)
     for key, value in shown.items():
         if key in known:

@@ -134,7 +134,7 @@ def test_a_run_configuration_can_leave_it_out(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_protocol_without_a_summary(tmp_path: Path) -> None:
-    """It has no headline number: nothing is measured by it."""
+    """It has no summary metric: no effect is measured."""
     tables = load(tmp_path, next(spoil for spoil in SPOILS if spoil.__name__ == "swapped_classes"))
     protocol = {"extends": "coco", "name": "mine", "summary": []}
     assert quick_findings(boxscore.evaluate(*tables, protocol=protocol)) == []

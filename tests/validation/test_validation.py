@@ -301,7 +301,7 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (rounded_scores, "tied-scores", "warning", r"share their score .* rounded\?", 0),
     (floor, "score-floor", "warning", r"no score lies below 0\.5", 0),
     (low_floor, "score-floor", "info", r"no score lies below 0\.1", 0),
-    (many, "beyond-cap", "info", r"beyond the cap of 100 for an image and class", 0),
+    (many, "beyond-cap", "info", r"beyond the cap of 100 per image and class", 0),
     (cut, "detections-cut-per-image", "warning", r"12 images have exactly 20 detections", 12),
     (swapped_classes, "classes-numbered-differently", "error", r"two classes are swapped", 2),
     (off_by_one, "classes-numbered-differently", "error", r"1 too low\. Off by one\?", 3),

@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _as_latex(evaluation: Evaluation, *, per_class: bool) -> str:
     protocol = evaluation.protocol
-    title, counts = protocol.title or protocol.name, text.counts_line(evaluation)
+    title, counts = protocol.title or protocol.name, evaluation.counts_text
     sections = [Section(title, text.summary_columns(evaluation), counts)]
     if per_class:
         sections.append(Section("per class", text.class_columns(evaluation), digits=3))

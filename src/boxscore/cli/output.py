@@ -21,7 +21,6 @@ from boxscore._utils.text import (
 from boxscore.cli.inputs import existing_folder
 from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation
-from boxscore.reports.text import counts_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +96,7 @@ def print_frame(
         "signature": evaluation.signature,
         "rows": table_rows(frame),
     }
-    section = Section(title, table_columns(frame), counts_line(evaluation), digits)
+    section = Section(title, table_columns(frame), evaluation.counts_text, digits)
     print(written(form, [section], value=value, footer=evaluation.signature))
 
 

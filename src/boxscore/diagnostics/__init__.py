@@ -1,12 +1,12 @@
-"""Why a score is what it is: each question one file, each answer arrays and a table. Nothing here draws.
+"""Why a score is what it is: one file per question, answered by arrays and a table. Nothing here draws.
 
 Conventions
 -----------
-- Every function takes an :class:`~boxscore.evaluation.Evaluation` and reads its one ``Matches`` value, or
-  overlaps across classes that its matcher finds once. Nothing is matched twice to answer a second question.
-  ``sweep`` alone takes the tables: it tries what comes before evaluation.
-- A result holds arrays; ``to_frame()`` makes a DataFrame. Totals stand apart from the rows.
-- Undefined is NaN. Where a table has rows of all classes together, their ``class`` is ``(all)``.
+- Every function takes an :class:`~boxscore.evaluation.Evaluation` and reads its ``Matches``, or the overlaps
+  across classes that its matcher computes once. Nothing is matched again for a second question. Only
+  ``sweep`` and ``explain`` take tables, because they vary what comes before matching.
+- A result holds arrays; ``to_frame()`` makes a DataFrame. Totals are separate from the rows.
+- Undefined is NaN. Rows for all classes together have the ``class`` ``(all)``.
 """
 
 from typing import TYPE_CHECKING

@@ -1,27 +1,43 @@
-"""What every diagnostic returns: arrays, and a table for people."""
+"""What every diagnostic returns, computed once per evaluation: arrays, and a table for people."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.evaluation import Evaluation
+
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["EVERY_CLASS", "ClassResult", "Counts", "DiagnosticResult", "Floats", "mean_over_classes"]
+__all__ = [
+    "EVERY_CLASS",
+    "ClassResult",
+    "Counts",
+    "DiagnosticResult",
+    "Floats",
+    "mean_over_classes",
+    "once_per_evaluation",
+]
 
 EVERY_CLASS = "(all)"
 """Stands in a ``class`` column for all classes together."""
 
 Floats = Any
-"""A float64 array, or one such number: the values of classes, and those of all classes together."""
+"""A float64 array of values per class, or one number for all classes together."""
 
 Counts = Any
 """The same of int64."""
+
+Options = ParamSpec("Options")
+Answer = TypeVar("Answer")
+Question = Callable[Concatenate[Evaluation, Options], Answer]
 
 SHOWN_ROWS, SHOWN_COLUMNS = 10, 14
 
@@ -87,7 +103,7 @@ class ClassResult(DiagnosticResult):
         return self.frame_of([EVERY_CLASS], self.total)
 
     def second_axis(self) -> Mapping[str, Any]:
-        """Columns that name the entries of the second axis; none without one."""
+        """Columns that name the entries of the second axis, if there is one."""
         return {}
 
     def frame_of(self, classes: Sequence[str], values: Any) -> pd.DataFrame:
@@ -111,3 +127,33 @@ def mean_over_classes(values: NDArray[np.float64]) -> np.float64:
     count = defined.sum()
     mean: np.float64 = np.where(defined, values, 0.0).sum() / count if count else np.float64(np.nan)
     return mean
+
+
+def once_per_evaluation(function: Question[Options, Answer]) -> Question[Options, Answer]:
+    """Compute a diagnostic once per evaluation and options; its arrays are shared, so read-only."""
+    signature = inspect.signature(function)
+
+    def answer(evaluation: Evaluation, *args: Options.args, **kwargs: Options.kwargs) -> Answer:
+        bound = signature.bind(evaluation, *args, **kwargs)
+        bound.apply_defaults()
+        options = list(bound.arguments.items())[1:]
+        key = (function.__qualname__, *((name, _hashable(value)) for name, value in options))
+        try:
+            hash(key)
+        except TypeError:  # the function itself refuses the option
+            return function(evaluation, *args, **kwargs)
+        return evaluation.once(key, lambda: _read_only(function(evaluation, *args, **kwargs)))
+
+    return cast("Question[Options, Answer]", functools.update_wrapper(answer, function))
+
+
+def _hashable(value: Any) -> Any:
+    return (list, tuple(value)) if isinstance(value, list) else (type(value), value)
+
+
+def _read_only(answer: Answer) -> Answer:
+    for value in vars(answer).values():
+        for array in value if isinstance(value, tuple) else [value]:
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
+    return answer

@@ -1,4 +1,4 @@
-"""Tools as points in one space of choices: the ground of :mod:`boxscore.diagnostics.explaining`.
+"""Tools as sets of choices, for :mod:`boxscore.diagnostics.explaining`.
 
 Conventions
 -----------
@@ -25,7 +25,7 @@ __all__ = ["CHOICES", "Choice", "Tool", "box_protocols", "tool_names", "tool_of"
 
 
 class Tool(NamedTuple):
-    """A protocol, and what the user called it."""
+    """A protocol, and the name the user gave it."""
 
     name: str
     protocol: Protocol
@@ -81,7 +81,7 @@ def _aliases() -> dict[str, str]:
 
 
 def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) -> Tool:
-    """Return a tool by name, or any protocol as one; ``iou`` puts one threshold in place of its own."""
+    """Return a tool by name, or any protocol as one; ``iou`` replaces its thresholds."""
     if isinstance(tool, str) and not tool.endswith(".toml"):
         name = _aliases().get(tool, tool)
         checks.one_of(name, tool_names(), name="tool")

@@ -1,21 +1,20 @@
-"""How sure a score is: bootstrap intervals over images.
+"""How certain a score is: bootstrap intervals over images.
 
 Goal
 ----
-Draw as many images as there are, with repetition, again and again; the spread of the score over the draws is
-the uncertainty that comes from which images happened to be collected.
+Resample the images with replacement many times. The spread of the score over the draws is the uncertainty
+that comes from which images happened to be collected.
 
 Conventions
 -----------
 - An image drawn three times counts three times (:mod:`boxscore.scoring.weighted`). Dropping the
-  repetitions, as some tools do, leaves about 63 % of the images in every draw and makes intervals too
-  narrow.
-- Nothing is matched again. The draws depend on ``seed`` and the number of images alone, so that two results
-  on one data set are drawn alike.
-- Intervals are bias-corrected percentiles of the draws (BC): AP of a small sample leans upwards, and draws
-  lean once more. ``method="percentile"`` gives the plain ones.
-- A class without ground truth in a draw is undefined there, and left out of that draw's mean as the protocol
-  leaves it out.
+  repetitions, as some tools do, leaves about 63 % of the images in every draw and gives wrong intervals.
+- Nothing is matched again. The draws depend only on ``seed`` and the number of images, so two results on one
+  data set get the same draws.
+- Intervals are bias-corrected percentiles of the draws (BC): AP of a small sample is biased upwards, and the
+  draws are biased once more. ``method="percentile"`` gives plain percentiles.
+- A class without ground truth in a draw is undefined there. It is left out of that draw's mean, as the
+  protocol does.
 
 References
 ----------
@@ -27,25 +26,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._result import ClassResult, Counts, Floats
+from boxscore._utils.progress import progress as shown
+from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SummaryRow
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import summary_total, summary_values
 from boxscore.scoring.weighted import ImageWeights
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "BootstrapIntervals",
@@ -72,7 +67,7 @@ class Intervals(NamedTuple):
     standard_error: Floats
     """Standard deviation over the draws."""
     draws: Counts
-    """In how many draws it was defined."""
+    """Number of draws in which it is defined."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -117,9 +112,9 @@ def bootstrap_intervals(
     method : {"bias_corrected", "percentile"}, default "bias_corrected"
     seed : int, default 0
     metrics : sequence of str, optional
-        Names of summary metrics; all when not given.
+        Names of summary metrics; all by default.
     progress : bool, default False
-        Show a bar on stderr when it is a terminal.
+        Show a progress bar if stderr is a terminal.
 
     Returns
     -------
@@ -164,19 +159,11 @@ def chosen_rows(evaluation: Evaluation, metrics: Sequence[str] | None) -> list[S
 
 
 def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = False) -> Iterator[FloatArray]:
-    """Yield, for each draw, how often each image was drawn, [images].
-
-    Raises
-    ------
-    InputError
-        When ``resamples`` is not a whole number of at least 1.
-    """
-    from tqdm import tqdm
-
+    """Yield, for each draw, how often each image was drawn, [images]."""
     checks.whole_number(resamples, 1, name="resamples")
     random = np.random.default_rng(seed)
-    quiet = None if progress else True  # None: only on a terminal
-    for _ in tqdm(range(resamples), desc="bootstrap", unit="draw", file=sys.stderr, disable=quiet):
+    draws = range(resamples)
+    for _ in shown(draws, desc="bootstrap", unit="draw") if progress else draws:
         drawn = random.integers(0, images, images)
         yield np.bincount(drawn, minlength=images).astype(np.float64)
 
@@ -184,18 +171,7 @@ def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = Fal
 def weighted_metrics(
     evaluation: Evaluation, rows: Sequence[SummaryRow]
 ) -> Callable[[FloatArray], FloatArray]:
-    """Return summary metrics as a function of the images' weights.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    rows : sequence of SummaryRow
-
-    Returns
-    -------
-    callable
-        From whole-number weights [images] to each metric for each class and, last, over all; [rows, K + 1].
-    """
+    """Return a function from image weights to each metric per class and, last, over all; [rows, K + 1]."""
     protocol, K = evaluation.protocol, len(evaluation.labels)
 
     @functools.cache
@@ -219,19 +195,9 @@ def weighted_metrics(
 def interval(
     draws: FloatArray, value: FloatArray, confidence: float, method: Method
 ) -> tuple[FloatArray, FloatArray]:
-    """Enclose a share of the draws (axis 0); NaN where no draw is defined.
+    """Low and high ends that enclose a share of the draws (axis 0); NaN where no draw is defined.
 
-    Parameters
-    ----------
-    draws : ndarray of float64, [resamples, ...]
-    value : ndarray of float64, [...]
-        The number itself: bias correction shifts the percentiles by how far it is from the draws' median.
-    confidence : float
-    method : {"bias_corrected", "percentile"}
-
-    Returns
-    -------
-    low, high : ndarray of float64, [...]
+    Bias correction shifts the percentiles by how far ``value`` is from the draws' median.
     """
     normal = NormalDist()
     reach = normal.inv_cdf((1 + min(confidence, 1 - 1e-9)) / 2)
@@ -250,7 +216,7 @@ def interval(
 
 
 def spread(draws: FloatArray) -> FloatArray:
-    """Take the standard deviation over the draws (axis 0) that define the number; NaN below two."""
+    """Take the standard deviation over the draws (axis 0) that define the value; NaN below two."""
     defined = np.isfinite(draws)
     count = defined.sum(axis=0)
     filled = np.where(defined, draws, 0.0)

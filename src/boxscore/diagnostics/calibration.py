@@ -1,16 +1,16 @@
-"""Calibration: whether a confidence of .8 means that four in five are right.
+"""Calibration: whether four in five detections of confidence 0.8 are correct.
 
 Conventions
 -----------
-- Counted detections are put into bins of confidence. A bin's ``confidence`` is the mean score in it, its
+- Counted detections are binned by confidence. A bin's ``confidence`` is the mean score in it, its
   ``accuracy`` the share of true positives (precision), its ``gap`` accuracy minus confidence: negative is
   overconfident.
-- The expected calibration error (ECE) is the mean size of the gap over detections; the maximum one (MCE) is
-  the largest gap of a bin. Empty bins count for nothing.
-- The localisation-aware error (LaECE) holds a detection to more: its confidence should equal precision times
-  the mean IoU of the hits.
-- Missed objects do not enter: calibration says nothing about recall. Detections of a class without ground
-  truth are wrong ones. Bins are ``(low, high]``; the first takes 0 as well.
+- The expected calibration error (ECE) is the mean absolute gap over detections; the maximum error (MCE)
+  is the largest absolute gap of a bin. Empty bins are left out.
+- For the localisation-aware error (LaECE) a detection's confidence should equal precision times the mean IoU
+  of the true positives.
+- Missed objects have no effect: calibration says nothing about recall. Detections of a class without ground
+  truth are false positives. Bins are ``(low, high]``; the first includes 0.
 
 References
 ----------
@@ -28,9 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._outcomes import area_index, threshold_index
-from boxscore.diagnostics._result import EVERY_CLASS, ClassResult, Counts, Floats, mean_over_classes
+from boxscore.diagnostics._reading import area_index, threshold_index
+from boxscore.diagnostics._result import (
+    EVERY_CLASS,
+    ClassResult,
+    Counts,
+    Floats,
+    mean_over_classes,
+    once_per_evaluation,
+)
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.counts import counted_detections
@@ -55,7 +61,7 @@ MEAN = "(mean)"
 
 
 class ReliabilityBins(NamedTuple):
-    """What the detections in each of B bins of confidence are; arrays [..., B], NaN in empty bins."""
+    """The detections in each of B confidence bins; arrays [..., B], NaN in empty bins."""
 
     detections: Counts
     confidence: Floats
@@ -149,13 +155,13 @@ def reliability(
     ----------
     evaluation : Evaluation
     bins : int, default 10
-        B.
+        Number of bins, B.
     binning : {"width", "count"}, default "width"
         Bins of equal width over [0, 1], or of equally many detections of all classes.
     score_threshold : float, default 0
-        Detections below take no part.
+        Detections below it are left out.
     iou_threshold : float, optional
-        A threshold of the protocol; the first when not given.
+        A threshold of the protocol; the first by default.
     area : str, default "all"
         An area range of the protocol.
 

@@ -2,11 +2,11 @@
 
 Conventions
 -----------
-- Every draw of images (:mod:`boxscore.diagnostics.bootstrap`) is applied to all results alike, so that an
-  image's difficulty cancels: a difference is surer than the intervals of its two sides suggest.
-- ``delta`` is other minus first. ``probability`` is the share of draws in which the other is better, half of
-  the equal ones counted; ``verdict`` calls a difference real when its interval leaves out 0.
-- Many classes are many questions: at 95 % one verdict in twenty between equal detectors is wrong.
+- All results get the same draws of images (:mod:`boxscore.diagnostics.bootstrap`), so an image's difficulty
+  cancels: the interval of a difference is narrower than the intervals of its two sides suggest.
+- ``delta`` is other minus first. ``probability`` is the share of draws in which the other is better, ties
+  counted as half; ``verdict`` is ``better`` or ``worse`` when the interval of the difference excludes 0.
+- Many classes mean many tests: at 95 %, one verdict in twenty between equal detectors is wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["DetectorComparison", "Differences", "compare_detectors"]
 
 
 class Differences(NamedTuple):
-    """Other minus first, and how sure; arrays of one shape."""
+    """Other minus first, with its uncertainty; arrays of one shape."""
 
     value_first: Floats
     value_other: Floats
@@ -73,8 +73,8 @@ class DetectorComparison(DiagnosticResult):
     total : Differences, [O, M]
         All classes together.
     decided_by_ties : ndarray of object, [O, M]
-        Whether another order of equally scored detections could turn the total ``delta`` round; None for
-        metrics other than AP, of which that is not asked.
+        Whether another order of equally scored detections could change the sign of the total ``delta``; None
+        for metrics other than AP.
     """
 
     first: str

@@ -2,14 +2,14 @@
 
 Goal
 ----
-Precision, recall and F-score as functions of the confidence, from counted detections, and the threshold
-to choose: the best F-score, or one that keeps a precision or a recall.
+Precision, recall and F-score as functions of the confidence, from counted detections; and the threshold to
+choose: that of the best F-score, or one that reaches a given precision or recall.
 
 Conventions
 -----------
 - A threshold ``s`` keeps the detections with ``score >= s``. Greedy matching takes detections by descending
-  score, so what is kept matches as it did before: nothing is matched again.
-- Nothing is interpolated. Ignored detections count neither for nor against.
+  score, so dropping low scores does not change the other matches: nothing is matched again.
+- Nothing is interpolated. Ignored detections are not counted.
 - All classes together are a micro average, with one threshold for all. False positives of classes without
   ground truth count there, as they would in use.
 
@@ -28,9 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._outcomes import area_index, threshold_index
-from boxscore.diagnostics._result import EVERY_CLASS, ClassResult, DiagnosticResult, Floats
+from boxscore.diagnostics._reading import area_index, threshold_index
+from boxscore.diagnostics._result import (
+    EVERY_CLASS,
+    ClassResult,
+    DiagnosticResult,
+    Floats,
+    once_per_evaluation,
+)
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.counts import ScoreCounts
@@ -124,13 +129,13 @@ class OperatingPoints(ClassResult):
 def confidence_curve(
     evaluation: Evaluation, *, iou_threshold: float | None = None, area: str = "all", beta: float = 1.0
 ) -> ConfidenceCurves:
-    """Count and rate at every confidence that occurs.
+    """Count and rate detections at every confidence that occurs.
 
     Parameters
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol; the first when not given.
+        A threshold of the protocol; the first by default.
     area : str, default "all"
         An area range of the protocol.
     beta : float, default 1
@@ -177,7 +182,7 @@ def operating_points(
     Returns
     -------
     OperatingPoints
-        Where no threshold qualifies, NaN. Of equally good F-scores the highest threshold is given.
+        NaN where no threshold qualifies. Of equal F-scores the one with the highest threshold is taken.
 
     Raises
     ------
@@ -236,7 +241,7 @@ def _rates(counts: ScoreCounts, beta: float) -> Rates:
             true.astype(np.float64),
             false.astype(np.float64),
             missed.astype(np.float64),
-            true / (true + false),
+            counts.precision,
             true / positive,
             (1 + weight) * true / ((1 + weight) * true + weight * missed + false),
         )
@@ -250,7 +255,7 @@ def _position(
     at_precision: float | None,
     at_recall: float | None,
 ) -> int:
-    """Position on the curve that is asked for, or NO_POINT."""
+    """Position of the requested point on the curve, or NO_POINT."""
     if at_score is not None:
         return int(np.searchsorted(-curve.score, -at_score, side="right")) - 1
     if at_precision is not None:

@@ -1,16 +1,15 @@
-"""Confusion across classes: what each object was taken for, with background as a class of its own.
+"""Confusion across classes: what each object was predicted as, with background as a class of its own.
 
 Conventions
 -----------
-- Rows are the truth, columns the prediction; ``(background)`` stands last in both. An object that nothing
-  was assigned to counts in the background's column, a detection without an object in its row.
-- Only detections with ``score >= score_threshold`` take part: a matrix belongs to one operating point.
-- One detection is assigned to one object of its image, whatever their classes, when they overlap by
-  ``iou_threshold`` or more. ``assign="score"``: the surest detection chooses first, the object it overlaps
-  most. ``assign="iou"``: of all pairs the one that overlaps most is taken first. Of equal overlaps the
-  object that stands first in the file is taken.
-- Ignored ground truths (crowds, difficult objects) are no row. A detection that is assigned to nothing and
-  overlaps an ignored ground truth of its own class is left out.
+- Rows are the truth, columns the prediction; ``(background)`` is last in both. An unassigned object counts
+  in the background's column, an unassigned detection in its row.
+- Only detections with ``score >= score_threshold`` are used: a matrix describes one operating point.
+- Detections are assigned one to one to objects of their image with an IoU of ``iou_threshold`` or more,
+  whatever their classes. ``assign="score"``: by descending score, each to the free object it overlaps most.
+  ``assign="iou"``: pairs by descending IoU. Of equal IoUs the object that comes first in the file is taken.
+- Ignored ground truths (crowds, difficult objects) are left out, and so is an unassigned detection that
+  overlaps an ignored ground truth of its own class.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._cross_class import greedy_one_to_one
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._result import DiagnosticResult
+from boxscore.diagnostics._reading import greedy_one_to_one
+from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ BACKGROUND = "(background)"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Cells:
-    """One row per assigned pair, missed object or detection of nothing, [N]."""
+    """One row per assigned pair, missed object or unassigned detection, [N]."""
 
     truth: NDArray[np.intp]  # class row, K for background
     predicted: NDArray[np.intp]
@@ -49,7 +47,7 @@ class _Cells:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ConfusionMatrix(DiagnosticResult):
-    """What each class was taken for.
+    """What each class was predicted as.
 
     Attributes
     ----------
@@ -77,7 +75,7 @@ class ConfusionMatrix(DiagnosticResult):
         return shares
 
     def most_confused(self, most: int) -> NDArray[np.intp]:
-        """Rows of the classes with most confusions among classes, at most so many; ascending."""
+        """Rows of the ``most`` classes with most confusions with other classes; ascending."""
         K = len(self.counts) - 1
         right = np.diag(self.counts)[:K]
         wrong = self.counts[:K, :K] - np.diag(right)
@@ -104,7 +102,7 @@ class TopConfusions(DiagnosticResult):
         Positions in ``labels``.
     count : ndarray of int64, [N]
     share_of_truth : ndarray of float64, [N]
-        Of the true class's objects; for ``(background)``, of the detections of nothing.
+        Of the true class's objects; for ``(background)``, of the unassigned detections.
     images : list of ndarray of int32, [N]
         Rows of the images behind each cell.
     image_ids : ndarray
@@ -143,7 +141,7 @@ def confusion_matrix(
     assign: Assign = "score",
     normalise: Normalise = "none",
 ) -> ConfusionMatrix:
-    """Count, for each true class, what it was taken for.
+    """Count, for each true class, what it was predicted as.
 
     Parameters
     ----------
@@ -151,7 +149,7 @@ def confusion_matrix(
     iou_threshold : float, default 0.5
         Least overlap, in (0, 1].
     score_threshold : float, default 0.25
-        Detections below take no part.
+        Detections below it are left out.
     assign : {"score", "iou"}, default "score"
         See the module's conventions.
     normalise : {"none", "truth", "predicted", "all"}, default "none"
@@ -193,7 +191,7 @@ def top_confusions(
     limit : int or None, default 20
         Rows; None for all.
     background : bool, default True
-        Whether missed objects and detections of nothing are listed too.
+        Whether missed objects and unassigned detections are listed too.
 
     Returns
     -------

@@ -2,17 +2,17 @@
 
 Goal
 ----
-Every tool is a point in one small space of choices, and a protocol is such a
-point. Walking from one tool's protocol to another's, choice by choice, shows what each choice moves.
+A tool is a set of choices, and a protocol writes them down. Changing one tool's protocol into another's,
+choice by choice, shows the effect of each.
 
 Conventions
 -----------
 - The number is the tool's AP over its IoU thresholds, all areas, largest cap; with ``iou`` given, AP at that
   one threshold in both.
-- The steps come in one fixed order (:data:`CHOICES`), and each starts where the one before ended: a step's
-  ``delta`` depends on the order, their sum does not. Choices that two tools share make no step.
-- Deltas add up to the difference exactly: values are rounded to multiples of 2**-53, which moves none by more
-  than its last bit, and between such numbers float64 subtraction is exact.
+- The steps come in a fixed order (:data:`CHOICES`), and each starts where the previous one ended: a step's
+  ``delta`` depends on the order, their sum does not. Choices that two tools share have no step.
+- Deltas add up to the difference exactly: values are rounded to multiples of 2**-53, which changes at most
+  the last bit, and float64 subtraction of such numbers is exact.
 
 References
 ----------
@@ -75,7 +75,7 @@ class Explanation:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The waterfall, one row a choice: ``change, delta, value``; both tools' own rows around them."""
+        """The waterfall, one row per choice: ``change, delta, value``; both tools' own rows around them."""
         import pandas as pd
 
         rows = [
@@ -102,7 +102,7 @@ def explain(
     *,
     iou: float | None = None,
 ) -> Explanation:
-    """Break the difference between two tools' AP into the choices that make it.
+    """Break the difference between two tools' AP down into the choices that cause it.
 
     Parameters
     ----------
@@ -155,11 +155,11 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "candidate: best overall": {"matching.candidate": "best_overall"},
     "threshold open (>)": {"matching.threshold_closed": False},
     "score threshold .25": {"matching.score_threshold": 0.25},
-    "cap of 10 an image and class": {"matching.max_detections": (10,), "matching.cap_scope": "class"},
-    "cap of 100 an image": {"matching.max_detections": (100,), "matching.cap_scope": "image"},
+    "cap of 10 per image and class": {"matching.max_detections": (10,), "matching.cap_scope": "class"},
+    "cap of 100 per image": {"matching.max_detections": (100,), "matching.cap_scope": "image"},
     "absent classes as AP 0": {"ap.absent_classes": "zero"},
 }
-"""Single departures that :func:`ablation` tries."""
+"""Single changes that :func:`ablation` tries."""
 
 
 def ablation(
@@ -169,7 +169,7 @@ def ablation(
     *,
     iou: float | None = None,
 ) -> pd.DataFrame:
-    """Change one choice at a time and see what each alone moves.
+    """Change one choice at a time and measure the effect of each alone.
 
     Parameters
     ----------
@@ -182,8 +182,8 @@ def ablation(
     Returns
     -------
     DataFrame
-        ``change, delta, value``; the base's own row first. Departures that change nothing in the protocol
-        have no row.
+        ``change, delta, value``; the base's own row first. Changes that the base already makes have no
+        row.
     """
     import pandas as pd
 
@@ -215,12 +215,12 @@ def find_number(
     number : float or str
         As it was seen: ``0.595``, or ``59.5`` for a percentage. A string keeps its zeros (``"0.700"``).
     within : float, optional
-        How far off counts as found; by default half a unit of the number's last digit.
+        Largest difference that counts as a match; by default half a unit of the number's last digit.
 
     Returns
     -------
     DataFrame
-        One row a tool and metric (``AP``, ``AP50``, ``AP75``), nearest first: ``tool, metric, value,
+        One row per tool and metric (``AP``, ``AP50``, ``AP75``), nearest first: ``tool, metric, value,
         difference, found``.
 
     Raises
@@ -243,7 +243,7 @@ def find_number(
     for name in box_protocols():
         metrics = tables.metrics(tool_of(name, None))
         if len(metrics) == 2 and metrics["AP"] == metrics.get("AP50"):
-            del metrics["AP"]  # one threshold: one number
+            del metrics["AP"]  # one threshold, one value
         for key, value in metrics.items():
             rows.append((name, key, value, value - wanted / scale))
     frame = pd.DataFrame(rows, columns=["tool", "metric", "value", "difference"])
@@ -253,14 +253,14 @@ def find_number(
 
 
 class _Tables:
-    """Two tables that are scored under many protocols; overlaps that these measure alike are found once."""
+    """Two tables scored under many protocols; overlaps that these measure alike are computed once."""
 
     def __init__(self, ground_truth: GroundTruth, detections: Detections) -> None:
         self._truth, self._given = ground_truth, align(detections, ground_truth)
         self._matchers: dict[RoundingRules, Matcher] = {}
 
     def metrics(self, tool: Tool) -> dict[str, float]:
-        """Evaluate under a tool's protocol; of its tables the evaluation itself warns."""
+        """Evaluate under a tool's protocol, without the warnings that evaluating the tables gives anyway."""
         protocol, rules = tool.protocol, tool.protocol.rounding
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)

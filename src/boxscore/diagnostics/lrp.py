@@ -1,14 +1,15 @@
-"""Localisation-recall-precision (LRP): one error that counts how boxes lie as well as which are detected.
+"""Localisation-recall-precision (LRP): one error for localisation, false positives and missed objects.
 
 Conventions
 -----------
-- At a confidence threshold, ``LRP = (sum over hits of (1 - IoU) / (1 - t) + FP + FN) / (TP + FP + FN)`` with
-  ``t`` the IoU threshold: 0 is perfect, 1 the worst. The optimal LRP is its least value over all thresholds,
-  which also names the threshold to use.
-- Its parts at that threshold: ``localisation`` is the mean ``1 - IoU`` of the hits, ``false_positive`` is
-  1 - precision, ``false_negative`` is 1 - recall.
+- At a confidence threshold, ``LRP = (sum over true positives of (1 - IoU) / (1 - t) + FP + FN) / (TP + FP +
+  FN)`` with ``t`` the IoU threshold: 0 is perfect, 1 is worst. The optimal LRP is the minimum over all
+  thresholds; the threshold that gives it is the one to use.
+- Its parts at that threshold: ``localisation`` is the mean ``1 - IoU`` of the true positives,
+  ``false_positive`` is 1 - precision, ``false_negative`` is 1 - recall.
 - The mean over classes leaves out classes without ground truth, and a part where it is undefined.
-- A class with ground truth and no detection has LRP 1. LRP is not a loss to compare across IoU thresholds.
+- A class with ground truth and no detection has LRP 1. LRPs at different IoU thresholds do not
+  compare.
 
 References
 ----------
@@ -20,20 +21,16 @@ K. Oksuz et al., "One Metric to Measure Them All: Localisation Recall Precision 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._outcomes import area_index, threshold_index
-from boxscore.diagnostics._result import ClassResult, Counts, Floats, mean_over_classes
+from boxscore.diagnostics._reading import area_index, threshold_index
+from boxscore.diagnostics._result import ClassResult, Counts, Floats, mean_over_classes, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.scoring.counts import ScoreCounts
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["LocalisationRecallPrecision", "LrpParts", "localisation_recall_precision"]
 
@@ -87,7 +84,7 @@ def localisation_recall_precision(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol below 1; the first when not given.
+        A threshold of the protocol, below 1; the first by default.
     area : str, default "all"
         An area range of the protocol.
     at_score : float, optional
@@ -131,7 +128,7 @@ def localisation_recall_precision(
 def _parts(counts: ScoreCounts, k: int, threshold: float, at_score: float | None) -> LrpParts:
     """LRP of one class at its best threshold, or at the one given; scalars."""
     part, positive = counts.part(k), int(counts.positive[k])
-    # The first entry keeps no detection; a threshold keeps all of one score or none.
+    # The first entry keeps no detection; a threshold keeps all detections of one score or none.
     score, hits, false, distance = (
         np.append(first, column[part])
         for first, column in (

@@ -2,11 +2,11 @@
 
 Conventions
 -----------
-- A slice of images is the same matches with the other images weighted 0: nothing is matched again.
-- A slice of objects works as COCO's area ranges do, with another quantity in place of the area: objects
-  outside are ignored, what matches them is ignored too, and a detection that matches nothing counts against
-  the slice that its own box falls in. By a column of the annotations, which a detection does not have, it
-  counts against every slice.
+- A slice of images uses the same matches with weight 0 for the other images: nothing is matched again.
+- A slice of objects works as COCO's area ranges do, with another quantity instead of the area: objects
+  outside are ignored, what matches them is ignored too, and an unmatched detection is a false positive in
+  the slice that its own box falls in. Detections do not have the columns of the annotations: sliced by one,
+  an unmatched detection is a false positive in every slice.
 - Bins of numbers are ``[low, high)``, the last closed; COCO's own area ranges are closed at both ends.
 """
 
@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._outcomes import ignored_truths
-from boxscore.diagnostics._result import DiagnosticResult
+from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.diagnostics.bootstrap import weighted_metrics
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -54,7 +52,7 @@ class SliceScores(DiagnosticResult):
     slices : list of str, [S]
         A value, or the ends of a bin.
     images : ndarray of int64, [S]
-        Images of the slice, or with an object of it.
+        Images in the slice, or with an object in it.
     ground_truths : ndarray of int64, [S]
         Counted ones.
     detections : ndarray of int64, [S]
@@ -94,7 +92,7 @@ class _Bins(NamedTuple):
 
 
 class _Quantity(NamedTuple):
-    """What a slice of objects measures in a row, and the edges it is cut at when none are given."""
+    """What slices of objects measure in a row, and their default edges."""
 
     measure: Measure
     edges: tuple[float, ...] | None
@@ -153,8 +151,8 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
         (width over height), ``crowdedness`` (counted objects in the image), a column of the image table
         (``images.columns``), or one of the annotation table (``ground_truth.columns``).
     bins : int or sequence of float, optional
-        Cut numbers at these edges, or into this many slices of equally many objects (or images). When not
-        given: COCO's sizes; 1 % and 10 % of the image; 3/4 and 4/3; 0, 1, 2-4, 5-9 and more objects; and each
+        Edges to cut numbers at, or a number of slices with equally many objects (or images). By default:
+        COCO's sizes; 1 % and 10 % of the image; 3/4 and 4/3; 0, 1, 2-4, 5-9 and more objects; and each
         value of a column by itself.
 
     Returns
@@ -169,7 +167,7 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
     checks.one_of(by, slice_names(evaluation), name="by")
     truth = evaluation.ground_truth
     if by == CROWDEDNESS:
-        counted = ~ignored_truths(evaluation)
+        counted = ~evaluation.matcher.ignoring.ignored
         objects = np.bincount(truth.image[counted], minlength=len(truth.images)).astype(np.float64)
         chosen = _edges_to_bins((0, 1, 2, 5, 10, np.inf) if bins is None else bins, objects, whole=True)
         return _by_image(evaluation, objects, chosen)
@@ -178,7 +176,7 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
         return _by_image(evaluation, values, chosen)
     if by in QUANTITIES:
         quantity = QUANTITIES[by]
-        measured = quantity.measure(truth, evaluation.protocol)[~ignored_truths(evaluation)]
+        measured = quantity.measure(truth, evaluation.protocol)[~evaluation.matcher.ignoring.ignored]
         edges = quantity.edges if bins is None else bins
         chosen = _coco_sizes() if edges is None else _edges_to_bins(edges, measured)
         return _by_object(evaluation, quantity.measure, chosen)
@@ -193,7 +191,7 @@ def _coco_sizes() -> _Bins:
 
 
 def _edges_to_bins(edges: int | Sequence[float], values: FloatArray, *, whole: bool = False) -> _Bins:
-    """Slices between edges, or of equally many values; ``whole`` numbers get plainer labels."""
+    """Slices between edges, or of equally many values; whole numbers get simpler labels."""
     if isinstance(edges, (int, np.integer)):
         count = checks.whole_number(edges, 1, name="bins")
         cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1))) if len(values) else np.zeros(1)
@@ -228,7 +226,7 @@ def _column_bins(column: NDArray[Any], bins: Bins) -> tuple[FloatArray, _Bins]:
 
 
 def _summary(protocol: Protocol, area: str) -> tuple[SummaryRow, ...]:
-    """Rows of one slice, those that the protocol has the threshold for."""
+    """Summary rows of one slice, where the protocol has the threshold."""
     rows = [SummaryRow("AP", area=area)]
     for key, iou in (("AP50", 0.5), ("AP75", 0.75)):
         if iou in protocol.matching.iou_thresholds:
@@ -253,7 +251,7 @@ def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> Slic
 
 
 def _by_object(evaluation: Evaluation, quantity: Measure | FloatArray, chosen: _Bins) -> SliceScores:
-    """Match once, with the slices in place of the area ranges."""
+    """Match once, with the slices as area ranges."""
     if len(chosen.labels) > MOST_SLICES:
         raise InputError("slices of objects", f"be at most {MOST_SLICES}", got=len(chosen.labels))
     matcher = evaluation.matcher

@@ -2,22 +2,21 @@
 
 Goal
 ----
-Data sets have errors, and a good detector points at them: something it is sure of that nobody annotated, or
-that is annotated as something else. The list is a reading order for people, not a verdict.
+Data sets have errors, and a good detector finds some of them: objects it is confident of that nobody
+annotated, or that are annotated as something else. The list is for people to review, not a verdict.
 
 Conventions
 -----------
-- ``wrong class``: an annotation of another class lies where the detection is (``iou_threshold`` or more), and
+- ``wrong class``: an annotation of another class overlaps the detection by ``iou_threshold`` or more, and
   no annotation of its own class does.
 - ``missing annotation``: no annotation of any class overlaps it by ``background_iou`` or more.
 - ``poor box``: an annotation of its own class overlaps it by ``background_iou`` to
   ``iou_threshold``, and no other detection matches it.
-- Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are no
-  suspects. Of detections of one class that overlap each other by ``iou_threshold`` or more only the
-  surest is listed.
-- ``suspicion`` is the best precision that a confidence threshold at or below the detection's score gives its
-  class: where a detector is nearly always right, its disagreement weighs most. Equally suspicious ones come
-  by descending score.
+- Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are not
+  listed. Of detections of one class that overlap each other by ``iou_threshold`` or more, only the
+  most suspicious is listed.
+- ``suspicion`` is the best precision of the class at any confidence threshold up to the detection's score:
+  the disagreement of a detector that is nearly always right weighs most. Ties come by descending score.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._result import DiagnosticResult
-from boxscore.errors import InputError
+from boxscore.diagnostics._reading import check_overlaps
+from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
+from boxscore.scoring.counts import CountedDetections, ScoreCounts, tie_starts
 from boxscore.similarity.box import box_iou
 
 if TYPE_CHECKING:
@@ -118,11 +117,11 @@ def label_suspects(
     ----------
     evaluation : Evaluation
     score_threshold : float, default 0.5
-        Detections below take no part.
+        Detections below it are left out.
     iou_threshold : float, default 0.5
-        Overlap from which a detection and an annotation are of one object.
+        Overlap from which a detection and an annotation are of the same object.
     background_iou : float, default 0.1
-        Overlap below which a detection is of nothing.
+        Overlap below which a detection has no object.
     limit : int or None, default 100
         Rows; None for all.
 
@@ -136,10 +135,7 @@ def label_suspects(
         When an option is out of range.
     """
     checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
-    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
-    checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
-    if background_iou > iou_threshold:
-        raise InputError("background_iou", f"be <= iou_threshold ({iou_threshold:g})", got=background_iou)
+    check_overlaps(iou_threshold, background_iou)
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = evaluation.matcher.ignoring.ignored
     pairs = evaluation.matcher.across_classes(
@@ -191,15 +187,20 @@ def _most_overlapping(pairs: CrossPairs, count: int) -> tuple[NDArray[np.float64
 def _precision_reached(
     evaluation: Evaluation, right: NDArray[np.bool_], rows: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Best precision, in its class, of the thresholds up to each detection's score; [D]."""
-    detections = evaluation.detections
-    reached = np.zeros(len(detections))
+    """Best precision of its class at any threshold up to each detection's score; [D]."""
+    detections, K = evaluation.detections, len(evaluation.detections.categories)
     order = rows[np.lexsort((-detections.scores[rows], detections.category[rows]))]
-    for mine in np.split(order, np.flatnonzero(np.diff(detections.category[order])) + 1):
-        score = detections.scores[mine]
-        kept = np.searchsorted(-score, -score, side="right")  # equal scores stand or fall together
-        precision = np.cumsum(right[mine])[kept - 1] / kept
-        reached[mine] = np.maximum.accumulate(precision[::-1])[::-1]
+    category, score = detections.category[order], detections.scores[order]
+    unknown = np.full(len(order), np.nan)
+    counts = ScoreCounts.of(
+        CountedDetections(category, score, right[order], unknown, np.zeros(K, dtype=np.int64))
+    )
+    best = counts.precision
+    for part in map(counts.part, range(K)):
+        best[part] = np.maximum.accumulate(best[part][::-1])[::-1]
+    starts = tie_starts(category, score)  # one for each score of a class, as in the counts
+    reached = np.zeros(len(detections))
+    reached[order] = np.repeat(best[: len(starts)], np.diff(starts, append=len(order)))
     return reached
 
 

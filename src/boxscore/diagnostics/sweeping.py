@@ -1,25 +1,25 @@
-"""Which suppression settings score best: suppression and evaluation over a grid, nothing computed twice.
+"""Which suppression settings score best: suppression and evaluation over a grid, without repeated work.
 
 Goal
 ----
-Thresholds are usually copied from the paper of another detector. This shows what they do to AP, and which are
-best for each metric and class.
+Thresholds are usually copied from another detector's paper. This shows their effect on AP, and which are best
+for each metric and class.
 
 Method
 ------
-Overlaps are found once: those among the detections, at the lowest IoU threshold of the grid, and those with
-the ground truth. A setting chooses among them. Methods that merge boxes have the latter of their own.
+Overlaps are computed once: among the detections, at the lowest IoU threshold of the grid, and with the ground
+truth. Each setting selects from them. For methods that merge boxes, the latter are computed per setting.
 
 Every method and IoU threshold (and sigma) is suppressed and matched once. A score threshold then costs next
-to nothing: a detection only ever acts on worse ones, in suppression and in matching, so the matches at a
-threshold are those without it, less the detections below. Merging is the exception, where low scores widen
-the boxes of better ones: there every score threshold is computed by itself.
+to nothing: a detection affects only lower scores, in suppression and in matching, so the matches at a
+threshold are those without it, minus the detections below it. Merging is the exception, because low scores
+change the boxes of higher ones: there every score threshold is computed separately.
 
 Conventions
 -----------
 - A setting's numbers are those of ``boxscore nms`` followed by ``boxscore evaluate`` with it.
 - The metrics are those of the protocol under the names that they have per class: ``mAP`` is ``AP``.
-- The best is the highest value, of equal ones the setting that comes first in the grid.
+- The best setting has the highest value; of equal ones the first in the grid.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.progress import progress
 from boxscore.data.alignment import align, select
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
@@ -70,9 +71,9 @@ class Sweep(DiagnosticResult):
         ``method, iou_threshold, sigma, score_threshold``; None for what a method does not have.
     classes : list of str, [K]
     detections : ndarray of int64, [S, K]
-        How many are left, of those evaluated.
+        Number left after suppression, of those evaluated.
     values : dict of str to ndarray of float64, [S, K]
-        Each metric of the protocol, of each class alone.
+        Each metric of the protocol, per class.
     total_detections : ndarray of int64, [S]
     total : dict of str to ndarray of float64, [S]
         All classes together: the protocol's own numbers.
@@ -168,7 +169,7 @@ def _setting_columns(settings: Sequence[Setting], positions: NDArray[np.intp]) -
 
 
 class _Job(NamedTuple):
-    """What is suppressed and matched together: the score thresholds are cut from one result."""
+    """Suppressed and matched once; the score thresholds are cut from that result."""
 
     setting: Setting  # with the lowest score threshold
     floors: tuple[float | None, ...]
@@ -198,11 +199,11 @@ def sweep(
     methods : sequence of str, default ("hard",)
         Names of :data:`boxscore.suppression.methods.METHODS`.
     iou_thresholds : sequence of float, default (0.3, 0.4, 0.5, 0.6, 0.7)
-        A method that has none is computed once.
+        A method without this option is computed once.
     sigmas : sequence of float, optional
-        For the Gaussian methods; their own default when not given.
+        For the Gaussian methods; by default their own.
     score_thresholds : sequence of float, optional
-        The methods' own default when not given.
+        By default the methods' own.
     protocol, images, classes
         As for :func:`boxscore.evaluate`. All detections are suppressed, the chosen ones evaluated.
     workers : int, default 1
@@ -225,13 +226,11 @@ def sweep(
     --------
     >>> from boxscore import Detections, GroundTruth
     >>> truth = GroundTruth.from_arrays([1, 1], ["cat", "cat"], [[0, 0, 10, 10], [4, 0, 14, 10]])
-    >>> found = Detections.from_arrays([1, 1], ["cat", "cat"], truth.boxes, [0.9, 0.8])
-    >>> result = sweep(truth, found, iou_thresholds=[0.3, 0.5])
+    >>> detections = Detections.from_arrays([1, 1], ["cat", "cat"], truth.boxes, [0.9, 0.8])
+    >>> result = sweep(truth, detections, iou_thresholds=[0.3, 0.5])
     >>> result.total_detections.tolist(), result.total["AP"].round(3).tolist()
     ([1, 2], [0.505, 1.0])
     """
-    from tqdm import tqdm
-
     _refuse_settings(options)
     checks.whole_number(workers, 1, name="workers")
     chosen = load_protocol(protocol)
@@ -247,25 +246,19 @@ def sweep(
                 got=f"a {type(table).__name__}",
                 cause=f"load files with boxscore.load_{name}",
             )
-    # Nothing to score, but every option checked, once and before the work.
+    # Evaluates nothing: checks every option once, before the work.
     evaluate(ground_truth, detections.take(np.arange(0)), protocol=chosen, images=images, classes=classes)
-    detections = align(detections, ground_truth)  # warns once of what is left out
+    detections = align(detections, ground_truth)  # warns once about what is left out
 
     grid = _Grid(ground_truth, detections, chosen, images, classes, options, jobs)
-    show: dict[str, Any] = {
-        "total": len(jobs),
-        "unit": "setting",
-        "delay": 1,
-        "disable": None,
-        "leave": False,
-    }
+    show: dict[str, Any] = {"total": len(jobs), "unit": "setting", "delay": 1, "leave": False}
     if workers == 1:
-        rows = [row for job in tqdm(jobs, **show) for row in grid.run(job)]
+        rows = [row for job in progress(jobs, **show) for row in grid.run(job)]
     else:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(workers) as pool:
-            rows = [row for part in tqdm(pool.map(grid.run, jobs), **show) for row in part]
+            rows = [row for part in progress(pool.map(grid.run, jobs), **show) for row in part]
     metrics = list(rows[0].values)
     return Sweep(
         [row.setting for row in rows],
@@ -320,7 +313,7 @@ def best_settings(result: Sweep, *, metrics: Sequence[str] | None = None) -> Bes
 
 
 def _refuse_settings(options: GroupOptions) -> None:
-    """Refuse what the grid sets."""
+    """Refuse options that the grid sets."""
     for name in SETTING:
         if name in options:
             raise InputError(f"{name}", "be left to the grid", got="it", cause=f"pass {name}s")
@@ -334,9 +327,9 @@ def _jobs(
     *,
     apart: bool,
 ) -> list[_Job]:
-    """List what is suppressed; ``apart``, each score threshold is matched by itself.
+    """List what is suppressed together; if ``apart``, every score threshold is a job of its own.
 
-    Scores that are rounded tie across a threshold, so that what lies below it cannot be cut after matching.
+    Rounded scores can tie across a threshold; then what lies below it cannot be cut after matching.
     """
     given = {"methods": methods, "iou_thresholds": iou_thresholds}
     given |= {"sigmas": sigmas if sigmas is not None else [0.0]}

@@ -2,8 +2,8 @@
 
 Goal
 ----
-Sort every false positive and every missed object into one kind, and say how much AP would rise if that kind
-alone were fixed.
+Assign every false positive and every missed object one kind of error, and tell how much AP would rise if only
+that kind were fixed.
 
 Conventions
 -----------
@@ -11,16 +11,16 @@ Conventions
   overlaps it by ``background_iou`` to ``iou_threshold``), ``classification`` (an object of another class by
   ``iou_threshold`` or more), ``duplicate`` (an object of its class that is already taken, by
   ``iou_threshold`` or more), ``background`` (nothing by more than ``background_iou``), or ``both`` (wrong
-  class and badly placed). ``missed`` are the unmatched objects that no localisation or classification error
-  is about.
-- Fixing: a localisation or classification error becomes a hit when its object was missed and it is the
-  surest such error on it, and is dropped otherwise; duplicates, background and both are dropped; missed
-  objects are taken out of the ground truth. ``false_positives``: all of them behind every hit.
-  ``false_negatives``: no object is missed. The costs overlap and do not add up to 1 - AP.
-- Matching is TIDE's at one IoU threshold: detections by descending score, 100 an image over all classes, each
-  to the free object of its class that it overlaps most (of equal overlaps the first). An ignored region
-  excuses what it covers by more than ``iou_threshold`` of the detection; TIDE still names such a detection's
+  class and poor localisation). ``missed`` are the unmatched objects without a localisation or classification
   error.
+- Fixing: a localisation or classification error becomes a true positive if its object is unmatched and it has
+  the highest score of such errors on it, and is dropped otherwise; duplicates, background and both are
+  dropped; missed objects are taken out of the ground truth. ``false_positives``: all of them ranked below
+  every true positive. ``false_negatives``: no object is missed. The costs overlap and do not add up to 1 -
+  AP.
+- Matching is TIDE's at one IoU threshold: detections by descending score, 100 per image over all classes,
+  each to the free object of its class that it overlaps most (of equal overlaps the first). A detection of
+  which an ignored region covers more than ``iou_threshold`` is not counted; TIDE still names its error.
 - AP is read at 101 recall points. ``absent_classes="zero"`` takes the mean as ``tidecv`` does: a class that
   is detected and has no object counts as AP 0, and leaves the mean when its detections are fixed. The
   default leaves such classes out of every mean, as COCO does.
@@ -42,11 +42,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.ordering import descending_order, stable_order
-from boxscore.diagnostics._cross_class import greedy_one_to_one
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._outcomes import ignored_truths
-from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats
-from boxscore.errors import InputError
+from boxscore.diagnostics._reading import check_overlaps, greedy_one_to_one
+from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
 from boxscore.protocols.protocol import ApRules
@@ -78,14 +75,14 @@ RULES = ApRules(recall_points=tuple((np.arange(101) / 100).tolist()))
 
 
 class _Errors(NamedTuple):
-    """What TIDE decides, by rows of the two tables."""
+    """TIDE's decisions, by rows of the two tables."""
 
-    rows: NDArray[np.intp]  # detections that the cap lets through, by image (as ids ascend) and score
+    rows: NDArray[np.intp]  # detections within the cap, by image (ids ascending) and score
     true: BoolArray  # [D] by table row
     excused: BoolArray  # [D]
     kind: NDArray[np.int8]  # [D] position in ERROR_TYPES, or NO_ERROR
-    object_row: NDArray[np.intp]  # [D] the ground truth a localisation or classification error is about
-    fixes: BoolArray  # [D] fixing this error makes it a hit
+    object_row: NDArray[np.intp]  # [D] ground truth of a localisation or classification error
+    fixes: BoolArray  # [D] fixing this error makes it a true positive
     positive: BoolArray  # [G] not ignored
     matched: BoolArray  # [G]
     missed: BoolArray  # [G]
@@ -97,7 +94,7 @@ class ErrorCosts(NamedTuple):
     counts: Counts
     """Detections, or objects for ``missed`` and ``false_negatives``."""
     ap: Floats
-    """As it is; the same for every kind."""
+    """AP without a fix; the same for every kind."""
     ap_without: Floats
     """With this kind fixed."""
     cost: Floats
@@ -148,7 +145,7 @@ class ErrorList(DiagnosticResult):
     boxes : ndarray of float64, [n, 4]
         Corners, in pixels.
     annotation_id, true_class : ndarray of object, [n]
-        The object that a localisation or classification error is about, or that was missed; else None.
+        The object of a localisation or classification error, or that was missed; else None.
     """
 
     error: NDArray[np.object_]
@@ -185,16 +182,16 @@ def error_types(
     max_detections: int = 100,
     absent_classes: Absent = "skip",
 ) -> ErrorTypes:
-    """Count each kind of error and say what it costs.
+    """Count each kind of error and compute what it costs in AP.
 
     Parameters
     ----------
     evaluation : Evaluation
-        Its protocol says how boxes are measured and what is ignored.
+        Its protocol decides how boxes are measured and what is ignored.
     iou_threshold : float, default 0.5
-        Overlap of a hit.
+        Overlap from which a detection is a true positive.
     background_iou : float, default 0.1
-        Overlap up to which a detection is of nothing.
+        Overlap up to which a detection has no object.
     max_detections : int, default 100
         Cap on the detections of an image over all classes.
     absent_classes : {"skip", "zero"}, default "skip"
@@ -242,7 +239,7 @@ def error_list(
     background_iou: float = 0.1,
     max_detections: int = 100,
 ) -> ErrorList:
-    """List every error, one row each.
+    """List every error, one per row.
 
     Parameters
     ----------
@@ -290,11 +287,8 @@ def _where(condition: BoolArray, values: NDArray[np.object_], rows: NDArray[np.i
 def _errors(
     evaluation: Evaluation, *, iou_threshold: float, background_iou: float, max_detections: int
 ) -> _Errors:
-    """Match as TIDE does and name every error; once for both tables."""
-    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
-    checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
-    if background_iou > iou_threshold:
-        raise InputError("background_iou", f"be <= iou_threshold ({iou_threshold:g})", got=background_iou)
+    """Match as TIDE does and name every error, once per evaluation and options."""
+    check_overlaps(iou_threshold, background_iou)
     checks.whole_number(max_detections, 1, name="max_detections")
     return evaluation.once(
         ("errors of TIDE", iou_threshold, background_iou, max_detections),
@@ -306,7 +300,7 @@ def _named_errors(
     evaluation: Evaluation, iou_threshold: float, background_iou: float, max_detections: int
 ) -> _Errors:
     truth, detections = evaluation.ground_truth, evaluation.detections
-    ignored = ignored_truths(evaluation)
+    ignored = evaluation.matcher.ignoring.ignored
     pairs = evaluation.matcher.across_classes(
         iou_threshold=background_iou, max_detections=max_detections, by_foreground=ignored
     )
@@ -384,7 +378,7 @@ def _curves(evaluation: Evaluation, errors: _Errors, fixed: str | None) -> Curve
     elif fixed == "false_negatives":
         counted = counted & errors.matched
     rows = errors.rows[keep[errors.rows]]
-    if fixed is not None:  # tidecv files the errors before the hits, which decides equal scores
+    if fixed is not None:  # tidecv lists the errors before the true positives, which decides ties
         rows = np.concatenate([rows[~errors.true[rows]], rows[errors.true[rows]]])
     K = len(truth.categories)
     rows = rows[descending_order(score[rows])]

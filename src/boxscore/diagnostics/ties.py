@@ -1,39 +1,35 @@
-"""Ties: how far the order of equally scored detections could move a score.
+"""Ties: how much the order of equally scored detections could change a metric.
 
 Goal
 ----
-Detectors round their scores, and thousands of detections end up equal. Their order then decides AP, and
-nothing in the data says which order is right. The lowest and the highest AP tell how much.
+Rounded scores leave thousands of detections tied. Their order then affects AP, and nothing in the data says
+which order is right. The lowest and the highest AP show by how much.
 
 Conventions
 -----------
-- ``lowest`` and ``highest`` let the true positives of a class stand last, or first, among its equally scored
+- ``lowest`` and ``highest`` put the true positives of a class last, or first, among its equally scored
   detections: exact bounds over every order between images, matching as it is.
-- Inside one image, order also decides who gets a contested object. ``contested`` counts the detections for
-  which that may be so: equally scored ones of one image and class that have a ground truth in common. Where
-  it is 0 the bounds hold for every order whatever; each contested detection can move them by its own hit.
-- The whole-number quantities (AR, the number of hits) do not depend on the order between images.
+- Inside one image, the order also decides which detection gets an object. ``contested`` counts the detections
+  for which it may: equally scored ones of one image and class with a candidate ground truth in common. If it
+  is 0 the bounds hold for every order; each contested detection can shift them by one true positive.
+- AR and the number of true positives do not depend on the order between images.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.diagnostics._once import once_per_evaluation
-from boxscore.diagnostics._result import ClassResult, Counts, Floats
+from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import TieOrder
 from boxscore.scoring.counts import tie_starts
 from boxscore.scoring.kinds import summary_total, summary_values
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Bounds", "TieBounds", "contested_detections", "decided_by_ties", "tie_bounds"]
 
@@ -83,7 +79,7 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     ----------
     evaluation : Evaluation
     metrics : sequence of str, optional
-        Names of summary metrics that are an AP; all of them when not given.
+        Names of summary metrics that are an AP; by default all of them.
 
     Returns
     -------
@@ -120,7 +116,7 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
 
 
 def decided_by_ties(first: Evaluation, other: Evaluation, metric: str) -> bool:
-    """Whether some order of ties in both results turns the sign of their difference in an AP."""
+    """Whether some order of ties in both results changes the sign of their difference in an AP."""
     bounds = [tie_bounds(result, metrics=[metric]).total for result in (first, other)]
     lower, upper = sorted(bounds, key=lambda bound: float(bound.value[0]))
     return bool(upper.lowest[0] <= lower.highest[0])

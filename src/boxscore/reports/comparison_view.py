@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- The first result is what the second is measured against: every delta is second minus first.
+- The first result is the baseline: every delta is second minus first.
 - Numbers come from ``diagnostics.compare_detectors``; images are "won" where the second makes fewer mistakes,
   each detector at its own operating score, and "lost" where it makes more.
 """
@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from boxscore._version import __version__
-from boxscore.diagnostics.compare import DetectorComparison, Differences, compare_detectors
+from boxscore.diagnostics.compare import DetectorComparison, compare_detectors
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, image_errors
 from boxscore.reports.pictures import embed_pictures
-from boxscore.reports.view import Note, ReportOptions, notes
+from boxscore.reports.view import Note, ReportOptions, notes, number_or_none
 
 __all__ = ["comparison_view"]
 
@@ -33,7 +33,7 @@ CELL = {
     "second": "value_other",
     **{name: name for name in ("delta", "low", "high", "probability")},
 }
-"""What the page calls the numbers of a difference."""
+"""Names on the page of a difference's fields."""
 
 
 def comparison_view(
@@ -42,25 +42,7 @@ def comparison_view(
     options: ReportOptions | None = None,
     comparison: DetectorComparison | None = None,
 ) -> dict[str, Any]:
-    """Collect everything the page of two evaluations shows.
-
-    Parameters
-    ----------
-    evaluations : mapping of str to Evaluation
-        Two, by name, of one ground truth under one protocol.
-    options : ReportOptions, optional
-    comparison : DetectorComparison, optional
-        Of these two, when it was computed already.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    InputError
-        When there are not two, or they cannot be compared.
-    """
+    """Collect everything the page of two evaluations shows; the comparison of the two may be given."""
     options = options or ReportOptions()
     if len(evaluations) != 2:
         raise InputError("a comparison's page", "hold two", got=len(evaluations))
@@ -70,7 +52,7 @@ def comparison_view(
     if comparison is None:
         comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed)
     errors = [diagnosis.errors_view(result) for result in results]  # the lowest overlaps first
-    headline = [_cell(comparison, i) for i in range(len(comparison.metrics))]
+    summary = [_cell(comparison, i) for i in range(len(comparison.metrics))]
     galleries = [Gallery(result, score_threshold=diagnosis.operating_score(result)) for result in results]
     won, lost = _won_and_lost(results, galleries, options.gallery // 2)
     records = [record for gallery in galleries for record in gallery.records]
@@ -94,7 +76,7 @@ def comparison_view(
         "detections": [len(result.detections) for result in results],
         "findings": _notes(evaluations, options),
         "interval": f"95 % intervals of the differences from {resamples:,} paired resamples of the images.",
-        "headline": headline,
+        "summary": summary,
         "classes": first.labels,
         "names": first.ground_truth.categories.labels,
         "rows": _class_rows(first, comparison),
@@ -103,7 +85,7 @@ def comparison_view(
             "curves": [curve_view(result) for result in results],
             "confidence": [diagnosis.confidence_view(result) for result in results],
             "errors": errors,
-            "sizes": _sizes(first, headline),
+            "sizes": _sizes(first, summary),
         },
         "won_lost": {"won": _pairs(won, shift), "lost": _pairs(lost, shift)},
         "images": records,
@@ -118,28 +100,23 @@ def _cell(comparison: DetectorComparison, metric: int, category: int | None = No
     else:
         line = comparison.per_class.take(0, metric, category)
     cell: dict[str, Any] = {"key": comparison.metrics[metric], "verdict": line.verdict}
-    cell |= {name: _defined(line, field) for name, field in CELL.items()}
+    cell |= {name: number_or_none(getattr(line, field)) for name, field in CELL.items()}
     if cell["delta"] is None:
         cell["verdict"] = ""
     cell["ties"] = category is None and comparison.decided_by_ties[0, metric] is True
     return cell
 
 
-def _defined(line: Differences, field: str) -> float | None:
-    value = float(getattr(line, field))
-    return None if value != value else value
-
-
 def _class_rows(evaluation: Evaluation, comparison: DetectorComparison) -> list[dict[str, Any]]:
-    """One row per class: its first headline number in both results."""
+    """One row per class: its first summary metric in both results."""
     truths = evaluation.class_counts["ground_truths"].tolist()
     return [
         {"row": k, "objects": truths[k], **_cell(comparison, 0, k)} for k in range(len(evaluation.labels))
     ]
 
 
-def _sizes(evaluation: Evaluation, headline: list[dict[str, Any]]) -> list[list[Any]]:
-    rows = zip(evaluation.protocol.rows, headline, strict=True)
+def _sizes(evaluation: Evaluation, summary: list[dict[str, Any]]) -> list[list[Any]]:
+    rows = zip(evaluation.protocol.rows, summary, strict=True)
     chosen = [
         [row.area, cell["first"], cell["second"]]
         for number, (row, cell) in enumerate(rows)
@@ -149,7 +126,7 @@ def _sizes(evaluation: Evaluation, headline: list[dict[str, Any]]) -> list[list[
 
 
 def _notes(evaluations: Mapping[str, Evaluation], options: ReportOptions) -> list[Note]:
-    """Collect what is odd about the data, once where it is true of both."""
+    """Collect findings about the data; those of both results are listed once."""
     both = [(name, notes(result)) for name, result in evaluations.items()]
     common = {note.text for note in both[0][1]} & {note.text for note in both[1][1]}
     own = [

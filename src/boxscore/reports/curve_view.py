@@ -1,10 +1,10 @@
-"""Curves made small enough to send to a reader, without changing their shape.
+"""Curves with few points, for the page, without a visible change of shape.
 
 Conventions
 -----------
 - A curve is thinned by Douglas and Peucker's rule with vertical distance: every dropped point lies within
-  :data:`TOLERANCE` of the line that stays, less than a third of a pixel in the report.
-- End points, jumps and the place where a curve falls to zero always stay.
+  :data:`TOLERANCE` of the thinned curve, less than a third of a pixel in the report.
+- End points, jumps and the point where a curve falls to zero are always kept.
 - Numbers are rounded after thinning; a hovered point is a point of the curve.
 """
 
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.text import json_value
 from boxscore.evaluation import Evaluation
 
 __all__ = ["TOLERANCE", "curve_view", "significant", "thin"]
@@ -28,26 +27,13 @@ SCORE_TOLERANCE = 0.01
 """Largest error of a score read between points, as a share of the curve's range of scores."""
 
 MOST_CURVES = 2_500
-"""Curves (classes times IoU thresholds) in one report; beyond it, fewer thresholds are kept."""
+"""Curves (classes times IoU thresholds) in one report; with more, fewer thresholds are kept."""
 
 FloatArray = NDArray[np.float64]
 
 
 def thin(x: FloatArray, y: FloatArray, *, tolerance: float = TOLERANCE) -> NDArray[np.intp]:
-    """Choose the points of a curve that are needed to draw it.
-
-    Parameters
-    ----------
-    x, y : ndarray of float64, [N]
-        ``x`` ascending or descending.
-    tolerance : float
-        Largest vertical distance from the thinned to the whole curve.
-
-    Returns
-    -------
-    ndarray of intp
-        Positions that stay, ascending; the first and the last are among them.
-    """
+    """Choose the positions of a curve, ``x`` sorted, that keep it within a vertical distance; ascending."""
     if len(x) <= 2:
         return np.arange(len(x))
     kept = np.zeros(len(x), dtype=bool)
@@ -75,18 +61,10 @@ def significant(values: Any, digits: int = 4) -> list[float | None]:
 
 
 def curve_view(evaluation: Evaluation) -> dict[str, Any]:
-    """Precision-recall curves of every class with ground truth.
+    """Precision-recall curves of every class with ground truth, at the IoU thresholds that are kept.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-
-    Returns
-    -------
-    dict
-        ``thresholds``: the IoU thresholds that were kept; ``mean``: one curve per threshold, the mean over
-        classes; ``classes``: class row to one curve per threshold. A curve is ``[recall, precision, score]``,
-        three lists; recall and precision in thousandths and ten-thousandths.
+    A curve is ``[recall, precision, score]``, three lists: recall in thousandths, precision in
+    ten-thousandths. ``mean`` and each of ``classes``, by class row, have one curve per threshold.
     """
     precision, score = _fine_curves(evaluation)  # [T,R,K]
     T, R = precision.shape[:2]
@@ -119,17 +97,9 @@ def _fine_curves(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
         finer = dataclasses.replace(ap, interpolation="points", recall_points=points)
         protocol = dataclasses.replace(evaluation.protocol, ap=finer)
         evaluation = dataclasses.replace(evaluation, protocol=protocol)
-    frame = evaluation.curves()
-    T = len(evaluation.protocol.matching.iou_thresholds)
-    R = len(evaluation.protocol.ap.recall_points)
-    K = len(evaluation.labels)
-    shape = (T, R, K)
-    precision, score = np.full(shape, np.nan), np.full(shape, np.nan)
-    with_truth = np.flatnonzero(evaluation.class_counts["ground_truths"] > 0)
-    for array, name in ((precision, "precision"), (score, "score")):
-        values = frame[name].to_numpy(dtype=np.float64)
-        array[:, :, with_truth] = values.reshape(len(with_truth), T, R).transpose(1, 2, 0)
-    return precision, score
+    curves = evaluation.curves_of()
+    defined = curves.positive > 0
+    return np.where(defined, curves.interpolated, np.nan), np.where(defined, curves.reached_scores, np.nan)
 
 
 def _thresholds_to_keep(T: int, classes: int) -> list[int]:
@@ -148,7 +118,7 @@ def _one_curve(recall: FloatArray, precision: FloatArray, score: FloatArray) -> 
     end = int(positive[-1]) + 1
     kept = thin(recall[:end], precision[:end])
     known = score[:end]
-    if not np.isnan(known).any():  # the score is read off the curve too
+    if not np.isnan(known).any():  # readers look up the score on the curve too
         span = float(np.ptp(known)) or 1.0
         kept = np.union1d(kept, thin(recall[:end], known / span, tolerance=SCORE_TOLERANCE))
     x = np.round(recall[kept] * 1000).astype(int).tolist()
@@ -156,4 +126,4 @@ def _one_curve(recall: FloatArray, precision: FloatArray, score: FloatArray) -> 
     s = significant(score[kept])
     if end < len(recall):
         x, y, s = [*x, x[-1]], [*y, 0], [*s, None]
-    return [x, y, json_value(s)]
+    return [x, y, s]

@@ -1,4 +1,4 @@
-"""Sections of the report that stand on the diagnostics: reshaped for drawing, never recomputed.
+"""Sections of the report that show diagnostics: reshaped for drawing, never recomputed.
 
 Conventions
 -----------
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 MOST_CONFUSED = 80
-"""Classes in the confusion matrix; of more, those with most confusions are shown."""
+"""Most classes in the confusion matrix: those with most confusions."""
 
 MOST_CELLS = 100
 """Cells whose images are in the report: of two classes, and again with the background."""
@@ -48,7 +48,7 @@ MOST_NAMED, IMAGES_IN_A_CELL = 40, 4
 """Images of a cell that are named, and of these the ones that are shown."""
 
 FEWEST_IMAGES = 10
-"""Fewer images are not resampled: the spread of so few says nothing."""
+"""Fewest images that are resampled."""
 
 
 def operating_score(evaluation: Evaluation) -> float:
@@ -58,13 +58,10 @@ def operating_score(evaluation: Evaluation) -> float:
 
 
 def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Precision, recall and F1 against confidence, of each class and of all together.
+    """Precision, recall and F1 against confidence, per class (by row) and for all classes together.
 
-    Returns
-    -------
-    dict
-        ``all`` and ``classes`` (class row to curve): ``[score, precision, recall, F1]`` lists, the rates in
-        ten-thousandths; ``best``: ``[score, precision, recall, F1]`` of each class, all together last.
+    A curve is ``[score, precision, recall, F1]``, the rates in ten-thousandths. ``best`` has one such row per
+    class, with the rates as they are, and all classes together last.
     """
     if not len(evaluation.detections) or not len(evaluation.ground_truth):
         return None
@@ -100,19 +97,10 @@ def _confidence_curve(curve: Rates) -> list[Any]:
 
 
 def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] | None:
-    """Confusion matrix at the operating score, and the images behind its largest cells.
+    """Confusion matrix at the operating score, and the images behind its largest cells, for the gallery.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-    gallery : Gallery
-        Gets the images.
-
-    Returns
-    -------
-    dict
-        ``shown``: class rows, K for background last; ``cells``: ``[truth, predicted, count]``, class rows;
-        ``top``: ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
+    ``shown`` are class rows, K for background last; ``cells`` are ``[truth, predicted, count]``; ``top`` are
+    ``[truth, predicted, count, share, [[image id, record or None], ...], images]``.
     """
     if not len(evaluation.ground_truth) and not len(evaluation.detections):
         return None
@@ -131,17 +119,11 @@ def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] |
         listed = top_confusions(evaluation, score_threshold=score, limit=MOST_CELLS, background=background)
         columns = (listed.truth, listed.predicted, listed.count, listed.share_of_truth)
         lines = zip(*(column.tolist() for column in columns), listed.images, strict=True)
-        for said, taken_for, count, share, images in lines:
-            if (said, taken_for) not in top:
+        for truth_class, predicted_class, count, share, images in lines:
+            if (truth_class, predicted_class) not in top:
                 named = _named(listed.image_ids[images[:MOST_NAMED]], images.tolist(), gallery)
-                top[said, taken_for] = [
-                    said,
-                    taken_for,
-                    count,
-                    significant([share])[0],
-                    named,
-                    len(images),
-                ]
+                line = [count, significant([share])[0], named, len(images)]
+                top[truth_class, predicted_class] = [truth_class, predicted_class, *line]
     return {
         "score": gallery.score_threshold,
         "shown": shown,
@@ -161,13 +143,7 @@ def _named(ids: NDArray[Any], images: list[int], gallery: Gallery) -> list[list[
 
 
 def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Cost of each kind of mistake, over all classes.
-
-    Returns
-    -------
-    dict
-        ``ap`` as it is, and ``rows``: ``[error, count, cost]``, AP as a fraction.
-    """
+    """Cost of each kind of mistake over all classes: ``rows`` are ``[error, count, cost in AP]``."""
     if not len(evaluation.ground_truth):
         return None
     result = error_types(evaluation)
@@ -177,7 +153,7 @@ def errors_view(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 class Intervals(NamedTuple):
-    """Confidence intervals of the headline numbers, and of the first number of each class."""
+    """Confidence intervals of the summary metrics, and of the first one per class."""
 
     metrics: dict[str, tuple[float, float]]
     classes: dict[str, list[float]]  # "low" and "high", [K] each; empty when not asked for
@@ -185,25 +161,12 @@ class Intervals(NamedTuple):
 
 
 def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Intervals:
-    """Bootstrap intervals over images.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    resamples : int
-        0 for none.
-    seed : int
-
-    Returns
-    -------
-    Intervals
-        Empty, with the reason as ``text``, where there are too few images.
-    """
+    """Bootstrap intervals over images; where there are none, ``text`` says why."""
     images = len(evaluation.ground_truth.images)
     if not resamples or images < FEWEST_IMAGES or not len(evaluation.ground_truth):
         reason = f"No intervals: {images:,} images are too few to resample."
         if not resamples:
-            reason = "No intervals: none were asked for, or the data are too many for a quick report."
+            reason = "No intervals: none were requested, or the data are too large for a quick report."
         return Intervals({}, {}, reason)
     result = bootstrap_intervals(evaluation, resamples=resamples, seed=seed)
     text = f"95 % intervals from {resamples:,} bootstrap resamples of the {images:,} images."
@@ -213,13 +176,7 @@ def intervals(evaluation: Evaluation, *, resamples: int, seed: int = 0) -> Inter
 
 
 def calibration_view(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Reliability of all classes together, in ten bins; None where scores are not in [0, 1].
-
-    Returns
-    -------
-    dict
-        ``confidence``, ``precision`` and ``count`` of each bin that is not empty, and ``text``.
-    """
+    """Reliability of all classes together, in the bins with detections; None for scores outside [0, 1]."""
     scores = evaluation.detections.scores
     if not len(scores) or scores.min() < 0 or scores.max() > 1:
         return None

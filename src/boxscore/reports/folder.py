@@ -1,11 +1,10 @@
-"""A folder that someone can attach to a paper, a pull request or a model card.
+"""A report folder, to attach to a paper, a pull request or a model card.
 
 Conventions
 -----------
-- The files are written whole or not at all, and all together (``_files.py``); nothing else in the folder is
-  touched.
+- All files are written, each completely, or none is (``_utils/files.py``); other files in the folder stay.
 - ``report.html`` is for people, ``result.json`` and ``tables/`` for the next tool, ``report.md`` for both.
-- The forms of the files are documented in docs/reference/report-files.md.
+- The file formats are documented in docs/reference/report-files.md.
 """
 
 from __future__ import annotations
@@ -58,32 +57,32 @@ def write_report(
     ----------
     evaluation : Evaluation
     folder : str or Path
-        Made where it is missing.
+        Created if it does not exist.
     options : ReportOptions, optional
     tables : {"parquet", "json", "csv"}, optional
         Also write every table, into ``tables/``.
     plots : {"png", "svg", "pdf"}, optional
         Also write plots for papers, into ``plots/``.
     **fields
-        Fields of :class:`~boxscore.reports.ReportOptions`, in place of those of ``options``: ``title="..."``.
+        Fields of :class:`~boxscore.reports.ReportOptions`, instead of those of ``options``: ``title="..."``.
 
     Returns
     -------
     list of Path
-        What was written.
+        The files written.
 
     Raises
     ------
     InputError
         When an option is unknown or out of range, or the folder cannot be written.
     MissingDependencyError
-        When a package for what was asked is not installed. Then nothing is written.
+        When a needed package is not installed. Then nothing is written.
     """
     options, folder = _checked(options, fields, tables, plots), Path(folder)
     view = report_view(evaluation, options=options)
     intervals = {
         tile["key"]: {"low": tile["low"], "high": tile["high"]}
-        for tile in view["headline"]
+        for tile in view["summary"]
         if tile["low"] is not None
     }
     result = {**text.as_dict(evaluation, warnings=options.warnings), "intervals": intervals}
@@ -158,7 +157,7 @@ def write_comparison(
 def _checked(
     options: ReportOptions | None, fields: Mapping[str, Any], tables: str | None, plots: str | None
 ) -> ReportOptions:
-    """Check every choice before the work."""
+    """Check every option before the work."""
     known = [field.name for field in dataclasses.fields(ReportOptions)]
     for name in fields:
         checks.one_of(name, known, name="an option of a report")
@@ -174,17 +173,7 @@ def _write(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
 
 
 def evaluation_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
-    """Every table of an evaluation, by name.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-
-    Returns
-    -------
-    dict of str to DataFrame
-        Without those that the data do not allow (calibration of scores outside [0, 1]).
-    """
+    """Make every table that the data allow, by name."""
     from boxscore import diagnostics
 
     makers: dict[str, Callable[[], pd.DataFrame]] = {
@@ -202,7 +191,7 @@ def evaluation_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
 
 
 def _unless_impossible(maker: Callable[[], Any]) -> Any:
-    """Make it, or None where the data do not allow it; a missing package is an error all the same."""
+    """Call the maker; None where the data do not allow it. A missing package stays an error."""
     try:
         return maker()
     except MissingDependencyError:
@@ -212,13 +201,7 @@ def _unless_impossible(maker: Callable[[], Any]) -> Any:
 
 
 def table_bytes(frame: pd.DataFrame, form: TableFormat) -> str | bytes:
-    """Write a table in a form.
-
-    Raises
-    ------
-    MissingDependencyError
-        When Parquet is asked for and pyarrow is not installed.
-    """
+    """Write a table as Parquet, JSON or CSV."""
     columns: dict[str, list[Any]] = {
         str(name): column.astype(object).where(column.notna(), None).tolist()
         for name, column in frame.items()

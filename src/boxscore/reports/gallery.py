@@ -2,9 +2,10 @@
 
 Conventions
 -----------
-- "Worst" is the most mistakes: false positives at or above the operating score, plus missed ground truths.
-- A confident mistake is a false positive; of each image the surest one is shown.
-- The number of images, and of boxes in each, is capped; what is left out is counted and said.
+- The worst images have the most mistakes: false positives at or above the operating score, plus missed ground
+  truths.
+- A confident mistake is a false positive; per image the one with the highest score is shown.
+- The number of images, and of boxes in each, is capped; what is left out is counted on the page.
 - A box is ``[x, y, width, height, class, outcome, score or null, IoU or null]``, class as a row number and
   outcome as a code of ``matching/outcomes.py``.
 """
@@ -17,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.tables import GroundTruth
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 from boxscore.reports.curve_view import significant
 
-__all__ = ["Gallery", "confident_mistakes", "image_errors", "worst_images"]
+__all__ = ["Gallery", "box_of", "confident_mistakes", "frame_size", "image_errors", "worst_images"]
 
 MOST_BOXES = 120
 """Boxes drawn in one image: detections by descending score, then ground truths."""
@@ -45,20 +47,7 @@ def image_errors(evaluation: Evaluation, score_threshold: float) -> NDArray[np.i
 
 
 def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, most: int = 48) -> list[int]:
-    """Row numbers of the images with most mistakes, worst first.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    score_threshold : float
-        Detections below it are taken as not made.
-    most : int
-        How many at most; images without a mistake are never among them.
-
-    Returns
-    -------
-    list of int
-    """
+    """Row numbers of the images with most mistakes, worst first."""
     errors = image_errors(evaluation, score_threshold)[:, :2].sum(axis=1)
     order = np.argsort(-errors, kind="stable")[:most]
     worst: list[int] = order[errors[order] > 0].tolist()
@@ -66,12 +55,12 @@ def worst_images(evaluation: Evaluation, *, score_threshold: float = -np.inf, mo
 
 
 def confident_mistakes(evaluation: Evaluation, *, most: int = 24) -> list[int]:
-    """Rows of the surest false positives, one per image, surest first."""
+    """Rows of the false positives with the highest scores, one per image."""
     rows = np.flatnonzero(evaluation.outcomes.detection == FALSE_POSITIVE)
     rows = rows[np.argsort(-evaluation.detections.scores[rows], kind="stable")]
     _, first = np.unique(evaluation.detections.image[rows], return_index=True)
-    surest: list[int] = rows[np.sort(first)[:most]].tolist()
-    return surest
+    chosen: list[int] = rows[np.sort(first)[:most]].tolist()
+    return chosen
 
 
 class Gallery:
@@ -121,7 +110,7 @@ class Gallery:
         keep_truths = truths[:MOST_BOXES]
         keep = rows[: max(MOST_BOXES - len(keep_truths), MOST_BOXES // 2)]
         boxes = [
-            [*_box(detections, row), int(made.detection[row]), score, iou]
+            [*box_of(detections, row), int(made.detection[row]), score, iou]
             for row, score, iou in zip(
                 keep.tolist(),
                 significant(detections.scores[keep], 3),
@@ -130,11 +119,10 @@ class Gallery:
             )
         ]
         boxes += [
-            [*_box(truth, row), int(self._truth_outcome[row]), None, None] for row in keep_truths.tolist()
+            [*box_of(truth, row), int(self._truth_outcome[row]), None, None] for row in keep_truths.tolist()
         ]
-        width, height = truth.images.sizes[image].tolist()
-        if not (width > 0 and height > 0):
-            width, height = _extent(truth.boxes[self._truths.rows(image)], detections.boxes[rows])
+        corners = (truth.boxes[self._truths.rows(image)], detections.boxes[rows])
+        width, height = frame_size(truth, image, *corners)
         name = truth.images.file_names[image]
         return {
             "id": str(truth.images.ids[image]),
@@ -157,16 +145,20 @@ class _Index:
         return self._order[self._bounds[image] : self._bounds[image + 1]]
 
 
-def _box(table: Any, row: int) -> list[Any]:
+def box_of(table: Any, row: int) -> list[Any]:
+    """Left, top, width, height and class of a row."""
     x, y = table.boxes[row, :2].tolist()
     width, height = table.sizes[row].tolist()
     return [round(x, 1), round(y, 1), round(width, 1), round(height, 1), int(table.category[row])]
 
 
-def _extent(*boxes: NDArray[np.float64]) -> tuple[float, float]:
-    """Size of the frame that holds the boxes of an image of unknown size."""
-    every = np.concatenate(boxes)
-    if not len(every):
+def frame_size(truth: GroundTruth, image: int, *boxes: NDArray[np.float64]) -> tuple[float, float]:
+    """Width and height of an image: as stated, or of a frame that holds its boxes."""
+    width, height = truth.images.sizes[image].tolist()
+    if width > 0 and height > 0:
+        return width, height
+    corners = np.concatenate(boxes)[:, 2:]
+    if not len(corners):
         return 640.0, 480.0
-    width, height = np.maximum(every[:, 2:].max(axis=0) * 1.02, 16).tolist()
-    return float(min(width, 1e5)), float(min(height, 1e5))
+    width, height = np.clip(corners.max(axis=0) * 1.02, 16, 1e5).tolist()
+    return width, height

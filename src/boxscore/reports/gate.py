@@ -1,12 +1,12 @@
-"""A gate for pipelines: whether the numbers reach what is asked of them.
+"""A gate for pipelines: whether metrics meet their bounds.
 
 Conventions
 -----------
 - A result is the JSON object that ``boxscore evaluate --output json`` prints and a report folder holds as
   ``result.json``.
-- An undefined number reaches nothing.
-- A baseline must have been made under the same protocol: its signature, version aside, must be equal, or a
-  fall and a change of rules could not be told apart.
+- An undefined metric meets no bound.
+- A baseline must have been made under the same protocol: its signature must be equal except for the
+  version. Otherwise a drop could come from a change of rules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADVICE = "write it with boxscore evaluate --output json"
 
 
 class Check(NamedTuple):
-    """One demand and whether it is met."""
+    """One bound and whether it is met."""
 
     metric: str
     value: float | None
@@ -35,13 +35,7 @@ class Check(NamedTuple):
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """Read a result in JSON.
-
-    Raises
-    ------
-    FileFormatError
-        When the file is not one.
-    """
+    """Read a result in JSON, and check that it is one."""
     try:
         result = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -58,13 +52,7 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def parse_bound(text: str, known: Sequence[str], *, name: str) -> tuple[str, float]:
-    """Read ``AP=0.35``.
-
-    Raises
-    ------
-    InputError
-        When the form, the metric or the number is not known.
-    """
+    """Read ``AP=0.35``; the metric must be known."""
     metric, sign, number = text.partition("=")
     if not sign:
         raise InputError(name, "have the form METRIC=NUMBER", got=repr(text))
@@ -101,30 +89,7 @@ def check_baseline(
     only: Sequence[str] = (),
     place: str = "the baseline",
 ) -> list[Check]:
-    """Check that no metric is lower than in a baseline.
-
-    Parameters
-    ----------
-    metrics, signature
-        Of the new result.
-    baseline : mapping
-        From :func:`read_result`.
-    tolerance : float
-        How far a metric may fall.
-    only : sequence of str
-        Metrics to look at; all that the baseline defines when empty.
-    place : str
-        Names the baseline in messages.
-
-    Returns
-    -------
-    list of Check
-
-    Raises
-    ------
-    InputError
-        When the two were made under different protocols, or share no metric.
-    """
+    """Check that no metric, or none of ``only``, is lower than in a baseline by more than the tolerance."""
     if _rules(signature) != _rules(baseline["signature"]):
         raise InputError(
             "a baseline",

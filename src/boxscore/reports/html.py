@@ -1,13 +1,13 @@
-"""One HTML file that opens anywhere, offline, and runs nothing but its own script.
+"""One HTML file that opens offline and runs only its own script.
 
 Conventions
 -----------
-- Jinja2 with autoescape writes the parts that must be readable without a script; the script draws the rest
-  from data embedded as JSON.
+- Jinja2 with autoescape writes the parts that are readable without a script; the script draws the rest from
+  embedded JSON.
 - The embedded JSON has ``<``, ``>``, ``&`` and the line separators U+2028 and U+2029 escaped, so that no name
-  in it can end the element it stands in.
+  in it can end its element.
 - A Content-Security-Policy allows exactly this style sheet and this script, by hash, and ``data:`` images;
-  nothing can be fetched, even if a name found its way into the page.
+  nothing can be fetched, even if a name were injected into the page.
 """
 
 from __future__ import annotations
@@ -55,18 +55,7 @@ _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u
 
 
 def embedded_json(value: Any) -> str:
-    """Write JSON that may stand inside an HTML script element.
-
-    Parameters
-    ----------
-    value : object
-        NaN and infinities become null.
-
-    Returns
-    -------
-    str
-        JSON in which no character could end the element.
-    """
+    """Write JSON that may stand inside an HTML script element; NaN and infinities become null."""
     plainly = _plain_texts(json_value(value))
     text = json.dumps(plainly, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for mark, escape in _ESCAPES.items():
@@ -75,7 +64,7 @@ def embedded_json(value: Any) -> str:
 
 
 def plain(value: object) -> str:
-    """Drop what could steer the page's text: control characters and direction marks."""
+    """Replace control characters and direction marks, which could change how the page reads."""
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(mark) in _STEERING or mark in _DIRECTION else mark
         for mark in str(value)
@@ -138,29 +127,12 @@ def _environment() -> Any:
 
 
 def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
-    """Write a page.
-
-    Parameters
-    ----------
-    view : mapping
-        From ``reports/view.py`` or ``reports/comparison_view.py``.
-    template : {"report", "comparison"}
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-
-    Raises
-    ------
-    MissingDependencyError
-        When Jinja2 is not installed.
-    """
+    """Write a whole HTML document from the view of an evaluation or of a comparison."""
     environment = _environment()
     from markupsafe import Markup
 
     style, script = _asset("report.css"), _script()
-    static = ("findings", "table", "headline", "signature", "sources", "counts", "rows")
+    static = ("findings", "table", "summary", "signature", "sources", "counts", "rows")
     body = environment.get_template(f"{template}.html.j2")
     page: str = body.render(
         view=view,

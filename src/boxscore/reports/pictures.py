@@ -1,10 +1,10 @@
-"""Small copies of images, to stand under the boxes in a report.
+"""Small copies of images, shown under the boxes in a report.
 
 Conventions
 -----------
 - Pillow reads and shrinks; it is imported here only. Without an image folder nothing is read.
-- File names come from the data and are hostile: a picture is read only when it lies inside the folder.
-- A picture that is missing or cannot be read leaves a blank frame, and is counted.
+- File names come from the data and are not trusted: a picture is read only if it lies inside the folder.
+- A picture that is missing or cannot be read leaves a blank frame.
 """
 
 from __future__ import annotations
@@ -26,12 +26,7 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
 
 def require_pillow() -> Any:
-    """Import Pillow's Image module.
-
-    Raises
-    ------
-    MissingDependencyError
-    """
+    """Import Pillow's Image module, or say how to install it."""
     try:
         from PIL import Image
     except ImportError:
@@ -42,17 +37,7 @@ def require_pillow() -> Any:
 
 
 def find_picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
-    """Path of an image's file inside a folder; None when there is none.
-
-    Tries the data set's file name, its last part, and the image's id with the usual suffixes.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    row : int
-        Row number of the image.
-    folder : Path
-    """
+    """Path of an image's file inside a folder: by its file name, the last part of it, or its id."""
     images = evaluation.ground_truth.images
     name, identifier = images.file_names[row], str(images.ids[row])
     stems = [] if name is None else [str(name), Path(str(name)).name]
@@ -75,29 +60,7 @@ def find_picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
 def embed_pictures(
     evaluation: Evaluation, rows: list[int], records: list[int], folder: Path
 ) -> dict[str, str]:
-    """Shrink images to ``data:`` addresses.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    rows : list of int
-        Image row of each record.
-    records : list of int
-        Which records get a picture.
-    folder : Path
-
-    Returns
-    -------
-    dict of str to str
-        By record number.
-
-    Raises
-    ------
-    InputError
-        When the folder does not exist.
-    MissingDependencyError
-        When Pillow is not installed.
-    """
+    """Shrink the images of some records to ``data:`` addresses, by record number."""
     image_module = require_pillow()
     if not folder.is_dir():
         raise InputError(f"the image folder must be a folder. Got {str(folder)!r}.")

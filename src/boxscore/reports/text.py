@@ -1,11 +1,11 @@
-"""An evaluation as text, Markdown, CSV and JSON, and as flat numbers for experiment trackers.
+"""An evaluation as text, Markdown, CSV and JSON, and as flat metrics for experiment trackers.
 
 Conventions
 -----------
 A tracker's keys are ``<prefix><metric>`` and, on request, ``<prefix>per_class/AP/<class>``; values are
 floats. Undefined numbers are left out: trackers draw NaN as a gap, or refuse it. Keys have only letters,
-digits, ``_ - . /`` and blanks, which TensorBoard, MLflow and W&B all take. Class names that become equal that
-way are told apart by a number. No key is the folder of another.
+digits, ``_ - . /`` and spaces, which TensorBoard, MLflow and W&B all take. Class names that become equal that
+way get a number. No key is the folder of another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ __all__ = [
     "as_markdown",
     "as_text",
     "class_columns",
-    "counts_line",
     "flat_metrics",
     "summary_columns",
 ]
@@ -33,7 +32,7 @@ SCHEMA_VERSION = 1
 """Version of the JSON form; keys may be added within a version, never changed or dropped."""
 
 LONGEST = 120
-"""Characters of a class in a tracker's key; MLflow takes 250 for the whole."""
+"""Most characters of a class in a tracker's key; MLflow allows 250 for the whole key."""
 
 
 def class_columns(evaluation: Evaluation) -> dict[str, Any]:
@@ -56,22 +55,6 @@ def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def counts_line(evaluation: Evaluation) -> str:
-    """Say how much was evaluated, in one line."""
-    counts = evaluation.counts
-    kinds = [f"{counts[kind]:,} {kind.removesuffix('s')}" for kind in ("crowds", "difficult") if counts[kind]]
-    truths = _counted(counts["ground_truths"], "ground truth") + (f" ({', '.join(kinds)})" if kinds else "")
-    parts = [_counted(counts["images"], "image"), truths, _counted(counts["detections"], "detection")]
-    if counts["left_out"]:
-        parts.append(f"{counts['left_out']:,} left out")
-    return ", ".join([*parts, _counted(counts["classes"], "class")])
-
-
-def _counted(count: int, noun: str) -> str:
-    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count:,} {noun}{ending}"
-
-
 def _summary_lines(evaluation: Evaluation) -> list[str]:
     protocol = evaluation.protocol
     width = max((len(row.key) for row in protocol.rows), default=0)
@@ -84,9 +67,9 @@ def _summary_lines(evaluation: Evaluation) -> list[str]:
 
 
 def as_text(evaluation: Evaluation, *, per_class: bool = False) -> str:
-    """Lay an evaluation out for a terminal."""
+    """Write an evaluation for a terminal."""
     protocol = evaluation.protocol
-    blocks = [protocol.title or protocol.name, counts_line(evaluation), "", *_summary_lines(evaluation)]
+    blocks = [protocol.title or protocol.name, evaluation.counts_text, "", *_summary_lines(evaluation)]
     if per_class:
         blocks += ["", text_table(class_columns(evaluation), digits=3)]
     return "\n".join([*blocks, "", evaluation.signature])
@@ -97,7 +80,7 @@ def as_markdown(evaluation: Evaluation, *, per_class: bool = False) -> str:
     protocol = evaluation.protocol
     blocks = [
         f"## {protocol.title or protocol.name}",
-        counts_line(evaluation),
+        evaluation.counts_text,
         markdown_table(summary_columns(evaluation)),
     ]
     if per_class:
@@ -137,9 +120,9 @@ def flat_metrics(evaluation: Evaluation, *, prefix: str = "", per_class: bool = 
     ----------
     evaluation : Evaluation
     prefix : str, default ""
-        Stands before every key, for example ``"val/"``.
+        Prefix of every key, for example ``"val/"``.
     per_class : bool, default False
-        Add the first headline number of each class.
+        Add the first summary metric per class.
 
     Returns
     -------
@@ -149,8 +132,8 @@ def flat_metrics(evaluation: Evaluation, *, prefix: str = "", per_class: bool = 
     --------
     >>> from boxscore import Detections, GroundTruth, evaluate
     >>> truth = GroundTruth.from_arrays([1], ["cat"], [[10, 10, 50, 50]])
-    >>> found = Detections.from_arrays([1], ["cat"], [[10, 10, 50, 50]], [0.9])
-    >>> flat = flat_metrics(evaluate(truth, found, protocol="voc2012"), prefix="val/", per_class=True)
+    >>> detections = Detections.from_arrays([1], ["cat"], [[10, 10, 50, 50]], [0.9])
+    >>> flat = flat_metrics(evaluate(truth, detections, protocol="voc2012"), prefix="val/", per_class=True)
     >>> flat
     {'val/mAP': 1.0, 'val/per_class/AP/cat': 1.0}
     """
@@ -170,5 +153,5 @@ def flat_metrics(evaluation: Evaluation, *, prefix: str = "", per_class: bool = 
 
 
 def _key(label: str) -> str:
-    """Write a class name with the characters that every tracker takes."""
+    """Write a class name in characters that every tracker accepts."""
     return re.sub(r"[^A-Za-z0-9_.\- ]", "_", label)[:LONGEST].strip(" .") or "_"

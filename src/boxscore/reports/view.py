@@ -2,14 +2,14 @@
 
 Goal
 ----
-One dictionary for one page. It is private to the page, unlike the JSON of ``result.json``, whose schema is
-documented and versioned (docs/reference/report-files.md).
+One dictionary per page. It is private to the page, unlike ``result.json``, whose schema is documented and
+versioned (docs/reference/report-files.md).
 
 Conventions
 -----------
-- Classes and images are row numbers; names stand once, in ``classes`` and ``images``.
-- Sizes are capped by constants in ``gallery.py``, ``curve_view.py`` and ``diagnosis.py``; where a cap
-  bites, the page says so.
+- Classes and images are row numbers; their names are only in ``classes`` and ``images``.
+- Sizes are capped by constants in ``gallery.py``, ``curve_view.py`` and ``diagnosis.py``; the page
+  says where a cap applies.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
-from boxscore.reports.gallery import Gallery, confident_mistakes, image_errors, worst_images
+from boxscore.reports.gallery import Gallery, box_of, confident_mistakes, image_errors, worst_images
 from boxscore.reports.pictures import embed_pictures
 from boxscore.validation.digest import WARNED_OF, page_findings
 
-__all__ = ["Note", "ReportOptions", "notes", "report_view"]
+__all__ = ["Note", "ReportOptions", "notes", "number_or_none", "report_view"]
 
 Interval = tuple[float, float]
 
 
 @dataclasses.dataclass(frozen=True)
 class ReportOptions:
-    """What a report is to hold.
+    """Contents of a report.
 
     Attributes
     ----------
     title : str
-        Stands above the page; the detections' file name when empty.
+        Title of the page; the detections' file name when empty.
     warnings : sequence of str
-        Messages given while reading and evaluating, to be shown.
+        Warnings from reading and evaluating, to be shown.
     image_folder : str, Path or None
-        Where the images are; without it boxes are drawn over blank frames.
+        Folder of the images; without it boxes are drawn over blank frames.
     gallery : int
         Images in the gallery of worst images; half as many confident mistakes.
     resamples : int
-        Bootstrap resamples for confidence intervals; 0 for none, None for as many as take seconds.
+        Bootstrap resamples for confidence intervals; 0 for none, None for as many as take a few seconds.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
     date : str or None
         Shown in the footer; today when None, nothing when empty (for reports that must not change).
     """
@@ -72,7 +72,7 @@ class ReportOptions:
             checks.whole_number(self.resamples, 0, name="resamples")
 
     def resamples_for(self, *evaluations: Evaluation) -> int:
-        """Resamples to draw: what was asked for, or as many as take some twenty seconds, at most 200."""
+        """Resamples to draw: the option, or as many as take about twenty seconds, at most 200."""
         if self.resamples is not None:
             return self.resamples
         seconds = 0.0
@@ -86,21 +86,14 @@ class ReportOptions:
 
 
 class Note(NamedTuple):
-    """What a reader should know of the data: one sentence, and ``warning`` or ``note``."""
+    """A sentence about the data, and its level: ``warning`` or ``note``."""
 
     level: str
     text: str
 
 
 def notes(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> list[Note]:
-    """Collect what is odd about the data, warnings first.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    warnings : sequence of str
-        Messages that were given while reading and evaluating; what they said is not said again.
-    """
+    """List findings about the data, warnings first, without what ``warnings`` already say."""
     findings = page_findings(evaluation)
     said = WARNED_OF if warnings else ()
     own = [
@@ -116,20 +109,9 @@ def _sentence(text: str) -> str:
 
 
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
-    """Collect everything the page of one evaluation shows.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    options : ReportOptions, optional
-
-    Returns
-    -------
-    dict
-        JSON values, apart from ``findings``.
-    """
+    """Collect everything the page of one evaluation shows, as JSON values and notes."""
     options = options or ReportOptions()
-    # Error types look at the lowest overlaps across classes: asked for first, theirs serve the others.
+    # Error types need the lowest overlaps across classes: computed first, they serve the others.
     error_costs = diagnosis.errors_view(evaluation)
     gallery = Gallery(evaluation, score_threshold=diagnosis.operating_score(evaluation))
     score = gallery.score_threshold
@@ -143,7 +125,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     }
     resamples = options.resamples_for(evaluation)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
-    tiles = _headline(evaluation, intervals.metrics)
+    tiles = _summary_tiles(evaluation, intervals.metrics)
     view: dict[str, Any] = {
         "kind": "evaluation",
         "title": options.title or Path(evaluation.detections.source).name,
@@ -157,7 +139,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "lede": f"{evaluation.protocol.title or evaluation.protocol.name}, "
         f"against {Path(evaluation.ground_truth.source).name}",
         "findings": notes(evaluation, warnings=options.warnings),
-        "headline": tiles,
+        "summary": tiles,
         "interval": intervals.text,
         "classes": evaluation.labels,
         "names": evaluation.ground_truth.categories.labels,
@@ -180,7 +162,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     return view
 
 
-def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
+def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
     protocol = evaluation.protocol
     tiles: list[dict[str, Any]] = []
     for row in protocol.rows:
@@ -190,7 +172,7 @@ def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list
         parts = [f"IoU {protocol.iou_text(row).replace(':', ' to ')}"] if alone else []
         parts += [f"{row.area} objects"] if row.area != "all" else []
         if row.metric == "AR" and cap:
-            parts.append(f"at most {cap:,} detection{'s' if cap > 1 else ''} a class")
+            parts.append(f"at most {cap:,} detection{'s' if cap > 1 else ''} per class")
         tiles.append(
             {
                 "key": row.key,
@@ -198,32 +180,27 @@ def _headline(evaluation: Evaluation, intervals: Mapping[str, Interval]) -> list
                 "area": row.area,
                 "kind": {"AP": "average precision", "AR": "average recall"}[row.metric],
                 "detail": ", ".join(parts),
-                "value": _number(evaluation.metrics[row.key]),
-                "low": _number(low),
-                "high": _number(high),
+                "value": number_or_none(evaluation.metrics[row.key]),
+                "low": number_or_none(low),
+                "high": number_or_none(high),
             }
         )
     return tiles
 
 
 def _sizes(tiles: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
-    """AP of each area range that has a headline number, and of all."""
+    """AP of each area range in the summary, and of all."""
     if len({tile["area"] for tile in tiles}) < 2:
         return None
     chosen = [tile for tile in tiles if tile["metric"] == "AP" and tile["area"] != "all"]
     return [
-        {
-            "name": tile["area"],
-            "value": tile["value"],
-            "low": tile["low"],
-            "high": tile["high"],
-            "note": tile["detail"],
-        }
+        {"name": tile["area"], "note": tile["detail"], **{key: tile[key] for key in ("value", "low", "high")}}
         for tile in [tiles[0], *chosen]
     ]
 
 
-def _number(value: float) -> float | None:
+def number_or_none(value: float) -> float | None:
+    """Return a number as JSON has it: None where it is undefined."""
     return None if value != value else float(value)
 
 
@@ -233,11 +210,11 @@ def _class_table(evaluation: Evaluation, intervals: Mapping[str, Any]) -> dict[s
     values: list[list[Any]] = []
     for number, (key, array) in enumerate(evaluation.class_values.items()):
         columns.append({"key": key, "label": key, "kind": "bar" if number == 0 else "ratio"})
-        values.append([_number(value) for value in array.tolist()])
+        values.append([number_or_none(value) for value in array.tolist()])
         if number == 0 and intervals:
             columns.append({"key": "interval", "label": "95 % interval", "kind": "interval"})
             low, high = intervals["low"], intervals["high"]
-            values.append([[_number(a), _number(b)] for a, b in zip(low, high, strict=True)])
+            values.append([[number_or_none(a), number_or_none(b)] for a, b in zip(low, high, strict=True)])
         if number == 0:
             for name, label in (("ground_truths", "objects"), ("detections", "detections")):
                 columns.append({"key": name, "label": label, "kind": "count"})
@@ -261,8 +238,6 @@ def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
 def _mistake(evaluation: Evaluation, gallery: Gallery, row: int) -> list[Any]:
     """Record of the image, class and score of a false positive, and its box."""
     detections = evaluation.detections
-    x, y = detections.boxes[row, :2].tolist()
-    width, height = detections.sizes[row].tolist()
-    box = [round(x, 1), round(y, 1), round(width, 1), round(height, 1)]
+    *box, category = box_of(detections, row)
     score = significant(detections.scores[row : row + 1], 3)[0]
-    return [gallery.add(int(detections.image[row])), int(detections.category[row]), score, box]
+    return [gallery.add(int(detections.image[row])), category, score, box]

@@ -40,7 +40,7 @@ Positions = NDArray[np.intp]
 
 
 class Outcomes(NamedTuple):
-    """Detections by class and descending score, and what became of them; one area range and cap."""
+    """Detections by class and descending score, and their outcomes; one area range and cap."""
 
     category: NDArray[np.integer]
     """Ascending, [D]."""
@@ -59,7 +59,7 @@ class Outcomes(NamedTuple):
 
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Outcomes:
-        """Ask matches about an area range and detection cap, positions on the axes A and M."""
+        """Read matches at an area range and detection cap: positions on the axes A and M."""
         limit = protocol.caps[cap]
         if limit == protocol.caps[-1]:  # the ranking is cut at it
             limit = None
@@ -82,7 +82,7 @@ class Outcomes(NamedTuple):
         *,
         ignored: BoolArray | None = None,
     ) -> Outcomes:
-        """Take detections in class order that count but where ``ignored``; ``true`` and that [T, D]."""
+        """Take detections in class order, all counted except ``ignored``; that and ``true`` are [T, D]."""
         nothing = np.zeros(true.shape, dtype=bool)
         return cls(
             category,
@@ -98,15 +98,8 @@ class Outcomes(NamedTuple):
 class HitCounts:
     """Counts up to each true positive, every image counted once.
 
-    Parameters
-    ----------
-    outcomes : Outcomes
-    tie_order : {"as_ranked", "true_positives_first", "true_positives_last"}
-        Whether the true positives among a class's equal scores are moved.
-
-    Notes
-    -----
-    The N true positives of all thresholds come segment by segment: by threshold, then class, then score.
+    The N true positives of all thresholds are ordered by threshold, then class, then score. ``tie_order``
+    says where the true positives stand among equal scores of their class.
     """
 
     def __init__(self, outcomes: Outcomes, tie_order: TieOrder = "as_ranked") -> None:
@@ -124,10 +117,10 @@ class HitCounts:
         return np.diff(self.line_starts, axis=1)
 
     def lines(self) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
-        """Yield parts of: the number of true positives up to each, and of counted detections; in-class, [N].
+        """Yield, per threshold, the number of true positives and of counted detections up to each; in-class.
 
-        One running count of the detections that count unmatched, corrected at the few that a match moved in
-        or out.
+        A running count of the detections that count when unmatched, corrected at the few that a match moves
+        in or out.
         """
         outcomes = self.outcomes
         detection, base = outcomes.detection, outcomes.unmatched_counts
@@ -150,7 +143,7 @@ class HitCounts:
                 counted = before[edge] + changes[np.searchsorted(detection, edge)]
                 counted += np.arange(1, len(side) + 1) - side  # from the edge to the true positive
             nth = np.arange(1, len(candidate) + 1)
-            # Both counts ran on through all classes: take off what came before the class.
+            # Both counts run through all classes: subtract what came before the class.
             counts = np.diff(starts)
             counted -= np.repeat(before_class + changes[self.class_bounds[:-1]], counts)
             nth -= np.repeat(starts[:-1], counts)
@@ -196,22 +189,10 @@ class HitCounts:
 
 
 def tie_edges(outcomes: Outcomes, hits: Positions, tie_order: TieOrder) -> tuple[Positions, Positions]:
-    """Tell where true positives stand that are moved to the start or the end of their equal scores.
+    """Where true positives (ascending, one threshold) move among their equal scores: edge and side, [n].
 
-    Parameters
-    ----------
-    outcomes : Outcomes
-    hits : ndarray of intp, [n]
-        Positions of the true positives of one threshold, ascending.
-    tie_order : {"true_positives_first", "true_positives_last"}
-
-    Returns
-    -------
-    edge : ndarray of intp, [n]
-        The position to count up to as if nothing were moved.
-    side : ndarray of intp, [n]
-        How many true positives come before that edge when all are moved; the rest up to each is added, or
-        taken off.
+    ``edge`` is the position to count up to as if nothing were moved, ``side`` the number of true positives
+    before it. The difference from each one's own number is then added.
     """
     starts = tie_starts(outcomes.category, outcomes.score)
     bounds = np.append(starts, len(outcomes.score))
@@ -243,7 +224,7 @@ class CountedDetections(NamedTuple):
 
 
 def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDetections:
-    """Take the counted detections at a threshold and area range, positions on the axes T and A."""
+    """Select the counted detections at a threshold and area range: positions on the axes T and A."""
     outcomes = matches.detection_outcomes(threshold, area)
     kept = np.flatnonzero(outcomes.counted)
     true = outcomes.true[kept]
@@ -258,7 +239,7 @@ def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDe
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScoreCounts:
-    """What each confidence threshold keeps: counts at every distinct score, per class and over all classes.
+    """Counts at every distinct score, per class and over all classes: what each confidence threshold keeps.
 
     Attributes
     ----------
@@ -293,8 +274,13 @@ class ScoreCounts:
         positive = np.append(counted.positive, counted.positive.sum())
         return cls(score, true, false, distance, ends, positive)
 
+    @property
+    def precision(self) -> FloatArray:
+        """Precision of what each threshold keeps, [N]."""
+        return self.true / (self.true + self.false)
+
     def part(self, k: int) -> slice:
-        """Return where a class stands, or all classes together (K)."""
+        """Return the positions of a class, or of all classes together (K)."""
         return slice(int(self.bounds[k]), int(self.bounds[k + 1]))
 
 

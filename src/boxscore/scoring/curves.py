@@ -3,15 +3,15 @@
 Goal
 ----
 pycocotools' ``accumulate`` and the VOC devkit's ``VOCap`` to the last bit, at the cost of the true positives.
-The one place that draws curves: of an evaluation, of weighted images, of TIDE, of the drop-in's lists.
+All curves are drawn here: of an evaluation, of weighted images, of TIDE and of the drop-in's lists.
 
 Conventions
 -----------
 - Precision rises only at a true positive, so the envelope of a curve and every look-up by recall need only
   those positions. The ``i``-th true positive of a class has precision ``i / (n + eps)``, where ``n`` is the
   number of counted detections up to it.
-- How many true positives recall point ``r`` needs depends only on the class's positives; it is found once,
-  by comparing the floats that pycocotools compares. The interpolated precision is then the largest
+- How many true positives recall point ``r`` needs depends only on the class's positives. It is computed
+  once, with the float comparison that pycocotools makes. The interpolated precision is then the largest
   precision of each stretch between two needs (``maximum.reduceat``), and a running maximum from the right.
 - A class without a counted ground truth has no curve: NaN. With ground truth and no detection it is 0.
 """
@@ -45,7 +45,7 @@ class Curves:
         Counts up to each of the N true positives.
     rules : ApRules
     points : ndarray of float64, [R], optional
-        Ascending recall points in place of the rules'.
+        Ascending recall points, instead of the rules'.
     """
 
     counts: HitCounts | WeightedCounts
@@ -80,13 +80,19 @@ class Curves:
         """Score of the detection that reaches each recall point, [T, R, K]; 0 past the highest recall."""
         entry, reached = self._entries
         first, has_first = self.counts.first_detections()
-        # Recall point 0 is reached by the first detection of the class, whatever it is.
+        # Recall point 0 is reached by the first detection of the class, true positive or not.
         at_once = (self._needed.T == 0)[None]  # [1,K,R]
         position = np.where(at_once, first[None, :, None], np.append(self.counts.hit_detections(), 0)[entry])
         reached = np.where(at_once, has_first[None, :, None], reached)
         score = np.where(reached, np.append(self.counts.outcomes.score, 0.0)[position], 0.0)
         score[:, self.positive == 0] = np.nan
         return np.ascontiguousarray(score.transpose(0, 2, 1))
+
+    @property
+    def reached_scores(self) -> FloatArray:
+        """:attr:`scores`, NaN at the recall points that are not reached, [T, R, K]."""
+        points = np.array(self.rules.recall_points) if self.points is None else self.points
+        return np.where(points[:, None] <= self.recall[:, None], self.scores, np.nan)
 
     @functools.cached_property
     def average_precision(self) -> FloatArray:

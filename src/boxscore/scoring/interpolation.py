@@ -1,4 +1,4 @@
-"""From the true positives of one curve to its area: the rules that do not read fixed recall points only.
+"""The area under one curve, from its true positives: the rules other than the mean at recall points.
 
 Conventions
 -----------
@@ -7,7 +7,7 @@ count up to each, itself included). Between two of them precision only falls, so
 
 References
 ----------
-The PASCAL VOC kit, ``VOCap.m`` (area); ultralytics, ``compute_ap`` in ``utils/metrics.py`` up to and from
+The PASCAL VOC devkit, ``VOCap.m`` (area); ultralytics, ``compute_ap`` in ``utils/metrics.py`` up to and from
 April 2026 (straight lines).
 """
 
@@ -33,24 +33,7 @@ def curve_area(
     counted: NDArray[Any] | None = None,
     total: int = 0,
 ) -> float:
-    """Area under one curve, by the protocol's rule.
-
-    Parameters
-    ----------
-    precision : ndarray of float64, [N]
-        At each true positive.
-    positive : int
-        Counted ground truths, at least one.
-    rules : ApRules
-    counted : ndarray of whole numbers, [N]
-        Detections counted up to each true positive; straight lines alone need it.
-    total : int
-        Detections counted in all; straight lines alone need it.
-
-    Returns
-    -------
-    float
-    """
+    """Area under one curve by the protocol's rule; only straight lines need ``counted`` and ``total``."""
     envelope = np.maximum.accumulate(precision[::-1])[::-1]
     if rules.interpolation == "area":
         return _area_under_steps(envelope, positive)

@@ -3,8 +3,8 @@
 Conventions
 -----------
 A summary metric is a mean over *cells*, [T, K] or [T, R, K]: thresholds (one, or all), recall points and
-classes. Cells that are NaN are left out; of no cell at all the mean is NaN. A new kind is one entry here, and
-its words in ``protocols.protocol.SUMMARY_KINDS``, by which a protocol is checked.
+classes. NaN cells are left out; the mean of none is NaN. A new kind is one entry here and
+its words in ``protocols.protocol.SUMMARY_KINDS``, which protocols are checked against.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
-"""Counts under whole-number image weights: the same matches, each image counted as often as its weight says.
+"""Counts under image weights, which are whole numbers: the same matches, each image counted that often.
 
 Goal
 ----
-What the bootstrap and slices by image need: weight 2 is the image twice in the data set, weight 0 is the data
-set without it. Everything that does not depend on the weights is prepared once; a set of weights then costs
-a few passes over the true positives.
+For the bootstrap and slices by image. Weight 2 counts an image twice, weight 0 leaves it out. What does not
+depend on the weights is prepared once; each set of weights then costs a few passes over the true positives.
 
 Conventions
 -----------
-- The copies of an image stand beside each other: first all copies of its first detection, then of the next.
-  Only where one image has equally scored detections of one class could copies that come image by
-  image give another number.
-- A true positive of weight ``w`` is ``w`` true positives, of weight 0 none. So the curves are drawn as if
-  each image counted once, and weights of one give the same bits.
+- The copies of a detection stand side by side. Placing them image by image could give another number only
+  where an image has detections of one class with equal scores.
+- A true positive of weight ``w`` is repeated ``w`` times. The curves are then drawn by the same code, and
+  weights of one give the same bits as no weights.
 """
 
 from __future__ import annotations
@@ -35,15 +33,7 @@ Counts = NDArray[np.int32]
 
 
 class ImageWeights:
-    """The outcomes of one area range and detection cap, prepared to be counted under many weights.
-
-    Parameters
-    ----------
-    matches : Matches
-    protocol : Protocol
-    area, cap : int
-        Positions on the axes A and M.
-    """
+    """The outcomes of one area range and detection cap, prepared to be counted under many weights."""
 
     def __init__(self, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> None:
         self.outcomes = outcomes = Outcomes.of(matches, protocol, area, cap)
@@ -88,25 +78,12 @@ class ImageWeights:
         self.move_start = np.searchsorted(moves, (row[:, None] + class_start).ravel(), side="left")
 
     def counts(self, weights: FloatArray) -> WeightedCounts:
-        """Count each image as often as its weight says.
-
-        Parameters
-        ----------
-        weights : ndarray of float64, [images]
-            Whole numbers.
-        """
+        """Count each image as often as its weight says: whole numbers, [images]."""
         return WeightedCounts(self, weights)
 
 
 class WeightedCounts:
-    """Counts up to each true positive under image weights; asked for what :class:`HitCounts` answers.
-
-    Parameters
-    ----------
-    prepared : ImageWeights
-    weights : ndarray of float64, [images]
-        Whole numbers.
-    """
+    """Counts up to each true positive under image weights, with the interface of :class:`HitCounts`."""
 
     def __init__(self, prepared: ImageWeights, weights: FloatArray) -> None:
         self._prepared = prepared

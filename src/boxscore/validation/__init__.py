@@ -1,16 +1,16 @@
-"""Checks of ground truth and detections: wrong numbers that look right, found before they are believed.
+"""Checks of ground truth and detections: faults that give a wrong score without an error.
 
 Goal
 ----
 A score can be wrong without an error: boxes in another order, ids off by one, results of another split.
-Every check here looks for one such fault, with its evidence, and where the fault can be put right the score
-is computed with and without it.
+Each check looks for one such fault and gives its evidence. Where the fault can be repaired, the score is
+computed with and without it.
 
 Conventions
 -----------
 - Three severities: an ``error`` makes the score wrong, a ``warning`` probably does, an ``info`` is worth
   knowing.
-- Nothing is changed: the data is as it was.
+- The data are not changed.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def validate(
     ground_truth : GroundTruth
     detections : Detections, optional
     protocol : str, Path, mapping or Protocol, default "coco"
-        Says which flags and caps count, and what the effect of a fault is measured in.
+        Decides which flags and caps apply; effects are measured in its first summary metric.
 
     Returns
     -------
     list of Finding
-        Errors first; empty when nothing was found.
+        Errors first; empty when there are none.
 
     Raises
     ------
@@ -126,25 +126,25 @@ def validate_files(
     rules = load_protocol(protocol)
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
     for path in paths:
-        detect_format(path)  # a path where nothing is, or nothing known, is a wrong option
-    found = list(ground_truth_file_findings(paths[0])) if detect_format(paths[0])[0] == "coco" else []
+        detect_format(path)  # refuses a path that does not exist or has no known format
+    findings = list(ground_truth_file_findings(paths[0])) if detect_format(paths[0])[0] == "coco" else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:
             columns = similarity_of(rules).needed_columns
             truth = read_ground_truth(paths[0], format=format, image_set=image_set, columns=columns)
         except InputError as error:
-            return _sorted([*found, _refused("ground-truth-refused", error)])
+            return _sorted([*findings, _refused("ground-truth-refused", error)])
         table, rows = None, None
         if detections is not None:
             try:
                 table = read_detections(paths[1], truth, columns=columns)
             except InputError as error:
-                found += detection_file_findings(paths[1], truth)
-                found.append(_refused("detections-refused", error))
+                findings += detection_file_findings(paths[1], truth)
+                findings.append(_refused("detections-refused", error))
             else:
                 rows = kept_rows(paths[1], truth, len(table)) if table.left_out else None
-    return _sorted([*found, *_run(Context(truth, table, rules, rows))])
+    return _sorted([*findings, *_run(Context(truth, table, rules, rows))])
 
 
 def _refused(code: str, error: InputError) -> Finding:

@@ -1,10 +1,10 @@
-"""What a check reports, and the tables it looks at.
+"""What a check reports, and the tables it reads.
 
 Conventions
 -----------
-- A check never changes a table. Where a fault can be put right, its ``repair`` returns other tables, which
-  are evaluated beside the given ones: the difference is what the fault does to the score.
-- Examples name rows as the file has them.
+- A check never changes a table. Where a fault can be repaired, its ``repair`` returns other tables. These are
+  evaluated too: the difference is the effect of the fault on the score.
+- Examples name rows by their position in the file.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ Repair = Callable[["Context", Detections], Tables]
 MOST_EXAMPLES = 5
 
 IN_PASSING, ON_A_PAGE, WHEN_ASKED = range(3)
-"""How much a check may cost: next to nothing, a moment beside a report, or evaluations of repaired tables."""
+"""How much a check may cost: almost nothing, little beside a report, or evaluations of repaired tables."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """Something that a check found.
+    """What a check reports.
 
     Attributes
     ----------
@@ -67,13 +67,13 @@ class Finding:
         How many annotations, detections, images or classes are affected.
     message : str
     examples : tuple of str
-        The first few, by their place in the file.
+        The first few, by their position in the file.
     repair : str
-        With what the score was computed again; empty where it cannot be.
+        The repair with which the score was computed again; empty without one.
     metric : str
-        The headline number of the protocol.
+        The first summary metric of the protocol.
     value, repaired : float
-        It, as the data stands and with ``repair``; NaN where it cannot be computed.
+        That metric, of the data as given and with ``repair``; NaN where it cannot be computed.
     """
 
     code: str
@@ -89,66 +89,56 @@ class Finding:
 
     @property
     def effect(self) -> float:
-        """What the repair changes in the headline number; NaN where it cannot be computed."""
+        """Change of the metric by the repair; NaN where it cannot be computed."""
         return self.repaired - self.value
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Context:
-    """The tables under examination, aligned, and how they are scored.
-
-    Attributes
-    ----------
-    ground_truth : GroundTruth
-    detections : Detections or None
-    protocol : Protocol
-    file_rows : ndarray, optional
-        Number in its file of each detection, where some were left out.
-    given : Evaluation, optional
-        The score as the data stands, where it is known already.
-    effort : int
-        ``IN_PASSING``, ``ON_A_PAGE`` or ``WHEN_ASKED``: findings have examples and effects in the last alone.
-    """
+    """The aligned tables, how they are scored, and the effort that checks may take."""
 
     ground_truth: GroundTruth
     detections: Detections | None
     protocol: Protocol
     file_rows: NDArray[Any] | None = None
+    """Row in its file of each detection, where some were left out."""
     given: Evaluation | None = None
+    """The evaluation of the tables, if there is one already."""
     effort: int = WHEN_ASKED
+    """Only findings of the last have examples and effects."""
 
     @functools.cached_property
     def evaluation(self) -> Evaluation | None:
-        """The score as the data stands; None without detections."""
+        """The evaluation of the tables; None without detections."""
         if self.given is not None or self.detections is None:
             return self.given
         return quietly(self.ground_truth, self.detections, self.protocol)
 
     @property
     def metric(self) -> str:
-        """The headline number's key; empty where the protocol sums nothing up."""
+        """Key of the protocol's first summary metric; empty without a summary."""
         return self.protocol.rows[0].key if self.protocol.rows else ""
 
     @property
     def value(self) -> float:
-        """The headline number as the data stands; NaN where there is none."""
-        return self._headline(self.evaluation)
+        """That metric of the tables; NaN where there is none."""
+        return self._metric_of(self.evaluation)
 
     def repaired_value(self, repaired: Repair) -> float:
-        """Return the headline number of repaired tables; NaN where there is none."""
+        """Return that metric of repaired tables; NaN where there is none."""
         if self.detections is None or not self.metric:
             return math.nan
-        return self._headline(quietly(*repaired(self, self.detections)))
+        return self._metric_of(quietly(*repaired(self, self.detections)))
 
-    def _headline(self, evaluation: Evaluation | None) -> float:
+    def _metric_of(self, evaluation: Evaluation | None) -> float:
         return evaluation.metrics[self.metric] if evaluation is not None and self.metric else math.nan
 
     def is_file(self, table: BoxTable) -> bool:
         """Whether a table came from one file, which for COCO holds ``x, y, width, height``."""
         return Path(table.source).suffix.lower() == ".json" or Path(table.source).is_file()
 
-    def place(self, table: BoxTable, row: int) -> str:
-        """Name a row as its file has it."""
+    def locate(self, table: BoxTable, row: int) -> str:
+        """Name a row by its position in the file."""
         image = table.images.ids.tolist()[table.image[row]]
         if isinstance(table, GroundTruth):
             name = f"annotation {row} (id {table.ids.tolist()[row]})"
@@ -183,12 +173,12 @@ class Context:
         if self.effort < WHEN_ASKED:
             return Finding(code, kind, severity, int(count), message)
         if table is not None:
-            examples = [self.place(table, int(row)) for row in rows[:MOST_EXAMPLES]]
-        found = Finding(code, kind, severity, int(count), message, tuple(examples[:MOST_EXAMPLES]))
+            examples = [self.locate(table, int(row)) for row in rows[:MOST_EXAMPLES]]
+        finding = Finding(code, kind, severity, int(count), message, tuple(examples[:MOST_EXAMPLES]))
         if repaired is None or self.detections is None or not self.metric:
-            return found
+            return finding
         return dataclasses.replace(
-            found,
+            finding,
             repair=repair,
             metric=self.metric,
             value=self.value,
@@ -197,7 +187,7 @@ class Context:
 
 
 def quietly(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> Evaluation:
-    """Evaluate without a word."""
+    """Evaluate without warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)
         return evaluate(ground_truth, detections, protocol=protocol)

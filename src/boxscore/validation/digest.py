@@ -1,12 +1,11 @@
-"""The findings about what was just evaluated, without evaluating again: for a page, and in one line.
+"""Findings about an evaluation, without evaluating again: for a report page, and in one line.
 
 Conventions
 -----------
-- A page lists every finding. The line has errors and warnings alone, of checks that cost next to nothing.
-- What a loader warns of is not said again in the line: repeated ids, boxes in another order, classes left
-  out.
-- A class that a detector never finds is common among many classes, and its row says 0: the line mentions it
-  from half of the classes on.
+- A page lists every finding. The line has only errors and warnings, of checks that cost almost nothing.
+- The line does not repeat what loaders warn about: repeated ids, boxes in another order, unknown classes.
+- A class without detections is common among many classes, and its row shows 0: the line mentions it only
+  when half of the classes have none.
 - Costly checks (effects on the score) are left to ``boxscore validate``.
 """
 
@@ -26,44 +25,24 @@ WARNED_OF = (
     *("annotation-box-order", "detection-box-order", "annotation-id-zero", "repeated-annotation-id"),
     "unknown-class",
 )
-"""Codes of what a loader, or the evaluation, warns of by itself."""
+"""Codes of findings that a loader or the evaluation warns about itself."""
 
 
 def quick_findings(evaluation: Evaluation) -> list[Finding]:
-    """Check what was evaluated, by the checks that cost next to nothing.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-
-    Returns
-    -------
-    list of Finding
-        Errors, then warnings, without examples and effects.
-    """
+    """Run the checks that cost almost nothing: errors, then warnings, without examples and effects."""
     return [
         finding
-        for finding in _found(evaluation, IN_PASSING, ("error", "warning"))
+        for finding in _findings(evaluation, IN_PASSING, ("error", "warning"))
         if (finding.code, finding.severity) != ("class-without-detections", "warning")
     ]
 
 
 def page_findings(evaluation: Evaluation) -> list[Finding]:
-    """Check what was evaluated, by the checks that evaluate nothing again.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-
-    Returns
-    -------
-    list of Finding
-        Errors, then warnings, then what is worth knowing; without examples and effects.
-    """
-    return _found(evaluation, ON_A_PAGE, ("error", "warning", "info"))
+    """Run the checks that evaluate nothing again: all severities, without examples and effects."""
+    return _findings(evaluation, ON_A_PAGE, ("error", "warning", "info"))
 
 
-def _found(evaluation: Evaluation, effort: int, severities: Sequence[str]) -> list[Finding]:
+def _findings(evaluation: Evaluation, effort: int, severities: Sequence[str]) -> list[Finding]:
     context = Context(
         evaluation.ground_truth, evaluation.detections, evaluation.protocol, given=evaluation, effort=effort
     )
@@ -72,18 +51,7 @@ def _found(evaluation: Evaluation, effort: int, severities: Sequence[str]) -> li
 
 
 def digest(findings: Sequence[Finding]) -> str:
-    """Say in one line what was found.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        At least one.
-
-    Returns
-    -------
-    str
-        How many errors and warnings there are, and the first by their codes and counts.
-    """
+    """Sum findings up in one line: how many errors and warnings, and the first codes with their counts."""
     totals = []
     for name in ("error", "warning"):
         count = sum(finding.severity == name for finding in findings)

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-The file is decoded once more, with every field optional, and nothing is refused here: a file that is not JSON
-has no facts, and the loader's message says why.
+The file is decoded again with every field optional, and nothing is refused here. A file that is not JSON
+gives no findings: the loader's message says why.
 """
 
 from __future__ import annotations
@@ -66,16 +66,7 @@ def _hashable(value: Any) -> Any:
 
 
 def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
-    """Check a COCO ground-truth file as it stands.
-
-    Parameters
-    ----------
-    path : Path
-
-    Yields
-    ------
-    Finding
-    """
+    """Check a COCO ground-truth file without loading it."""
     content = _decode(path) if path.is_file() else None
     if content is None:
         return
@@ -129,17 +120,7 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
 
 
 def detection_file_findings(path: Path, ground_truth: GroundTruth) -> Iterator[Finding]:
-    """Check a COCO results file as it stands, after its loader refused it.
-
-    Parameters
-    ----------
-    path : Path
-    ground_truth : GroundTruth
-
-    Yields
-    ------
-    Finding
-    """
+    """Check a COCO results file that its loader refused."""
     content = _decode(path) if path.is_file() else None
     if content is None:
         return
@@ -159,20 +140,7 @@ def detection_file_findings(path: Path, ground_truth: GroundTruth) -> Iterator[F
 
 
 def kept_rows(path: Path, ground_truth: GroundTruth, count: int) -> NDArray[np.intp] | None:
-    """Return the numbers, in a COCO results file, of the detections that its loader kept.
-
-    Parameters
-    ----------
-    path : Path
-    ground_truth : GroundTruth
-    count : int
-        How many it kept.
-
-    Returns
-    -------
-    ndarray of intp or None
-        None where they cannot be told.
-    """
+    """Rows in a COCO results file of the ``count`` detections its loader kept; None where unknown."""
     content = _decode(path) if path.is_file() else None
     if content is None:
         return None

@@ -1,9 +1,9 @@
-"""Geometric checks: what the boxes' numbers say about how they were written.
+"""Geometric checks: what the coordinates tell about how boxes were written.
 
 Conventions
 -----------
-Boxes may overhang their image by :data:`SLACK` pixels before anything is said of a single one; whether the
-whole file was written in another order is judged as the loaders judge it.
+A box may overhang its image by :data:`SLACK` pixels. Whether the whole file has another box order is decided
+by the rule of the loaders.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["geometric_findings"]
 
 SLACK = 1.0
 FEWEST = 20
-"""Boxes below which their coordinates say nothing of how they were written."""
+"""Boxes below which their coordinates are no evidence."""
 
 Table = TypeVar("Table", bound=BoxTable)
 
 
 def geometric_findings(context: Context) -> Iterator[Finding]:
-    """Check the boxes of both tables; in passing, not what a loader warns of."""
+    """Check the boxes of both tables; in passing, not what a loader warns about."""
     tables: list[BoxTable] = [context.ground_truth]
     if context.detections is not None and context.detections.boxes_given:
         tables.append(context.detections)
@@ -46,7 +46,7 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
 
 
 def _outside_in_passing(context: Context, table: BoxTable) -> Iterator[Finding]:
-    """Look at the order of the numbers only where boxes lie outside."""
+    """Test the box order only if boxes lie outside their image."""
     if isinstance(table, GroundTruth):
         outside = list(_outside(context, table))
         if outside and box_order(table, given_sizes=context.is_file(table)) is None:
@@ -93,7 +93,7 @@ def _overhang(table: BoxTable) -> NDArray[np.float64]:
 
 
 def _with_boxes(table: BoxTable, corners: NDArray[np.float64]) -> Repair:
-    """Return the tables with other boxes in one of them; boxes inside out are dropped."""
+    """Return the tables with other boxes in one of them, without boxes of negative size."""
     good = np.flatnonzero((corners[:, 2:] >= corners[:, :2]).all(axis=1) & np.isfinite(corners).all(axis=1))
 
     def repaired(context: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
@@ -166,7 +166,7 @@ def _outside(context: Context, table: BoxTable) -> Iterator[Finding]:
 
 
 def _whole_numbers(context: Context) -> Iterator[Finding]:
-    """Whole numbers in one table beside fractions in the other: someone wrote ``int(x)``."""
+    """Report whole numbers in one table beside fractions in the other: someone wrote ``int(x)``."""
     truth, detections = context.ground_truth, context.detections
     if detections is None or not detections.boxes_given or min(len(truth), len(detections)) < FEWEST:
         return
@@ -188,7 +188,7 @@ def _whole_numbers(context: Context) -> Iterator[Finding]:
 
 
 def _almost_all_whole(table: BoxTable) -> bool:
-    """Whether over 99 % of the boxes are whole numbers; mostly the first few tell that they are not."""
+    """Whether over 99 % of the boxes are whole numbers; usually the first few show that they are not."""
     most = 0.01 * len(table)
     first = table.boxes[: 2 * int(most) + 1]
     return bool((~_whole(first)).sum() < most) and _share_whole(table) > 0.99

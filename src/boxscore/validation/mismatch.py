@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-- Evidence comes from the boxes: a detection lies on the annotation that it overlaps most, by 0.5 or more,
-  whatever the class of either. Where most detections of a class lie on another class, they are renamed, and
-  the score with the new names is the proof: without a higher score nothing is said.
-- A detector may confuse two classes; one that is nearly always wrong about a class numbers it differently.
+- The evidence is the boxes: a detection lies on the annotation that it overlaps most, with an IoU of 0.5 or
+  more, whatever the classes. If most detections of a class lie on another class, they are renamed. Only if
+  the score is higher with the new names is there a finding.
+- A detector may confuse two classes. If it is nearly always wrong about a class, the numbering differs.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from boxscore.validation._findings import WHEN_ASKED, Context, Finding, Repair, 
 __all__ = ["LOW", "mismatch_findings"]
 
 MAJORITY = 0.6
-"""Share of a class's placed detections on one other class from which the class is taken for that one."""
+"""Share of a class's detections on annotations from which one other class counts as its true class."""
 
 FEWEST = 3
-"""Placed detections of a class below which it is left alone."""
+"""Detections on annotations below which a class is not judged."""
 
 LOW = 0.05
-"""Headline number below which this is the likely cause, and is looked at in passing as well."""
+"""Value of the metric below which a mismatch is likely and is checked in passing too."""
 
 MUCH = 0.05
-"""How much the headline number must rise."""
+"""Least rise of the metric."""
 
 
 def mismatch_findings(context: Context) -> Iterator[Finding]:
@@ -48,7 +48,7 @@ def mismatch_findings(context: Context) -> Iterator[Finding]:
 def _rises(context: Context, repaired: Repair) -> bool:
     try:
         return context.repaired_value(repaired) > context.value + MUCH
-    except InputError:  # a mask that is not of its new image's size
+    except InputError:  # a mask does not have its new image's size
         return False
 
 
@@ -90,14 +90,14 @@ def _classes(context: Context) -> Iterator[Finding]:
 
 
 def _placed(context: Context, K: int) -> NDArray[np.int64]:
-    """How many detections of each class lie on each class, [K, K]."""
+    """Count the detections of each class that lie on annotations of each class, [K, K]."""
     assert context.evaluation is not None
     truth, detections = context.ground_truth, context.evaluation.detections
     pairs = context.evaluation.matcher.across_classes(iou_threshold=0.5)
     order = np.argsort(pairs.iou, kind="stable")
     on = np.full(len(detections), -1)
     on[pairs.detection[order]] = truth.category[pairs.truth[order]]
-    # An annotation of the own class explains a detection, whatever lies there as well.
+    # An annotation of its own class explains a detection, whatever else it overlaps.
     own = detections.category[pairs.detection] == truth.category[pairs.truth]
     on[pairs.detection[own]] = detections.category[pairs.detection[own]]
     rows = np.flatnonzero(on >= 0)
@@ -106,7 +106,7 @@ def _placed(context: Context, K: int) -> NDArray[np.int64]:
 
 
 def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int32]) -> str:
-    """Say what the renaming looks like: a shift, a swap, or nothing simple."""
+    """Describe the renaming: a shift, a swap, or neither."""
     ids = context.ground_truth.categories.ids
     if ids.dtype != object and len(rows) > 1:
         steps = set((ids[names[rows]] - ids[rows]).tolist())

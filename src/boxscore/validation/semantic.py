@@ -1,4 +1,4 @@
-"""Semantic checks: annotations, flags, areas, scores and counts that are legal and probably not meant."""
+"""Semantic checks: annotations, flags, areas, scores and counts that are legal but probably not intended."""
 
 from __future__ import annotations
 
@@ -16,19 +16,16 @@ from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Findi
 __all__ = ["semantic_findings"]
 
 NEAR = 0.9
-"""Overlap from which two annotations of one image and class are taken for one object."""
-
-BLOCK = 512
-"""Annotations of one image and class whose overlaps are looked at together."""
+"""IoU from which two annotations of one image and class count as one object."""
 
 AREA_SLACK = 1.05
 """How much larger than its box, or than its mask, a stated area may be."""
 
 TIED = 0.10
-"""Share of detections with a score that their class has twice from which ties are worth a word."""
+"""Share of detections with tied scores from which ties are reported."""
 
 FEWEST = 20
-"""Detections below which their scores and counts say nothing of a rule behind them."""
+"""Detections below which their scores and counts are no evidence."""
 
 
 def semantic_findings(context: Context) -> Iterator[Finding]:
@@ -50,7 +47,7 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
 
 
 def _groups(table: BoxTable) -> NDArray[np.int64]:
-    """Give rows of one image and class one number, [N]."""
+    """Return one number for each row's image and class, [N]."""
     return table.image.astype(np.int64) * len(table.categories) + table.category
 
 
@@ -60,19 +57,9 @@ def _with_truth(rows: NDArray[np.intp]) -> Repair:
 
 def _near_duplicates(context: Context) -> Iterator[Finding]:
     truth = context.ground_truth
-    objects = np.flatnonzero(~truth.crowd & _have_a_like(truth))
-    order = objects[np.argsort(_groups(truth)[objects], kind="stable")]
-    ends = np.flatnonzero(np.diff(_groups(truth)[order])) + 1
-    repeats: list[int] = []
-    for rows in np.split(order, ends):
-        for first in range(0, len(rows) if len(rows) > 1 else 0, BLOCK):
-            block = rows[first : first + BLOCK]
-            overlap = box_iou(truth.boxes[rows[: first + BLOCK]], truth.boxes[block]) >= NEAR
-            earlier = np.arange(len(overlap))[:, None] < first + np.arange(len(block))[None, :]
-            repeats += block[(overlap & earlier).any(axis=0)].tolist()
-    if not repeats:
+    duplicates = _repeats(truth, np.flatnonzero(~truth.crowd))
+    if not len(duplicates):
         return
-    duplicates = np.array(sorted(repeats))
     yield context.finding(
         "near-duplicate-annotation",
         "semantic",
@@ -87,15 +74,23 @@ def _near_duplicates(context: Context) -> Iterator[Finding]:
     )
 
 
-def _have_a_like(table: BoxTable) -> NDArray[np.bool_]:
-    """Whether two boxes of a row's image and class are nearly as wide, and two as high: else none is near."""
-    group, near = _groups(table), np.ones(len(table), dtype=bool)
-    for side in table.sizes.T:
-        order = np.lexsort((side, group))
-        like = np.diff(group[order]) == 0
-        like &= side[order][:-1] >= (NEAR - 1e-6) * side[order][1:]
-        near &= np.isin(group, group[order][:-1][like])
-    return near
+def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Rows that overlap an earlier one of their image and class by :data:`NEAR` or more, ascending."""
+    group, left = _groups(table)[rows], table.boxes[rows, 0]
+    order = np.lexsort((left, group))
+    rows, group, left = rows[order], group[order], left[order]
+    # Of two boxes so near, the left sides differ by at most 1 - NEAR of the larger width, and the larger
+    # width is at most 1 / NEAR of the smaller. So each box is compared with those that start soon after it.
+    last = left + (1 / NEAR - 1 + 1e-6) * (table.boxes[rows, 2] - left)
+    repeats, at, step = [np.empty(0, dtype=np.intp)], np.arange(len(rows) - 1), 1
+    while len(at):
+        at = at[(group[at] == group[at + step]) & (left[at + step] <= last[at])]
+        one, other = rows[at], rows[at + step]
+        near = box_iou(table.boxes[one], table.boxes[other], paired=True) >= NEAR
+        repeats.append(np.maximum(one, other)[near])
+        step += 1
+        at = at[at + step < len(rows)]
+    return np.unique(np.concatenate(repeats))
 
 
 def _flags(context: Context) -> Iterator[Finding]:
@@ -190,7 +185,7 @@ def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
         "semantic",
         "warning",
         len(again),
-        f"{counted(len(again), 'detection')} say the same as an earlier one, score included: each is a "
+        f"{counted(len(again), 'detection')} repeat an earlier one, score included: each is a "
         "false positive. Was a batch written twice?",
         table=detections,
         rows=again,
@@ -238,7 +233,7 @@ def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
             "semantic",
             "warning" if floor >= 0.2 else "info",
             len(scores),
-            f"no score lies below {floor:.4g}: detections under a threshold seem to be left out, which cuts "
+            f"no score lies below {floor:.4g}: detections below a threshold seem to be left out, which cuts "
             "the precision-recall curve short. Write them all, down to 0.001 or so",
             repair=f"cut at {higher:.3g} instead",
             repaired=lambda c, given: (
@@ -250,7 +245,7 @@ def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
 
 
 def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Many equal scores in a class: rounding, whose order AP then depends on."""
+    """Report many equal scores per class: AP then depends on their order."""
     scores, category = detections.scores, detections.category
     order = np.lexsort((scores, category))
     same = (np.diff(scores[order]) == 0) & (np.diff(category[order]) == 0)
@@ -293,14 +288,15 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         max_detections=(*context.protocol.matching.max_detections[:-1], int(counts.max())),
     )
     raised = dataclasses.replace(context.protocol, matching=matching)
+    groups = counted(int(over.sum()), "image" if in_image else "group")
     worst = np.flatnonzero(over)[np.argsort(-counts[over], kind="stable")]
     yield context.finding(
         "beyond-cap",
         "semantic",
         "info",
         beyond,
-        f"{counted(beyond, 'detection')} beyond the cap of {cap} for an image"
-        f"{'' if in_image else ' and class'} take no part (in {counted(int(over.sum()), 'place')})",
+        f"{counted(beyond, 'detection')} beyond the cap of {cap} per image"
+        f"{'' if in_image else ' and class'} are not evaluated (in {groups})",
         examples=[
             f"image {ids[number // K]}"
             + ("" if in_image else f", class {labels[number % K]}")
@@ -313,7 +309,7 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
 
 
 def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Many images with exactly the largest number of detections: the detector has a cap of its own."""
+    """Report many images with exactly the largest number of detections: the detector has its own cap."""
     cap = _cap(context)
     per_image = np.bincount(detections.image, minlength=len(detections.images))
     most = int(per_image.max())
@@ -327,15 +323,16 @@ def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         "warning",
         len(full),
         f"{counted(len(full), 'image')} have exactly {most} detections and none has more: the detector seems "
-        f"to stop there" + ("" if cap is None else f", below the protocol's cap of {cap} an image and class"),
+        f"to stop there"
+        + ("" if cap is None else f", below the protocol's cap of {cap} per image and class"),
         examples=[f"image {detections.images.ids.tolist()[row]}" for row in full.tolist()],
-        repair=f"at most {most // 2} an image",
+        repair=f"at most {most // 2} per image",
         repaired=lambda c, given: (c.ground_truth, _first_of_each(given, most // 2), c.protocol),
     )
 
 
 def _first_of_each(detections: Detections, most: int) -> Detections:
-    """Keep the ``most`` surest detections of each image."""
+    """Keep the ``most`` detections of each image with the highest scores."""
     order = np.lexsort((-detections.scores, detections.image))
     image = detections.image[order]
     rank = np.arange(len(order)) - np.searchsorted(image, image, side="left")

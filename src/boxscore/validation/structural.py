@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-What the tables no longer show, because a loader refuses or resolves it, is checked in
+Faults that the tables no longer show, because a loader refuses or resolves them, are checked in
 :mod:`boxscore.validation.files`.
 """
 
@@ -90,7 +90,7 @@ def _classes(context: Context) -> Iterator[Finding]:
             "info",
             len(empty),
             f"{counted(len(empty), 'class')} of {len(names)} have no annotation: their AP is undefined and "
-            "takes no part in the mean",
+            "left out of the mean",
             examples=[f"class {labels[row]}" for row in empty.tolist()],
         )
 

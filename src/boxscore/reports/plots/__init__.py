@@ -2,8 +2,8 @@
 
 Goal
 ----
-One function per picture, each returning the matplotlib figure, and the display object behind it for those who
-want the arrays or their own axes.
+One function per plot, which returns the matplotlib figure, and a display object behind it for its arrays or
+your own axes.
 
 Conventions
 -----------
@@ -11,8 +11,8 @@ Conventions
   sets ``figure_`` and ``ax_``. The functions are ``from_evaluation(...).plot(...).figure_``; those of a sweep
   and a comparison, ``from_sweep`` and ``from_comparison``.
 - matplotlib is imported when something is drawn: ``pip install 'boxscore[plots]'``.
-- Colours are told apart by colour-blind readers (Okabe and Ito), and never are the only difference.
-- Class and file names are drawn as they are written: no mathematics, no control or direction marks.
+- Colours are told apart by colour-blind readers (Okabe and Ito), and are never the only difference.
+- Class and file names are drawn as written: no mathematics, no control or direction marks.
 """
 
 from boxscore.reports.plots.bars import (

@@ -1,7 +1,8 @@
-"""What all plots share: importing matplotlib, colours, and names made harmless."""
+"""What all plots share: the display, importing matplotlib, colours, and safe names."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils.text import printable
@@ -10,8 +11,9 @@ from boxscore.errors import MissingDependencyError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from typing_extensions import Self
 
-__all__ = ["COLOURS", "GREY", "axes", "label", "tidy"]
+__all__ = ["COLOURS", "GREY", "Display", "axes", "label", "pyplot", "tidy"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette without yellow, which white paper swallows."""
@@ -23,13 +25,34 @@ LONGEST = 28
 STAND_IN = "\N{WHITE SQUARE}"
 
 
-def pyplot() -> Any:
-    """Import matplotlib.
+@dataclasses.dataclass
+class Display:
+    """A plot: a subclass holds its arrays, and :meth:`plot` draws them."""
 
-    Raises
-    ------
-    MissingDependencyError
-    """
+    figure_: Any = dataclasses.field(default=None, init=False)
+    ax_: Any = dataclasses.field(default=None, init=False)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw on these axes or on new ones; sets ``figure_`` and ``ax_``."""
+        self.figure_, self.ax_ = axes(ax, size=self._size())
+        self._draw(self.ax_)
+        return self
+
+    def figure(self, ax: Axes | None) -> Figure:
+        """Draw, and return the figure."""
+        figure: Figure = self.plot(ax).figure_
+        return figure
+
+    def _size(self) -> tuple[float, float]:
+        """Width and height of a new figure, in inches."""
+        return 5.0, 3.6
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+def pyplot() -> Any:
+    """Import matplotlib, or say how to install it."""
     try:
         from matplotlib import pyplot as plt
     except ImportError:
@@ -37,7 +60,7 @@ def pyplot() -> Any:
     return plt
 
 
-def axes(ax: Axes | None, *, size: tuple[float, float] = (5.0, 3.6)) -> tuple[Figure, Axes]:
+def axes(ax: Axes | None, *, size: tuple[float, float]) -> tuple[Figure, Axes]:
     """Return the axes that were given and their figure, or new ones."""
     if ax is None:
         return pyplot().subplots(figsize=size, layout="constrained")  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Bars: AP of each class, the cost of each kind of error, and differences of two detectors."""
+"""Bars: a metric per class, the cost of each kind of error, and differences of two detectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.evaluation import Evaluation
-from boxscore.reports.plots._style import COLOURS, axes, label, tidy
+from boxscore.reports.plots._style import COLOURS, Display, label, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,8 +35,8 @@ def _name_bars(ax: Axes, labels: list[str]) -> None:
 
 
 @dataclasses.dataclass
-class PerClassDisplay:
-    """One number of each class, best first.
+class PerClassDisplay(Display):
+    """One metric per class, best first.
 
     Parameters
     ----------
@@ -48,8 +48,6 @@ class PerClassDisplay:
     labels: list[str]
     values: FloatArray
     metric: str
-    figure_: Any = dataclasses.field(default=None, init=False)
-    ax_: Any = dataclasses.field(default=None, init=False)
 
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation, *, metric: str | None = None, most: int = 100) -> Self:
@@ -62,40 +60,39 @@ class PerClassDisplay:
         order = order[~np.isnan(values[order])][:most]
         return cls([evaluation.labels[row] for row in order.tolist()], values[order], chosen)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw; sets ``figure_`` and ``ax_``."""
-        self.figure_, self.ax_ = axes(ax, size=_bar_size(len(self.labels)))
-        self.ax_.barh(range(len(self.labels)), self.values, color=COLOURS[0], height=0.7)
-        _name_bars(self.ax_, self.labels)
-        self.ax_.set(xlabel=self.metric, xlim=(0, 1))
-        tidy(self.ax_, grid="x")
-        return self
+    def _size(self) -> tuple[float, float]:
+        return _bar_size(len(self.labels))
+
+    def _draw(self, ax: Any) -> None:
+        ax.barh(range(len(self.labels)), self.values, color=COLOURS[0], height=0.7)
+        _name_bars(ax, self.labels)
+        ax.set(xlabel=self.metric, xlim=(0, 1))
+        tidy(ax, grid="x")
 
 
 def per_class(
     evaluation: Evaluation, *, metric: str | None = None, most: int = 100, ax: Axes | None = None
 ) -> Figure:
-    """Draw one number of each class as bars.
+    """Draw one metric per class as bars.
 
     Parameters
     ----------
     evaluation : Evaluation
     metric : str, optional
-        A column of ``per_class``; the first headline number when not given.
+        A column of ``per_class``; by default the first summary metric.
     most : int, default 100
-        Classes drawn, best first.
+        Most classes to draw, best first.
     ax : matplotlib Axes, optional
 
     Returns
     -------
     matplotlib Figure
     """
-    figure: Figure = PerClassDisplay.from_evaluation(evaluation, metric=metric, most=most).plot(ax).figure_
-    return figure
+    return PerClassDisplay.from_evaluation(evaluation, metric=metric, most=most).figure(ax)
 
 
 @dataclasses.dataclass
-class ErrorsDisplay:
+class ErrorsDisplay(Display):
     """What each kind of error costs.
 
     Parameters
@@ -107,8 +104,6 @@ class ErrorsDisplay:
 
     kinds: list[str]
     costs: FloatArray
-    figure_: Any = dataclasses.field(default=None, init=False)
-    ax_: Any = dataclasses.field(default=None, init=False)
 
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation) -> Self:
@@ -118,20 +113,20 @@ class ErrorsDisplay:
         result = error_types(evaluation)
         return cls([name.replace("_", " ") for name in result.errors], result.total.cost)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw; sets ``figure_`` and ``ax_``."""
-        self.figure_, self.ax_ = axes(ax, size=_bar_size(len(self.kinds)))
+    def _size(self) -> tuple[float, float]:
+        return _bar_size(len(self.kinds))
+
+    def _draw(self, ax: Any) -> None:
         special = [kind.startswith("false") for kind in self.kinds]
         colours = [COLOURS[1] if flag else COLOURS[0] for flag in special]
-        places = np.arange(len(self.kinds)) + 0.5 * np.array(special, dtype=float)
-        bars = self.ax_.barh(places, np.nan_to_num(self.costs), color=colours, height=0.7)
-        self.ax_.bar_label(bars, [f"{cost:.3f}" for cost in self.costs], padding=3, fontsize=8)
-        self.ax_.set_yticks(places, self.kinds, fontsize=8)
-        self.ax_.invert_yaxis()
-        self.ax_.set_xlabel("AP at IoU 0.50 that it costs")
-        self.ax_.margins(x=0.15)
-        tidy(self.ax_, grid="x")
-        return self
+        positions = np.arange(len(self.kinds)) + 0.5 * np.array(special, dtype=float)
+        drawn = ax.barh(positions, np.nan_to_num(self.costs), color=colours, height=0.7)
+        ax.bar_label(drawn, [f"{cost:.3f}" for cost in self.costs], padding=3, fontsize=8)
+        ax.set_yticks(positions, self.kinds, fontsize=8)
+        ax.invert_yaxis()
+        ax.set_xlabel("cost in AP at IoU 0.50")
+        ax.margins(x=0.15)
+        tidy(ax, grid="x")
 
 
 def errors(evaluation: Evaluation, *, ax: Axes | None = None) -> Figure:
@@ -146,12 +141,11 @@ def errors(evaluation: Evaluation, *, ax: Axes | None = None) -> Figure:
     -------
     matplotlib Figure
     """
-    figure: Figure = ErrorsDisplay.from_evaluation(evaluation).plot(ax).figure_
-    return figure
+    return ErrorsDisplay.from_evaluation(evaluation).figure(ax)
 
 
 @dataclasses.dataclass
-class CompareDisplay:
+class CompareDisplay(Display):
     """Differences of two detectors with their intervals.
 
     Parameters
@@ -167,8 +161,6 @@ class CompareDisplay:
     delta: FloatArray
     low: FloatArray
     high: FloatArray
-    figure_: Any = dataclasses.field(default=None, init=False)
-    ax_: Any = dataclasses.field(default=None, init=False)
 
     @classmethod
     def from_evaluations(
@@ -186,31 +178,31 @@ class CompareDisplay:
         names = (comparison.first, comparison.others[0])
         return cls(names, comparison.metrics, total.delta[0], total.low[0], total.high[0])
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw; sets ``figure_`` and ``ax_``."""
-        self.figure_, self.ax_ = axes(ax, size=_bar_size(len(self.metrics)))
+    def _size(self) -> tuple[float, float]:
+        return _bar_size(len(self.metrics))
+
+    def _draw(self, ax: Any) -> None:
         sure = (self.low > 0) | (self.high < 0)
         for chosen, colour, marker, text in (
-            (sure, COLOURS[0], "o", "interval leaves out 0"),
+            (sure, COLOURS[0], "o", "interval excludes 0"),
             (~sure, "#666666", "D", "cannot tell"),
         ):
-            place = np.flatnonzero(chosen)
+            rows = np.flatnonzero(chosen)
             reach = [
                 self.delta - np.minimum(self.low, self.delta),
                 np.maximum(self.high, self.delta) - self.delta,
             ]
-            if len(place):
-                spread = [side[place] for side in reach]
-                self.ax_.errorbar(
-                    self.delta[place], place, xerr=spread, fmt=marker, color=colour, markersize=4, label=text
+            if len(rows):
+                spread = [side[rows] for side in reach]
+                ax.errorbar(
+                    self.delta[rows], rows, xerr=spread, fmt=marker, color=colour, markersize=4, label=text
                 )
-        self.ax_.axvline(0, color="black", linewidth=0.8)
-        _name_bars(self.ax_, self.metrics)
-        self.ax_.set_xlabel(f"{label(self.names[1])} minus {label(self.names[0])}")
+        ax.axvline(0, color="black", linewidth=0.8)
+        _name_bars(ax, self.metrics)
+        ax.set_xlabel(f"{label(self.names[1])} minus {label(self.names[0])}")
         if len(self.metrics):
-            self.ax_.legend(frameon=False, fontsize="small")
-        tidy(self.ax_, grid="x")
-        return self
+            ax.legend(frameon=False, fontsize="small")
+        tidy(ax, grid="x")
 
 
 def compare(
@@ -235,5 +227,4 @@ def compare(
     matplotlib Figure
     """
     display = CompareDisplay.from_evaluations(evaluations, resamples=resamples, seed=seed)
-    figure: Figure = display.plot(ax).figure_
-    return figure
+    return display.figure(ax)

@@ -1,12 +1,12 @@
-"""Boxes drawn over an image, coloured by what became of them.
+"""Boxes drawn over an image, coloured by outcome.
 
 Conventions
 -----------
-- A detection is drawn with class, score and, when it hit, its IoU; a ground truth is drawn when it was missed
-  or is ignored (a found one lies under its detection).
-- Outcomes differ in colour and in line: found is solid green, a false positive dashed orange, missed
-  dotted blue, ignored thin grey dots.
-- Tables of several images may be given with ``image_id``; what became of a box is decided by the protocol.
+- A detection is drawn with class, score and, if it is matched, its IoU. A ground truth is drawn if it is
+  missed or ignored (a matched one lies under its detection).
+- Outcomes differ in colour and in line: a true positive is solid green, a false positive dashed orange,
+  missed dotted blue, ignored thin grey dots.
+- Tables of several images may be given with ``image_id``. The protocol decides the outcomes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POSITIVE
 from boxscore.protocols.protocol import Protocol
-from boxscore.reports.gallery import MOST_BOXES
+from boxscore.reports.gallery import MOST_BOXES, frame_size
 from boxscore.reports.plots._style import axes, label, pyplot
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ def draw_boxes(
     image_id : int or str, optional
         Which image of the tables; needed when they hold several.
     score_threshold : float, optional
-        Detections below are left out.
+        Detections below it are left out.
     protocol : str or Protocol, default "coco"
         Decides what is a true positive, at its first IoU threshold.
     labels, legend : bool, default True
-        Whether boxes are named, and whether a key is drawn.
+        Whether boxes are labelled, and whether a legend is drawn.
     ax : matplotlib Axes, optional
 
     Returns
@@ -125,7 +125,12 @@ def draw_evaluated(
     if row < 0:
         raise InputError("image_id", "be known", got=repr(image_id))
     pixels = _pixels(image)
-    width, height = _frame(evaluation, row) if pixels is None else (pixels.shape[1], pixels.shape[0])
+    if pixels is None:
+        tables = (evaluation.ground_truth, evaluation.detections)
+        corners = [table.boxes[table.image == row] for table in tables]
+        width, height = frame_size(evaluation.ground_truth, row, *corners)
+    else:
+        height, width = pixels.shape[:2]
     long = max(width, height)
     size = (8.0 * max(width / long, 0.3), 8.0 * max(height / long, 0.3))
     figure, drawn = axes(ax, size=size)
@@ -156,7 +161,7 @@ def draw_evaluated(
         used.add(code)
     drawn.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
     if legend and used:
-        _draw_key(drawn, used)
+        _draw_legend(drawn, used)
     return figure
 
 
@@ -198,7 +203,7 @@ def _draw_box(
         )
 
 
-def _draw_key(ax: Axes, used: set[int]) -> None:
+def _draw_legend(ax: Axes, used: set[int]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
@@ -209,19 +214,6 @@ def _draw_key(ax: Axes, used: set[int]) -> None:
     ax.legend(
         handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4, frameon=False, fontsize=8
     )
-
-
-def _frame(evaluation: Evaluation, row: int) -> tuple[float, float]:
-    """Size of an image: stated, or what holds its boxes."""
-    width, height = evaluation.ground_truth.images.sizes[row].tolist()
-    if width > 0 and height > 0:
-        return width, height
-    tables = (evaluation.ground_truth, evaluation.detections)
-    corners = np.concatenate([table.boxes[table.image == row, 2:] for table in tables])
-    if not len(corners):
-        return 640.0, 480.0
-    right, bottom = np.clip(corners.max(axis=0) * 1.02, 16, 1e5).tolist()
-    return float(right), float(bottom)
 
 
 def _pixels(image: Any) -> NDArray[Any] | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.evaluation import Evaluation
-from boxscore.reports.plots._style import COLOURS, GREY, axes, label, tidy
+from boxscore.reports.plots._style import COLOURS, GREY, Display, label, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclasses.dataclass
-class PrecisionRecallDisplay:
+class PrecisionRecallDisplay(Display):
     """Precision-recall curves of some classes and their mean.
 
     Parameters
@@ -43,8 +43,6 @@ class PrecisionRecallDisplay:
     labels: list[str]
     iou: float
     highlight: Sequence[str] = ()
-    figure_: Any = dataclasses.field(default=None, init=False)
-    ax_: Any = dataclasses.field(default=None, init=False)
 
     @classmethod
     def from_evaluation(
@@ -62,31 +60,28 @@ class PrecisionRecallDisplay:
             )
         for name in classes:
             checks.one_of(name, evaluation.labels, name="classes")
-        frame = evaluation.curves()
-        T, R = len(thresholds), len(evaluation.protocol.ap.recall_points)
-        precision = frame["precision"].to_numpy(dtype=np.float64).reshape(-1, T, R)[:, near]
-        labels = frame["class"].to_numpy()[:: T * R].tolist()
+        curves = evaluation.curves_of()
+        defined = np.flatnonzero(curves.positive)
+        precision = np.ascontiguousarray(curves.interpolated[near, :, defined])
+        labels = [evaluation.labels[k] for k in defined.tolist()]
         points = np.array(evaluation.protocol.ap.recall_points)
         return cls(points, precision, labels, thresholds[near], list(classes))
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw; sets ``figure_`` and ``ax_``."""
-        self.figure_, self.ax_ = axes(ax)
+    def _draw(self, ax: Any) -> None:
         for row in self.precision:
-            self.ax_.plot(self.recall, row, color=GREY, linewidth=0.6, alpha=0.35)
+            ax.plot(self.recall, row, color=GREY, linewidth=0.6, alpha=0.35)
         for number, name in enumerate(self.highlight):
             if name in self.labels:
                 row = self.precision[self.labels.index(name)]
                 style = ("-", "--", "-.", ":")[number // len(COLOURS) % 4]
                 colour = COLOURS[number % len(COLOURS)]
-                self.ax_.plot(self.recall, row, style, color=colour, linewidth=1.5, label=label(name))
+                ax.plot(self.recall, row, style, color=colour, linewidth=1.5, label=label(name))
         if len(self.precision):
             mean = self.precision.mean(axis=0)
-            self.ax_.plot(self.recall, mean, color="black", linewidth=2, label="mean over classes")
-            self.ax_.legend(frameon=False, fontsize="small")
-        self.ax_.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel=f"precision at IoU {self.iou:.2f}")
-        tidy(self.ax_)
-        return self
+            ax.plot(self.recall, mean, color="black", linewidth=2, label="mean over classes")
+            ax.legend(frameon=False, fontsize="small")
+        ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel=f"precision at IoU {self.iou:.2f}")
+        tidy(ax)
 
 
 def pr_curve(
@@ -102,11 +97,11 @@ def pr_curve(
     ----------
     evaluation : Evaluation
     iou_threshold : float, optional
-        A threshold of the protocol; the first when not given.
+        A threshold of the protocol; the first by default.
     classes : sequence of str
         Classes to draw in colour; every other is a faint line.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure when not given.
+        Where to draw; by default a new figure.
 
     Returns
     -------
@@ -119,16 +114,12 @@ def pr_curve(
     MissingDependencyError
         When matplotlib is not installed.
     """
-    figure: Figure = (
-        PrecisionRecallDisplay.from_evaluation(evaluation, iou_threshold=iou_threshold, classes=classes)
-        .plot(ax)
-        .figure_
-    )
-    return figure
+    display = PrecisionRecallDisplay.from_evaluation(evaluation, iou_threshold=iou_threshold, classes=classes)
+    return display.figure(ax)
 
 
 @dataclasses.dataclass
-class ConfidenceDisplay:
+class ConfidenceDisplay(Display):
     """F1, precision and recall of all classes together against the confidence threshold.
 
     Parameters
@@ -143,8 +134,6 @@ class ConfidenceDisplay:
     precision: FloatArray
     recall: FloatArray
     best: float
-    figure_: Any = dataclasses.field(default=None, init=False)
-    ax_: Any = dataclasses.field(default=None, init=False)
 
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation) -> Self:
@@ -154,21 +143,18 @@ class ConfidenceDisplay:
         curve, best = confidence_curve(evaluation).total, operating_points(evaluation).total
         return cls(curve.score, curve.f_score, curve.precision, curve.recall, float(best.score))
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw; sets ``figure_`` and ``ax_``."""
-        self.figure_, self.ax_ = axes(ax)
+    def _draw(self, ax: Any) -> None:
         lines = ((self.precision, "precision", "--"), (self.recall, "recall", ":"), (self.f1, "F1", "-"))
         for (values, name, style), colour in zip(lines, COLOURS, strict=False):
-            self.ax_.plot(self.score, values, style, color=colour, label=name, linewidth=1.8)
+            ax.plot(self.score, values, style, color=colour, label=name, linewidth=1.8)
         if self.best == self.best:
             top = float(np.nanmax(self.f1))
-            self.ax_.plot([self.best], [top], "o", color=COLOURS[2])
+            ax.plot([self.best], [top], "o", color=COLOURS[2])
             text = f"F1 {top:.3f} at {self.best:.3g}"
-            self.ax_.annotate(text, (self.best, top), (4, 6), textcoords="offset points", fontsize="small")
-        self.ax_.set(xlabel="confidence threshold", ylim=(0, 1.05))
-        self.ax_.legend(frameon=False, fontsize="small")
-        tidy(self.ax_)
-        return self
+            ax.annotate(text, (self.best, top), (4, 6), textcoords="offset points", fontsize="small")
+        ax.set(xlabel="confidence threshold", ylim=(0, 1.05))
+        ax.legend(frameon=False, fontsize="small")
+        tidy(ax)
 
 
 def f1_curve(evaluation: Evaluation, *, ax: Axes | None = None) -> Figure:
@@ -183,5 +169,4 @@ def f1_curve(evaluation: Evaluation, *, ax: Axes | None = None) -> Figure:
     -------
     matplotlib Figure
     """
-    figure: Figure = ConfidenceDisplay.from_evaluation(evaluation).plot(ax).figure_
-    return figure
+    return ConfidenceDisplay.from_evaluation(evaluation).figure(ax)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.evaluation import Evaluation
-from boxscore.reports.plots._style import COLOURS, axes, label, tidy
+from boxscore.reports.plots._style import COLOURS, Display, label, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["ConfusionDisplay", "ReliabilityDisplay", "confusion_matrix", "reliability"]
 
 NUMBERED = 20
-"""Up to this many classes each cell says its count."""
+"""Up to this many classes, each cell shows its count."""
 
 
 @dataclasses.dataclass
-class ConfusionDisplay:
+class ConfusionDisplay(Display):
     """A confusion matrix.
 
     Parameters
@@ -36,8 +36,6 @@ class ConfusionDisplay:
 
     counts: NDArray[np.int64]
     labels: list[str]
-    figure_: Any = dataclasses.field(default=None, init=False)
-    ax_: Any = dataclasses.field(default=None, init=False)
 
     @classmethod
     def from_evaluation(
@@ -54,25 +52,26 @@ class ConfusionDisplay:
         shown = [*matrix.most_confused(most).tolist(), len(matrix.counts) - 1]
         return cls(matrix.counts[np.ix_(shown, shown)], [matrix.labels[row] for row in shown])
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw; sets ``figure_`` and ``ax_``."""
+    def _size(self) -> tuple[float, float]:
         n = len(self.labels)
         side = min(14.0, 2.2 + 0.22 * n) if n > NUMBERED else 2.2 + 0.36 * n
-        self.figure_, self.ax_ = axes(ax, size=(side, side))
+        return side, side
+
+    def _draw(self, ax: Any) -> None:
+        n = len(self.labels)
         total = self.counts.sum(axis=1, keepdims=True)
         shares = np.divide(self.counts, total, out=np.zeros(self.counts.shape), where=total > 0)
-        self.ax_.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=1.05)
+        ax.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=1.05)
         names = [label(name, longest=18) for name in self.labels]
         small = 8 if n <= NUMBERED else 6
-        self.ax_.set_xticks(range(n), names, rotation=90, fontsize=small)
-        self.ax_.set_yticks(range(n), names, fontsize=small)
+        ax.set_xticks(range(n), names, rotation=90, fontsize=small)
+        ax.set_yticks(range(n), names, fontsize=small)
         if n <= NUMBERED:
             for row, column in np.argwhere(self.counts > 0).tolist():
                 dark = "white" if shares[row, column] > 0.4 else "black"
                 number = f"{self.counts[row, column]}"
-                self.ax_.text(column, row, number, ha="center", va="center", color=dark, fontsize=7)
-        self.ax_.set(xlabel="prediction", ylabel="truth")
-        return self
+                ax.text(column, row, number, ha="center", va="center", color=dark, fontsize=7)
+        ax.set(xlabel="prediction", ylabel="truth")
 
 
 def confusion_matrix(
@@ -88,25 +87,20 @@ def confusion_matrix(
     ----------
     evaluation : Evaluation
     score_threshold : float, optional
-        Detections below take no part; the score of the best F1 when not given.
+        Detections below it are left out; by default the score of the best F1.
     most : int, default 40
-        Classes drawn: those with most confusions, and the background.
+        Most classes to draw: those with most confusions, and the background.
     ax : matplotlib Axes, optional
 
     Returns
     -------
     matplotlib Figure
     """
-    figure: Figure = (
-        ConfusionDisplay.from_evaluation(evaluation, score_threshold=score_threshold, most=most)
-        .plot(ax)
-        .figure_
-    )
-    return figure
+    return ConfusionDisplay.from_evaluation(evaluation, score_threshold=score_threshold, most=most).figure(ax)
 
 
 @dataclasses.dataclass
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """Precision against confidence in bins.
 
     Parameters
@@ -120,8 +114,6 @@ class ReliabilityDisplay:
     precision: NDArray[np.float64]
     count: NDArray[np.float64]
     error: float
-    figure_: Any = dataclasses.field(default=None, init=False)
-    ax_: Any = dataclasses.field(default=None, init=False)
 
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation, *, bins: int = 10) -> Self:
@@ -134,16 +126,16 @@ class ReliabilityDisplay:
         count = total.detections[filled].astype(np.float64)
         return cls(total.confidence[filled], total.accuracy[filled], count, error)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw; sets ``figure_`` and ``ax_``."""
-        self.figure_, self.ax_ = axes(ax, size=(4.2, 4.0))
-        self.ax_.plot([0, 1], [0, 1], "--", color="#666666", linewidth=1, label="as it should be")
+    def _size(self) -> tuple[float, float]:
+        return (4.2, 4.0)
+
+    def _draw(self, ax: Any) -> None:
+        ax.plot([0, 1], [0, 1], "--", color="#666666", linewidth=1, label="perfect calibration")
         text = "detector" if self.error != self.error else f"detector (expected error {self.error:.3f})"
-        self.ax_.plot(self.confidence, self.precision, "o-", color=COLOURS[0], label=text)
-        self.ax_.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="mean confidence", ylabel="precision")
-        self.ax_.legend(frameon=False, fontsize="small")
-        tidy(self.ax_)
-        return self
+        ax.plot(self.confidence, self.precision, "o-", color=COLOURS[0], label=text)
+        ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="mean confidence", ylabel="precision")
+        ax.legend(frameon=False, fontsize="small")
+        tidy(ax)
 
 
 def reliability(evaluation: Evaluation, *, bins: int = 10, ax: Axes | None = None) -> Figure:
@@ -160,5 +152,4 @@ def reliability(evaluation: Evaluation, *, bins: int = 10, ax: Axes | None = Non
     -------
     matplotlib Figure
     """
-    figure: Figure = ReliabilityDisplay.from_evaluation(evaluation, bins=bins).plot(ax).figure_
-    return figure
+    return ReliabilityDisplay.from_evaluation(evaluation, bins=bins).figure(ax)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.diagnostics._result import EVERY_CLASS
-from boxscore.reports.plots._style import COLOURS, GREY, axes, label, tidy
+from boxscore.reports.plots._style import COLOURS, GREY, Display, label, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,11 +27,11 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 class Line(NamedTuple):
-    """The settings that differ in the IoU threshold alone."""
+    """Settings that differ only in the IoU threshold."""
 
     method: str
     rest: str
-    """What else is set: ``sigma 0.5, scores >= 0.05``, or nothing."""
+    """The other settings: ``sigma 0.5, scores >= 0.05``, or none."""
     iou_thresholds: FloatArray
     """[N], ascending; empty for a method without."""
     values: FloatArray
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 @dataclasses.dataclass
-class SweepDisplay:
+class SweepDisplay(Display):
     """One metric of every setting of a sweep.
 
     Parameters
@@ -52,14 +52,12 @@ class SweepDisplay:
     lines : list of Line
     metric : str
     class_name : str
-        ``(all)`` for the whole.
+        ``(all)`` for all classes together.
     """
 
     lines: list[Line]
     metric: str
     class_name: str
-    figure_: Any = dataclasses.field(default=None, init=False)
-    ax_: Any = dataclasses.field(default=None, init=False)
 
     @classmethod
     def from_sweep(cls, result: Sweep, *, metric: str | None = None, class_name: str = EVERY_CLASS) -> Self:
@@ -85,9 +83,7 @@ class SweepDisplay:
             lines.append(Line(method, rest, at[order] if len(at) else at, values[positions][order]))
         return cls(lines, chosen, class_name)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw; sets ``figure_`` and ``ax_``."""
-        self.figure_, self.ax_ = axes(ax)
+    def _draw(self, ax: Any) -> None:
         methods = list(dict.fromkeys(line.method for line in self.lines))
         rests = list(dict.fromkeys(line.rest for line in self.lines))
         for line in self.lines:
@@ -96,19 +92,18 @@ class SweepDisplay:
             look = {"color": COLOURS[number % len(COLOURS)], "linestyle": style, "label": name}
             if len(line.iou_thresholds):
                 marker = MARKERS[number % len(MARKERS)]
-                self.ax_.plot(line.iou_thresholds, line.values, marker=marker, markersize=3.5, **look)
+                ax.plot(line.iou_thresholds, line.values, marker=marker, markersize=3.5, **look)
             else:
-                self.ax_.axhline(line.values[0], **look)
+                ax.axhline(line.values[0], **look)
         self._mark_the_best()
         of = "" if self.class_name == EVERY_CLASS else f" of {label(self.class_name)}"
-        self.ax_.set(xlabel="IoU threshold of the suppression", ylabel=f"{label(self.metric)}{of}")
+        ax.set(xlabel="IoU threshold of the suppression", ylabel=f"{label(self.metric)}{of}")
         if len(self.lines) > 1:
-            self.ax_.legend(frameon=False, fontsize="small")
-        tidy(self.ax_)
-        return self
+            ax.legend(frameon=False, fontsize="small")
+        tidy(ax)
 
     def _mark_the_best(self) -> None:
-        """Ring the highest value, where it stands at a threshold."""
+        """Circle the highest value, if it has a threshold."""
         defined = [np.where(np.isnan(line.values), -np.inf, line.values) for line in self.lines]
         highest = [float(values.max(initial=-np.inf)) for values in defined]
         best = int(np.argmax(highest)) if highest else 0
@@ -133,9 +128,9 @@ def sweep(
     result : Sweep
         From :func:`boxscore.diagnostics.sweep`.
     metric : str, optional
-        The first of the protocol when not given.
+        By default the first of the protocol.
     class_name : str, default "(all)"
-        A class, instead of the whole.
+        A class, instead of all together.
     ax : matplotlib Axes, optional
 
     Returns
@@ -149,5 +144,4 @@ def sweep(
     MissingDependencyError
         When matplotlib is not installed.
     """
-    figure: Figure = SweepDisplay.from_sweep(result, metric=metric, class_name=class_name).plot(ax).figure_
-    return figure
+    return SweepDisplay.from_sweep(result, metric=metric, class_name=class_name).figure(ax)

@@ -1,0 +1,57 @@
+"""How diagnostics read an evaluation: at one threshold and area range, or by pairs across classes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+
+__all__ = ["area_index", "check_overlaps", "greedy_one_to_one", "threshold_index"]
+
+
+def threshold_index(evaluation: Evaluation, iou_threshold: float | None) -> int:
+    """Return the position of an IoU threshold on the axis T; None is the first."""
+    thresholds = evaluation.protocol.matching.iou_thresholds
+    if iou_threshold is None:
+        return 0
+    near = np.flatnonzero(np.isclose(thresholds, iou_threshold, rtol=0, atol=1e-9))
+    if not len(near):
+        known = ", ".join(f"{value:g}" for value in thresholds)
+        raise InputError(
+            "iou_threshold", f"be a threshold of the protocol ({known})", got=repr(iou_threshold)
+        )
+    return int(near[0])
+
+
+def area_index(evaluation: Evaluation, area: str) -> int:
+    """Return the position of an area range on the axis A."""
+    names = list(evaluation.protocol.ignore.area_ranges)
+    return names.index(checks.one_of(area, names, name="area"))
+
+
+def check_overlaps(iou_threshold: float, background_iou: float) -> None:
+    """Refuse thresholds outside (0, 1], and a background above the threshold of an object."""
+    checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
+    checks.number_between(background_iou, 0, 1, name="background_iou", open_low=True)
+    if background_iou > iou_threshold:
+        raise InputError("background_iou", f"be <= iou_threshold ({iou_threshold:g})", got=background_iou)
+
+
+def greedy_one_to_one(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Take pairs in the given order, each if both of its sides are still free; positions, ascending."""
+    left = np.arange(len(first))
+    taken = []
+    while len(left):
+        # A pair that comes first for both of its sides is taken whatever the others do. So all such pairs
+        # are taken at once, what they use up is dropped, and the rest goes round again.
+        a, b = first[left], second[left]
+        first_of_a, first_of_b = np.zeros((2, len(left)), dtype=bool)
+        first_of_a[np.unique(a, return_index=True)[1]] = True
+        first_of_b[np.unique(b, return_index=True)[1]] = True
+        chosen = first_of_a & first_of_b
+        taken.append(left[chosen])
+        left = left[~(np.isin(a, a[chosen]) | np.isin(b, b[chosen]))]
+    return np.sort(np.concatenate(taken)) if taken else left
