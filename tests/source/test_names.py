@@ -12,6 +12,7 @@ import pytest
 import boxscore
 from boxscore.protocols import protocol_names
 from support import sources
+from support.each import each
 from support.sources import FILES, last_name
 
 PUBLIC = [
@@ -70,7 +71,7 @@ FILE_FORMS: dict[str, set[str]] = {}
 """Questions about a format of files that is called like a protocol."""
 
 
-@pytest.mark.parametrize("file", FILES)
+@each(FILES)
 def test_no_code_asks_for_a_protocols_name(file: str) -> None:
     assert [text for text in questions(file) if text.split(": ", 1)[1] not in FILE_FORMS.get(file, ())] == []
 
@@ -84,7 +85,7 @@ def test_a_question_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- modules are modules
 
 
-@pytest.mark.parametrize("path", PUBLIC)
+@each(PUBLIC)
 def test_nothing_shadows_a_module(path: str) -> None:
     """``import boxscore.a.b as b`` takes the attribute: it must be the module."""
     module = importlib.import_module(path)

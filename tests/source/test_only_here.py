@@ -6,9 +6,8 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 
-import pytest
-
 from boxscore.matching.matches import Matches
+from support.each import each
 from support.sources import FILES, ROOT, last_name, tree_of
 
 
@@ -31,7 +30,7 @@ def test_matches_has_bits() -> None:
     assert {"in_range_bits", "counted_bits", "matched_bits"} == BITS
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file != "matching/matches.py"])
+@each([file for file in FILES if file != "matching/matches.py"])
 def test_only_matches_reads_its_bits(file: str) -> None:
     names = BITS | {"_true_bits"}
     assert [f"line {node.lineno}: {node.attr}" for node in attributes_read(file, names)] == []
@@ -53,7 +52,7 @@ def test_the_stages_are_where_they_are_said_to_be() -> None:
     assert defined >= STAGES
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file != "matching/matcher.py"])
+@each([file for file in FILES if file != "matching/matcher.py"])
 def test_only_the_matcher_composes_the_stages(file: str) -> None:
     used = {
         alias.name
@@ -85,7 +84,7 @@ FLAG_DISPLAYS = {"evaluation.py": {"counts"}}
 """Functions that show how many there are, and score nothing."""
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if not is_in(file, FLAG_READERS)])
+@each([file for file in FILES if not is_in(file, FLAG_READERS)])
 def test_only_ignoring_reads_the_flags(file: str) -> None:
     shown = {
         id(node)
@@ -101,6 +100,6 @@ def test_only_ignoring_reads_the_flags(file: str) -> None:
     assert read == []
 
 
-@pytest.mark.parametrize("place", [*FLAG_READERS, *FLAG_DISPLAYS])
+@each([*FLAG_READERS, *FLAG_DISPLAYS])
 def test_an_exception_is_of_a_place_that_is_there(place: str) -> None:
     assert (ROOT / place).exists()

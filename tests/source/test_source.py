@@ -11,9 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 import boxscore
+from support.each import each
 
 ROOT = Path(boxscore.__file__).parent
 
@@ -79,7 +78,7 @@ def test_every_package_has_a_layer() -> None:
     assert {name.split(".")[1] for name in MODULES if name != "boxscore"} == set(LAYERS)
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if name != "boxscore"])
+@each([name for name in MODULES if name != "boxscore"])
 def test_imports_run_from_left_to_right(module: str) -> None:
     own = module.split(".")[1]
     backwards = {(module, part) for part in imports_of(module) - {own} if layer_of(part) >= layer_of(own)}
@@ -95,7 +94,7 @@ WITHOUT_ALL = {
 }
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@each(PUBLIC)
 def test_all_is_what_is_exported(name: str) -> None:
     module = importlib.import_module(name)
     if name in WITHOUT_ALL:
@@ -160,7 +159,7 @@ def public_callables() -> list[tuple[str, Any]]:
 CALLABLES = public_callables()
 
 
-@pytest.mark.parametrize(("name", "value"), CALLABLES, ids=[name for name, _ in CALLABLES])
+@each(CALLABLES)
 def test_everything_public_has_a_docstring(name: str, value: Any) -> None:
     text = inspect.getdoc(value)
     assert text, name
@@ -188,7 +187,7 @@ FUNCTIONS = users_functions()
 SECTIONS = re.compile(r"Parameters\n----------|Parameters[\w, ]* as in :\w+:|that :meth:")
 
 
-@pytest.mark.parametrize(("name", "value"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS])
+@each(FUNCTIONS)
 def test_what_users_call_is_documented_in_numpydoc(name: str, value: Any) -> None:
     text = inspect.getdoc(value) or ""
     parameters = [key for key in inspect.signature(value).parameters if key not in ("self", "cls")]
