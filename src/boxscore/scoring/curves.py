@@ -73,7 +73,7 @@ class Curves:
     @functools.cached_property
     def interpolated(self) -> FloatArray:
         """Precision at the protocol's recall points, [T, R, K]; 0 past the highest recall."""
-        return np.ascontiguousarray(self._envelope.transpose(0, 2, 1))
+        return np.ascontiguousarray(self._envelope().transpose(0, 2, 1))
 
     @functools.cached_property
     def scores(self) -> FloatArray:
@@ -108,7 +108,10 @@ class Curves:
         if self.rules.sequential_mean:
             summed: FloatArray = np.cumsum(self.interpolated / self.interpolated.shape[1], axis=1)[:, -1]
             return summed
-        mean: FloatArray = np.ascontiguousarray(self._envelope).mean(axis=-1)
+        # Read off what is kept, or made for this alone: two such arrays would be kept for very many classes.
+        kept = "interpolated" in vars(self)
+        envelope = self.interpolated.transpose(0, 2, 1) if kept else self._envelope()
+        mean: FloatArray = np.ascontiguousarray(envelope).mean(axis=-1)
         return mean
 
     @functools.cached_property
@@ -117,7 +120,6 @@ class Curves:
         epsilon = self.rules.precision_epsilon
         return np.concatenate([nth / (counted + epsilon) for nth, counted in self.counts.lines()])
 
-    @functools.cached_property
     def _envelope(self) -> FloatArray:
         """Precision at the recall points, [T, K, R]."""
         entry, reached = self._entries
