@@ -74,3 +74,15 @@ def test_other_options_are_another_answer(sample):
     )
     with pytest.raises(boxscore.InputError, match="by must be one of"):
         diagnostics.slice_scores(evaluation, by=["size"])
+
+
+def test_a_short_form_of_many_classes_shows_the_totals() -> None:
+    boxes = [[0, 0, 10, 10]] * 30
+    truth = boxscore.GroundTruth.from_arrays([1] * 30, list(range(30)), boxes)
+    detections = boxscore.Detections.from_arrays([1] * 30, list(range(30)), boxes, [0.9] * 30)
+    result = boxscore.diagnostics.error_types(boxscore.evaluate(truth, detections))
+    lines = repr(result).splitlines()
+    assert lines[0] == "ErrorTypes, all classes together; 240 rows per class in to_frame()"
+    assert len(lines) == 10
+    assert "(all)" in lines[2]
+    assert result._repr_html_().count("<tr") == 9

@@ -65,16 +65,23 @@ class DiagnosticResult:
         rows = self.to_frame()
         return rows if total is None else pd.concat([rows, total], ignore_index=True)
 
+    def _shown(self) -> tuple[str, pd.DataFrame]:
+        """Return what a short form shows: everything, or of many rows the totals alone."""
+        frame, total = self.printed_frame(), self.total_frame()
+        name = type(self).__name__
+        if total is None or len(frame) <= SHOWN_ROWS:
+            return f"{name}, {len(frame)} rows", frame
+        rest = len(frame) - len(total)
+        return f"{name}, all classes together; {rest} rows per class in to_frame()", total
+
     def __repr__(self) -> str:
-        frame = self.printed_frame()
-        text = frame.to_string(max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS)
-        return f"{type(self).__name__}, {len(frame)} rows\n{text}"
+        title, frame = self._shown()
+        return f"{title}\n{frame.to_string(max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS)}"
 
     def _repr_html_(self) -> str:
-        html: str = self.printed_frame().to_html(
-            max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS, border=0, escape=True
-        )
-        return html
+        title, frame = self._shown()
+        html: str = frame.to_html(max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS, border=0, escape=True)
+        return f"<p>{title}</p>{html}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
