@@ -405,7 +405,7 @@ class Evaluator:
             raise InputError("an evaluator", "have seen an image", got="none")
         part = _merged(parts)
         if len(parts) > 1:
-            self._levels = [*([[]] * (len(self._levels) - 1)), [part]]
+            self._levels = [*([] for _ in self._levels[1:]), [part]]
         warn_left_out(self._left_out, "predictions", stacklevel=3)
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
         detections = dataclasses.replace(part.detections, left_out=dict(self._left_out))

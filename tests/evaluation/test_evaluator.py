@@ -131,6 +131,20 @@ def test_parts_of_several_levels(protocol: str, monkeypatch: pytest.MonkeyPatch)
     assert len(evaluator._parts()) == 1
 
 
+def test_updates_go_on_after_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Computing merges all levels into one part; the levels below it stay apart from each other."""
+    monkeypatch.setattr(boxscore.evaluator, "FAN_IN", 2)
+    monkeypatch.setattr(boxscore.evaluator, "MATCHED_TOGETHER", 1)
+    pairs = images(23)
+    evaluator = fed(Evaluator(), pairs[:11], 1)
+    assert len(evaluator._levels) >= 4
+    assert bits(evaluator.compute()) == bits(fed(Evaluator(), pairs[:11]).compute())
+    for low in range(11, 23, 3):
+        fed(evaluator, pairs[low : low + 3], 1)
+        assert bits(evaluator.compute()) == bits(fed(Evaluator(), pairs[: low + 3]).compute())
+    assert len(evaluator) == 23
+
+
 def test_tables_of_the_result_belong_to_the_matches() -> None:
     pairs = images(12)
     frame = fed(Evaluator(), pairs, 2).compute().matches

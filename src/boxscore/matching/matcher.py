@@ -255,7 +255,7 @@ class Matcher:
         """``ignoring`` in the order in which ground truths are matched."""
         if self._truth_rows is None:
             return self.ignoring
-        return ignoring(self._ordered_truth, self.protocol.ignore)
+        return Ignoring(*(flags[self._truth_rows] for flags in self.ignoring))
 
     def _rank(self) -> Ranking:
         """Rank all detections; not kept, since sorting again costs less than the memory."""

@@ -31,7 +31,7 @@ from boxscore._utils.ordering import run_starts, stable_order
 from boxscore.data.masks import Masks, decoded
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.mask import MaskSimilarity, MasksLike, as_masks, same_size
+from boxscore.similarity.mask import MaskSimilarity, MasksLike, as_masks, one_size
 from boxscore.similarity.pairs import PairValues, at_least
 
 __all__ = [
@@ -135,8 +135,7 @@ def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float 
     shape = len(first), len(second)
     if not all(shape):
         return np.zeros(shape)
-    same_size(first.sizes, second.sizes[:1])
-    same_size(second.sizes, first.sizes[:1])
+    one_size(first, second)
     pairs = np.indices(shape).reshape(2, -1)
     one_group = np.zeros(len(second), dtype=np.intp)
     overlaps = boundary_overlaps_of_pairs(first, second, pairs[0], pairs[1], one_group, dilation_ratio)

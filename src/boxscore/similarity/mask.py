@@ -46,6 +46,7 @@ __all__ = [
     "mask_iou",
     "mask_measure",
     "mask_to_box",
+    "one_size",
     "overlaps_of_pairs",
     "same_size",
 ]
@@ -182,10 +183,15 @@ def _all_pairs(first: Masks, second: Masks, *, crowd: bool) -> FloatArray:
     if not all(shape):
         return np.zeros(shape)
     codes = first.codes(), second.codes()
-    same_size(first.sizes, second.sizes[:1])
-    same_size(second.sizes, first.sizes[:1])
+    one_size(first, second)
     overlaps: FloatArray = coco_mask.iou(*codes, [int(crowd)] * len(second))
     return np.ascontiguousarray(overlaps)
+
+
+def one_size(first: Masks, second: Masks) -> None:
+    """Check that two columns of masks, neither empty, are all of one size."""
+    same_size(first.sizes, second.sizes[:1])
+    same_size(second.sizes, first.sizes[:1])
 
 
 def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Place = "row {}".format) -> None:
