@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -30,7 +31,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore.data.alignment import align, concatenate, warn_left_out
+from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
 from boxscore.data.rounding import rounded
@@ -75,6 +76,8 @@ class _Part(NamedTuple):
     matches: Matches
     ground_truth: GroundTruth
     detections: Detections
+    left_out: Mapping[Id, Mapping[str, int]]
+    """Detections of unknown classes: image, class, count."""
 
     @property
     def images(self) -> Images:
@@ -92,7 +95,9 @@ class _Part(NamedTuple):
             tables.append(dataclasses.replace(left, images=images, image=number[left.image]))
             rows.append(np.cumsum(chosen) - 1)
         matches = dataclasses.replace(matches, truth_row=rows[0][matches.truth_row], row=rows[1][matches.row])
-        return _Part(matches, *tables)  # type: ignore[arg-type]
+        left_out = {image: counts for image, counts in self.left_out.items() if image not in seen}
+        truth, detections = tables
+        return _Part(matches, truth, detections, left_out)  # type: ignore[arg-type]
 
     def numbered_from(self, first: int) -> _Part:
         """Renumber images that have no ids of their own."""
@@ -101,6 +106,7 @@ class _Part(NamedTuple):
             dataclasses.replace(self.matches, images=images),
             dataclasses.replace(self.ground_truth, images=images),
             dataclasses.replace(self.detections, images=images),
+            {int(image) + first: counts for image, counts in self.left_out.items()},
         )
 
 
@@ -122,7 +128,8 @@ def _merged(parts: Sequence[_Part]) -> _Part:
         )
         truths_before += len(part.ground_truth)
         rows_before += len(part.detections)
-    return _Part(merge(renumbered), truth, detections)
+    left_out = {image: counts for part in parts for image, counts in part.left_out.items()}
+    return _Part(merge(renumbered), truth, detections, left_out)
 
 
 class _Share(NamedTuple):
@@ -131,7 +138,6 @@ class _Share(NamedTuple):
     parts: tuple[_Part, ...]
     numbered: bool | None
     given: Mapping[str, tuple[bool, Id]]
-    left_out: Mapping[str, int]
 
 
 class Evaluator:
@@ -189,7 +195,6 @@ class Evaluator:
         self._seen: set[Id] = set()  # images in the parts
         self._numbered: bool | None = None  # images have no ids of their own
         self._given: dict[str, tuple[bool, Id]] = {}  # optional keys, and the image that decided
-        self._left_out: dict[str, int] = {}
 
     def __len__(self) -> int:
         """Count the images seen by this process."""
@@ -284,7 +289,7 @@ class Evaluator:
     def reset(self) -> None:
         """Forget every image."""
         self._levels, self._waiting, self._seen, self._numbered = [], {}, set(), None
-        self._due, self._given, self._left_out = MATCHED_TOGETHER, {}, {}
+        self._due, self._given = MATCHED_TOGETHER, {}
 
     def _empty(self) -> Evaluator:
         empty = object.__new__(type(self))
@@ -294,7 +299,7 @@ class Evaluator:
 
     def _share(self) -> _Share:
         parts = self._parts()
-        return _Share((_merged(parts),) if parts else (), self._numbered, self._given, self._left_out)
+        return _Share((_merged(parts),) if parts else (), self._numbered, self._given)
 
     def _parts(self) -> list[_Part]:
         self._match_waiting()
@@ -334,8 +339,6 @@ class Evaluator:
                 self._add_part(part)
         self._numbered = share.numbered
         self._given = {**share.given, **self._given}
-        for label, count in share.left_out.items():
-            self._left_out[label] = self._left_out.get(label, 0) + count
 
     def _refuse_duplicate(self, identifier: Id) -> None:
         if self.duplicates == "error":
@@ -385,19 +388,22 @@ class Evaluator:
         )
         if detections.masks is not None:
             detections = dataclasses.replace(detections, boxes_given=False)
+        left_out: dict[Id, Mapping[str, int]] = {}
         if not known:
+            for identifier, prediction in zip(images.ids.tolist(), predictions, strict=True):
+                _, unknown = find_categories(prediction["labels"], categories)
+                if unknown:
+                    left_out[identifier] = unknown
             with warnings.catch_warnings():  # compute warns once, of all that were left out
                 warnings.simplefilter("ignore", BoxscoreWarning)
                 detections = align(detections, truth)
         rounding = self.protocol.rounding
         detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)
         matches = Matcher(truth, detections, self.protocol).match()
-        for label, count in detections.left_out.items():
-            self._left_out[label] = self._left_out.get(label, 0) + count
         if not self.keep_masks:
             truth, detections = _without_masks(truth), _without_masks(detections)
         self._waiting, self._due = {}, MATCHED_TOGETHER
-        self._add_part(_Part(matches, truth, dataclasses.replace(detections, left_out={})))
+        self._add_part(_Part(matches, truth, detections, left_out))
 
     def _evaluate(self) -> Evaluation:
         parts = self._parts()
@@ -406,9 +412,12 @@ class Evaluator:
         part = _merged(parts)
         if len(parts) > 1:
             self._levels = [*([] for _ in self._levels[1:]), [part]]
-        warn_left_out(self._left_out, "predictions", stacklevel=3)
+        left_out: Counter[str] = Counter()
+        for counts in part.left_out.values():
+            left_out.update(counts)
+        warn_left_out(left_out, "predictions", stacklevel=3)
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
-        detections = dataclasses.replace(part.detections, left_out=dict(self._left_out))
+        detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         return Evaluation(truth, detections, self.protocol, part.matches)
 
 

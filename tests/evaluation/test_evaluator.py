@@ -278,6 +278,31 @@ def test_classes() -> None:
         free.merge(named)
 
 
+def test_what_a_dropped_image_leaves_out_is_not_counted() -> None:
+    """Two ranks saw image 3: its detection of an unknown class is left out once."""
+    prediction = {"boxes": [[0, 0, 9, 9]] * 2, "labels": [1, 5], "scores": [0.9, 0.8]}
+    target = {"boxes": [[0, 0, 9, 9]], "labels": [1]}
+
+    def rank(*identifiers: int) -> Evaluator:
+        evaluator = Evaluator(classes={1: "cat"}, duplicates="ignore")
+        count = len(identifiers)
+        evaluator.update([prediction] * count, [{**target, "image_id": i} for i in identifiers])
+        return evaluator
+
+    one = rank(3, 4)
+    one.merge(rank(3, 7))
+    with pytest.warns(BoxscoreWarning, match="3 detections left out, of 1 class"):
+        evaluation = one.compute()
+    assert evaluation.counts["left_out"] == 3
+    assert evaluation.detections.left_out == {"5": 3}
+    numbered = [Evaluator(classes={1: "cat"}) for _ in range(2)]
+    for evaluator in numbered:
+        evaluator.update([prediction], [target])
+    numbered[0].merge(numbered[1])
+    with pytest.warns(BoxscoreWarning, match="2 detections left out"):
+        assert numbered[0].compute().counts["left_out"] == 2
+
+
 def test_box_formats() -> None:
     pairs = images(6)
     expected = bits(fed(Evaluator(), pairs).compute())
