@@ -120,13 +120,13 @@ def _tables(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
-    columns = similarity_of(protocol).needed_columns
+    options = reading.read_options(columns=similarity_of(protocol).needed_columns)
     if not isinstance(ground_truth, GroundTruth):
         if not isinstance(detections, Detections):
-            return reading.load_both(ground_truth, detections, columns=columns)
-        ground_truth = reading.read_ground_truth(ground_truth, columns=columns)
+            return reading.load_both(ground_truth, detections, options, options)
+        ground_truth = reading.read_ground_truth(ground_truth, options)
     if not isinstance(detections, Detections):
-        detections = reading.read_detections(detections, ground_truth, columns=columns)
+        detections = reading.read_detections(detections, ground_truth, options)
     return ground_truth, detections
 
 

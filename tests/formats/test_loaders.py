@@ -19,7 +19,7 @@ from boxscore import BoxscoreWarning, FileFormatError, InputError, load_detectio
 from boxscore._utils.processes import Forked
 from boxscore.formats import _json, detect_format, load_both, reading
 from boxscore.formats._packed import packed_columns
-from boxscore.formats.reading import read_detections, read_ground_truth
+from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 
 IMAGES = [{"id": number, "file_name": f"photos/{number:012d}.jpg"} for number in range(1, 11)]
 CATEGORIES = [{"id": 3, "name": "cat"}, {"id": 5, "name": "potted plant"}]
@@ -109,11 +109,11 @@ def test_processes(
     path.write_text(LAYOUTS[layout](rows), encoding="utf-8")
     monkeypatch.setattr(_json, "PART_BYTES", 500)
     monkeypatch.setattr(_json, "SLICE_BYTES", 700)
-    assert_rows(read_detections(path, truth, processes=processes), rows)
+    assert_rows(read_detections(path, truth, read_options(processes=processes)), rows)
     annotations = [{**row, "id": number} for number, row in enumerate(rows, start=1)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # no areas
-        table = read_ground_truth(write_truth(tmp_path, annotations), processes=processes)
+        table = read_ground_truth(write_truth(tmp_path, annotations), read_options(processes=processes))
     assert table.ids.tolist() == list(range(1, 201))
     assert np.hstack([table.boxes[:, :2], table.sizes]).tolist() == [row["bbox"] for row in rows]
 
@@ -132,7 +132,7 @@ def test_both_files_at_once(
     monkeypatch.setattr(_json, "PART_BYTES", 500)
     monkeypatch.setattr(_json, "SLICE_BYTES", 700)
     monkeypatch.setattr(reading, "TRUTH_WORK", share)
-    truth, detections = load_both(path, found, processes=processes)
+    truth, detections = load_both(path, found, *[read_options(processes=processes)] * 2)
     alone = load_ground_truth(path)
     assert truth.ids.tolist() == alone.ids.tolist()
     assert truth.boxes.tolist() == alone.boxes.tolist()
@@ -146,7 +146,7 @@ def test_no_process_is_left_when_the_ground_truth_cannot_be_read(
     (tmp_path / "dt.json").write_text(json.dumps(records(300)))
     (tmp_path / "gt.json").write_text("{}")
     with pytest.raises(FileFormatError, match="ground truth must have images"):
-        load_both(tmp_path / "gt.json", tmp_path / "dt.json", processes=3)
+        load_both(tmp_path / "gt.json", tmp_path / "dt.json", *[read_options(processes=3)] * 2)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
@@ -257,7 +257,7 @@ def test_a_bad_record_is_named_wherever_it_stands(
         rows[bad] = {**rows[bad], **change}
         path.write_text(json.dumps(rows))
         with pytest.raises(InputError) as caught:
-            read_detections(path, truth, processes=processes)
+            read_detections(path, truth, read_options(processes=processes))
         assert str(caught.value).startswith(text.format(bad, path))
 
 

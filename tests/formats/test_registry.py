@@ -12,7 +12,8 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.formats import detect_format, format_names, registry
-from boxscore.formats._format import Format
+from boxscore.formats._format import Format, ReadOptions
+from boxscore.formats._look import Look
 from boxscore.validation import validate_files
 
 SAMPLES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
@@ -38,17 +39,17 @@ class _Lines(Format):
     name = "lines"
     boxes = "xyxy"
 
-    def detect(self, path: Path) -> str | None:
-        return "a file of lines" if path.suffix == ".lines" else None
+    def detect(self, look: Look) -> str | None:
+        return "a file of lines" if look.suffix == ".lines" else None
 
-    def load_ground_truth(self, path: Path, **_: Any) -> boxscore.GroundTruth:
+    def load_ground_truth(self, path: Path, options: ReadOptions) -> boxscore.GroundTruth:
         rows = [line.split() for line in path.read_text().splitlines()]
         return boxscore.GroundTruth.from_arrays(
             [row[0] for row in rows], [row[1] for row in rows], [list(map(float, row[2:6])) for row in rows]
         )
 
     @contextlib.contextmanager
-    def reading(self, path: Path, **_: Any) -> Iterator[Any]:
+    def reading(self, path: Path, options: ReadOptions, *, beside: float) -> Iterator[Any]:
         rows = [line.split() for line in path.read_text().splitlines()]
         yield lambda ground_truth: boxscore.Detections.from_arrays(
             [row[0] for row in rows],
@@ -98,7 +99,7 @@ def test_a_run_configuration_takes_every_format(tmp_path: Path, capsys: pytest.C
 
 
 def test_image_sets_where_there_are_none() -> None:
-    with pytest.raises(boxscore.InputError, match="image_set must be left out where the format is not voc"):
+    with pytest.raises(boxscore.InputError, match="image_set must be left out where the format is coco"):
         boxscore.load_ground_truth(SAMPLES / "instances.json", image_set="test")
 
 

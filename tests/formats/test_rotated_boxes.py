@@ -15,7 +15,7 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.formats import _coco_records, coco
-from boxscore.formats.reading import load_both, read_detections
+from boxscore.formats.reading import load_both, read_detections, read_options
 from oracles.pycoco import assert_equal_to_pycocotools
 from support.rotated import rotated_case, run_pycocotools, tables
 
@@ -42,7 +42,9 @@ def test_files_score_as_pycocotools_told_the_overlaps(seed: int, tmp_path: Path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         hints = (["rotated"], ["rotated", "masks"])[seed % 2]
-        evaluation = boxscore.evaluate(*load_both(*paths, columns=hints), protocol="coco-rotated")
+        evaluation = boxscore.evaluate(
+            *load_both(*paths, *[read_options(columns=hints)] * 2), protocol="coco-rotated"
+        )
     assert_equal_to_pycocotools(evaluation, run_pycocotools(truth, found))
     for ours, made in zip((evaluation.ground_truth, evaluation.detections), expected, strict=True):
         assert ours.rotated is not None
@@ -69,7 +71,10 @@ def test_pieces_and_slices_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(coco._json, "SLICE_BYTES", size)
         monkeypatch.setattr(_coco_records, "PEEK_BYTES", size + 2)
         for processes in (1, 2):
-            assert [table.rotated.tolist() for table in load_both(*paths, processes=processes)] == expected
+            assert [
+                table.rotated.tolist()
+                for table in load_both(*paths, *[read_options(processes=processes)] * 2)
+            ] == expected
 
 
 def test_boxes_of_four_numbers_are_not_rotated(tmp_path: Path) -> None:
@@ -98,7 +103,10 @@ def test_the_first_record_decides(
         row |= keys
         row["bbox"] = [*row["bbox"], 1][: other if number == 2 else first]
     with pytest.raises(boxscore.InputError, match=rf"bbox must have {first} numbers\. Got .* 2 "):
-        load_both(*write(tmp_path, truth, found), columns=["masks"] if keys and which == 0 else [])
+        load_both(
+            *write(tmp_path, truth, found),
+            *[read_options(columns=["masks"] if keys and which == 0 else [])] * 2,
+        )
 
 
 def test_the_first_result_decides_beside_masks(tmp_path: Path) -> None:
@@ -108,7 +116,7 @@ def test_the_first_result_decides_beside_masks(tmp_path: Path) -> None:
     found[2]["bbox"] = found[2]["bbox"][:4]
     paths = write(tmp_path, truth, found)
     with pytest.raises(boxscore.InputError, match=r"bbox must have 5 numbers, as the first detection's has"):
-        load_both(*paths, columns=["masks"])
+        load_both(*paths, *[read_options(columns=["masks"])] * 2)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from boxscore.errors import InputError
+from boxscore.errors import FileFormatError, InputError
 
-__all__ = ["is_file", "write_atomically", "write_folder"]
+__all__ = ["is_file", "read_text", "write_atomically", "write_folder"]
 
 
 def is_file(path: Path) -> bool:
@@ -18,6 +18,21 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def read_text(path: Path, what: str = "a text file", *, largest: int | None = None) -> str:
+    """Read a UTF-8 file; messages call it ``what``, and refuse one of more than ``largest`` bytes."""
+    try:
+        with path.open("rb") as file:
+            content = file.read() if largest is None else file.read(largest + 1)
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(what, "be UTF-8", got="other bytes", place=str(path)) from None
+    if largest is not None and len(content) > largest:
+        raise FileFormatError(what, f"have at most {largest:,} bytes", got="more", place=str(path))
+    return text
 
 
 def write_atomically(path: Path, content: str | bytes | Iterable[bytes]) -> None:

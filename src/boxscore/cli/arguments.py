@@ -24,8 +24,10 @@ __all__ = [
     "COMPARISON_REPORT",
     "DETECTIONS",
     "DETECTION_AREA",
+    "DETECTION_FILES",
     "FORMAT",
     "GROUND_TRUTH",
+    "GROUND_TRUTH_FILES",
     "GROUPS",
     "HIT_THRESHOLD",
     "IMAGES",
@@ -174,7 +176,7 @@ def _detection_areas() -> Sequence[str]:
 
 GROUND_TRUTH = Option(
     "ground-truth",
-    "COCO JSON file or VOC folder",
+    "a COCO file, a VOC folder, a YOLO data set, a table, ...",
     short="--gt",
     kind=Path,
     metavar="PATH",
@@ -183,7 +185,7 @@ GROUND_TRUTH = Option(
 )
 DETECTIONS = Option(
     "detections",
-    "COCO results file or folder of comp4_det_<set>_<class>.txt",
+    "COCO results, predictions.json, a folder of text files, a table, ...",
     short="--dt",
     kind=Path,
     metavar="PATH",
@@ -219,7 +221,7 @@ DETECTION_AREA = Option(
 )
 IMAGE_SET = Option(
     "image-set",
-    "VOC: the image set, e.g. test",
+    "the part of a VOC or YOLO data set, e.g. test",
     metavar="NAME|FILE",
     key="ground_truth.image_set",
     ending=".txt",
@@ -244,9 +246,71 @@ WORKERS = Option(
 )
 READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
 
+
+def _box_formats() -> Sequence[str]:
+    from boxscore.data.boxes import BOX_FORMATS
+
+    return BOX_FORMATS
+
+
+IMAGE_SIZES = Option(
+    "image-sizes",
+    "width and height of the images, where boxes are fractions of them: a CSV file image,width,height",
+    kind=Path,
+    metavar="FILE.csv",
+    key="ground_truth.image_sizes",
+    group="what files do not say",
+)
+GROUND_TRUTH_FILES = (
+    Option(
+        "gt-classes",
+        "names of the ground truth's class numbers: one per line, or YOLO's data.yaml",
+        kind=Path,
+        metavar="FILE",
+        key="ground_truth.classes",
+        group="what files do not say",
+    ),
+    Option(
+        "gt-box-format",
+        "what the four numbers of its boxes are, where it does not say",
+        choices=_box_formats,
+        key="ground_truth.box_format",
+        group="what files do not say",
+    ),
+)
+"""What the files of ground truth may not say."""
+DETECTION_FILES = (
+    Option(
+        "dt-format",
+        "of the detections (default: auto)",
+        default="auto",
+        choices=_formats,
+        key="detections.format",
+        group="what files do not say",
+    ),
+    Option(
+        "dt-classes",
+        "names of the detections' class numbers, as for --gt-classes",
+        kind=Path,
+        metavar="FILE",
+        key="detections.classes",
+        group="what files do not say",
+    ),
+    Option(
+        "dt-box-format",
+        "what the four numbers of their boxes are, where they do not say",
+        choices=_box_formats,
+        key="detections.box_format",
+        group="what files do not say",
+    ),
+    IMAGE_SIZES,
+)
+"""What the files of detections may not say."""
+
 INPUTS = (
     *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, IOU_TYPE, DETECTION_AREA),
     *(IMAGE_SET, CLASSES, IMAGES, WORKERS),
+    *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
 )
 """The options of every command that evaluates."""
 

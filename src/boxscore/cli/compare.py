@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 from boxscore.cli.arguments import COMPARISON_REPORT, DETECTIONS, INPUTS, OUTPUT, REPORT, RESAMPLING
-from boxscore.cli.inputs import evaluate_inputs, read_inputs
+from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs
 from boxscore.cli.output import print_frame, remembered_warnings, save_comparison
 from boxscore.errors import InputError
-from boxscore.formats.reading import read_detections
+from boxscore.formats.reading import read_detections, read_options
 from boxscore.similarity.registry import similarity_of
 
 __all__ = ["OPTIONS", "run"]
@@ -42,9 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
         columns = similarity_of(first.protocol).needed_columns
+        options = read_options(**detection_arguments(arguments), columns=columns)
         tables = [
             first.detections,
-            *(read_detections(path, first.ground_truth, columns=columns) for path in paths[1:]),
+            *(read_detections(path, first.ground_truth, options) for path in paths[1:]),
         ]
         results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
     named = dict(zip(_names(paths), results, strict=True))

@@ -12,9 +12,19 @@ from __future__ import annotations
 import argparse
 import sys
 
-from boxscore.cli.arguments import DETECTIONS, FORMAT, GROUND_TRUTH, IMAGE_SET, RESULTS_OUTPUT
+from boxscore.cli.arguments import (
+    DETECTION_FILES,
+    DETECTIONS,
+    FORMAT,
+    GROUND_TRUTH,
+    GROUND_TRUTH_FILES,
+    IMAGE_SET,
+    RESULTS_OUTPUT,
+)
+from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.formats import load_detections, load_ground_truth, save_columns
+from boxscore.formats import save_columns
+from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 
 __all__ = ["OPTIONS", "run"]
 
@@ -24,18 +34,21 @@ OPTIONS = (
     DETECTIONS.but(help="convert these instead, against the ground truth", required=False),
     FORMAT,
     IMAGE_SET,
+    *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
     RESULTS_OUTPUT.but(help="what to write", metavar="FILE.npz"),
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, save; return the exit status."""
-    ground_truth = load_ground_truth(
-        arguments.ground_truth, format=arguments.format, image_set=arguments.image_set
+    ground_truth = read_ground_truth(
+        arguments.ground_truth, read_options(**ground_truth_arguments(arguments))
     )
     table: GroundTruth | Detections = ground_truth
     if arguments.detections is not None:
-        table = load_detections(arguments.detections, ground_truth)
+        table = read_detections(
+            arguments.detections, ground_truth, read_options(**detection_arguments(arguments))
+        )
     save_columns(table, arguments.output)
     size = arguments.output.stat().st_size
     text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"

@@ -53,6 +53,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fuse, write; return the exit status."""
+    from boxscore.formats.reading import read_options
     from boxscore.formats.results import load_results, save_table
 
     checks.one_of(arguments.method, ("wbf", "nmw"), name="method")
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.method != "wbf":
             raise InputError("confidence", "be left out with method 'nmw'", got=repr(arguments.confidence))
         options["confidence"] = arguments.confidence
-    read = [load_results(file, processes=readers(arguments)) for file in files]
+    read = [load_results(file, read_options(processes=readers(arguments))) for file in files]
     for results in read[1:]:
         if results.format != read[0].format:
             raise InputError(

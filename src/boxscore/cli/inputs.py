@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils import checks
 from boxscore.data.tables import Detections, GroundTruth
@@ -16,6 +16,8 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
+from boxscore.formats.reading import read_options
+from boxscore.formats.registry import format_at
 from boxscore.protocols import load_protocol, protocol_of_type
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
@@ -26,8 +28,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Inputs",
     "chosen_protocol",
+    "detection_arguments",
     "evaluate_inputs",
     "existing_folder",
+    "ground_truth_arguments",
     "group_options",
     "read_inputs",
     "readers",
@@ -48,7 +52,7 @@ class Inputs(NamedTuple):
 def read_inputs(arguments: argparse.Namespace) -> Inputs:
     """Read the files that the input arguments name."""
     protocol = chosen_protocol(arguments)
-    processes = readers(arguments)
+    columns, processes = similarity_of(protocol).needed_columns, readers(arguments)
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)
         if arguments.format == "auto" and sys.stderr.isatty():
@@ -56,10 +60,8 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     ground_truth, detections = load_both(
         arguments.ground_truth,
         arguments.detections,
-        format=arguments.format,
-        image_set=arguments.image_set,
-        columns=similarity_of(protocol).needed_columns,
-        processes=processes,
+        read_options(**ground_truth_arguments(arguments), columns=columns, processes=processes),
+        read_options(**detection_arguments(arguments), columns=columns, processes=processes),
     )
     categories = ground_truth.categories
     return Inputs(
@@ -70,6 +72,34 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         _chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
         arguments.workers or 1,
     )
+
+
+def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the arguments say of the files of ground truth, by the names that loaders use."""
+    return {
+        "format": arguments.format,
+        "image_set": arguments.image_set,
+        "classes": arguments.gt_classes,
+        "image_sizes": _sizes_for(arguments.ground_truth, arguments.format, arguments.image_sizes),
+        "box_format": arguments.gt_box_format,
+    }
+
+
+def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the arguments say of the files of detections, by the names that loaders use."""
+    return {
+        "format": arguments.dt_format,
+        "classes": arguments.dt_classes,
+        "image_sizes": _sizes_for(arguments.detections, arguments.dt_format, arguments.image_sizes),
+        "box_format": arguments.dt_box_format,
+    }
+
+
+def _sizes_for(path: Path | Sequence[Path] | None, format: str, table: Path | None) -> Path | None:
+    """Return the table of image sizes for a side that has a use for it: it is given once, for both."""
+    if table is None or not isinstance(path, Path):
+        return table
+    return table if "image_sizes" in format_at(path, format).takes else None
 
 
 def chosen_protocol(arguments: argparse.Namespace) -> Protocol:

@@ -48,6 +48,7 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, suppress, write; return the exit status."""
+    from boxscore.formats.reading import read_options
     from boxscore.formats.results import load_results, save_results
 
     options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
@@ -57,8 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     _progress(f"reading {arguments.detections}")
     results = load_results(
         arguments.detections,
-        columns=["masks"] if options["similarity"] == "mask" else [],
-        processes=processes,
+        read_options(columns=["masks"] if options["similarity"] == "mask" else [], processes=processes),
     )
     table = results.table
     _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")

@@ -18,7 +18,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from boxscore._utils.text import Columns, printable
-from boxscore.cli.arguments import DETECTIONS, FORMAT, GROUND_TRUTH, IMAGE_SET, OUTPUT, PROTOCOL
+from boxscore.cli.arguments import (
+    DETECTION_FILES,
+    DETECTIONS,
+    FORMAT,
+    GROUND_TRUTH,
+    GROUND_TRUTH_FILES,
+    IMAGE_SET,
+    OUTPUT,
+    PROTOCOL,
+)
+from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
@@ -33,6 +43,7 @@ OPTIONS = (
     FORMAT,
     PROTOCOL.but(help="which flags and caps count, and what effects are measured in (default: coco)"),
     IMAGE_SET,
+    *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
     OUTPUT,
 )
 
@@ -44,8 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.ground_truth,
         arguments.detections,
         protocol=protocol,
-        format=arguments.format,
-        image_set=arguments.image_set,
+        options=ground_truth_arguments(arguments),
+        detection_options=detection_arguments(arguments),
     )
     if arguments.output == "text":
         print(_text(findings, protocol))

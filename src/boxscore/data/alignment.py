@@ -39,6 +39,7 @@ __all__ = [
     "concatenate",
     "find_categories",
     "find_images",
+    "image_rows_by_name",
     "pool_classes",
     "select",
     "warn_left_out",
@@ -70,6 +71,12 @@ def find_images(
             rows = _each_once(ids, lambda names: _by_any_name(names, images))
     _refuse_unknown(rows, ids, place)
     return rows
+
+
+def image_rows_by_name(ids: NDArray[Any], images: Images) -> NDArray[np.int32]:
+    """Return the image row of each id as :func:`find_images` does, int32 [D]; -1 for an unknown one."""
+    rows = images.rows(ids)
+    return _each_once(ids, lambda names: _by_any_name(names, images)) if (rows < 0).any() else rows
 
 
 def find_categories(
@@ -160,6 +167,13 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     Detections of classes that the ground truth does not have are left out, with a warning, and counted
     in ``left_out``.
     """
+    if detections.units != ground_truth.units and len(detections) and len(ground_truth):
+        raise InputError(
+            "ground truth and detections",
+            "be both in pixels, or both in fractions of the image's size",
+            got=f"{ground_truth.units} and {detections.units}",
+            cause="load the detections with this ground truth",
+        )
     images, categories = ground_truth.images, ground_truth.categories
     if detections.images.same_as(images) and detections.categories.same_as(categories):
         return dataclasses.replace(detections, images=images, categories=categories)

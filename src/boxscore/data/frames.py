@@ -38,7 +38,7 @@ __all__ = [
     "images_of_frame",
 ]
 
-ATTRIBUTES = ("boxes_given", "left_out")
+ATTRIBUTES = ("boxes_given", "left_out", "units")
 """Values of a whole table that a DataFrame keeps in ``attrs``."""
 
 

@@ -11,7 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["area_of_rotated", "box_of_rotated", "extents_of_rotated", "rotated_of_boxes"]
+__all__ = [
+    "area_of_rotated",
+    "box_of_rotated",
+    "extents_of_rotated",
+    "rotated_of_boxes",
+    "rotated_of_corners",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -38,3 +44,15 @@ def area_of_rotated(rotated: FloatArray) -> FloatArray:
 def rotated_of_boxes(boxes: FloatArray, sizes: FloatArray) -> FloatArray:
     """Upright boxes [N, 4], of these widths and heights [N, 2], as rotated ones of angle 0, [N, 5]."""
     return np.hstack([boxes[:, :2] + sizes / 2, sizes, np.zeros((len(boxes), 1))])
+
+
+def rotated_of_corners(corners: FloatArray) -> FloatArray:
+    """Rotated boxes of rectangles given by their corners in order, [N, 4, 2], as [N, 5].
+
+    The width axis is the first side. Of a quadrilateral that is no rectangle, opposite sides are averaged.
+    """
+    centre = corners.mean(axis=1)
+    across = (corners[:, 1] - corners[:, 0] + corners[:, 2] - corners[:, 3]) / 2
+    along = (corners[:, 3] - corners[:, 0] + corners[:, 2] - corners[:, 1]) / 2
+    width, height = np.hypot(*across.T), np.hypot(*along.T)
+    return np.column_stack([centre, width, height, np.arctan2(across[:, 1], across[:, 0])])

@@ -202,7 +202,7 @@ GROUND_TRUTH = Schema(
         Column("ignore", "flags", default=False, frame=("ignore",)),
     ),
     instances=(*_INSTANCES, Column("keypoint_count", "counts", frame=("num_keypoints",))),
-    values={"source": lambda: "arrays"},
+    values={"units": lambda: "pixels", "source": lambda: "arrays"},
 )
 DETECTIONS = Schema(
     name="detections",
@@ -215,7 +215,12 @@ DETECTIONS = Schema(
         ),
     ),
     instances=_INSTANCES,
-    values={"boxes_given": lambda: True, "left_out": dict, "source": lambda: "arrays"},
+    values={
+        "units": lambda: "pixels",
+        "boxes_given": lambda: True,
+        "left_out": dict,
+        "source": lambda: "arrays",
+    },
 )
 
 IMAGE_NAMES = ("image_id", "file_name", "width", "height")

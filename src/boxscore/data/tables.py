@@ -10,7 +10,8 @@ Conventions
 - ``image`` and ``category`` are row numbers into :class:`~boxscore.data.vocabulary.Images` and
   :class:`~boxscore.data.vocabulary.Categories`. Row order inside a table is file order and is part of the
   answer: equal scores are taken in it.
-- Boxes are float64 pixels, ``x1, y1, x2, y2``, with their widths and heights beside them in ``sizes``.
+- Boxes are float64 pixels, ``x1, y1, x2, y2``, with their widths and heights beside them in ``sizes``; where
+  files hold fractions of images of unknown size, these fractions.
   Neither gives back the other to the last bit: COCO files give sizes, VOC files give corners.
 - Rotated boxes stand beside the upright boxes around them.
 - Masks and keypoints of a file are read when they are first asked for.
@@ -75,6 +76,8 @@ class BoxTable:
         Instance masks, rasterised when first needed. A table from a file reads them when first asked.
     keypoints : ndarray of float64, [N, J, 3], or None
         x, y in pixels, and visibility. Read when first asked for, as masks are.
+    units : {"pixels", "fractions"}
+        Of all coordinates. Fractions of the image's size are kept only where no size is known.
     source : str
         Where the table came from, for messages.
     """
@@ -89,6 +92,7 @@ class BoxTable:
     sizes: FloatArray
     columns: Mapping[str, NDArray[Any]]
     instances: LazyColumns
+    units: str
     source: str
     if TYPE_CHECKING:  # no fields at run time: dataclasses.replace would read them from the file
         rotated: FloatArray | None = None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from boxscore.data.boxes import BoxFormat
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.formats.reading import load_both, read_detections, read_ground_truth
+from boxscore.formats.reading import load_both, read_detections, read_ground_truth, read_options
 from boxscore.formats.registry import detect_format, format_named, format_names
 
 __all__ = [
@@ -19,7 +22,13 @@ __all__ = [
 
 
 def load_ground_truth(
-    path: str | Path, *, format: str = "auto", image_set: str | Path | None = None
+    path: str | Path,
+    *,
+    format: str = "auto",
+    image_set: str | Path | None = None,
+    classes: str | Path | Sequence[str] | None = None,
+    image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
+    box_format: BoxFormat | None = None,
 ) -> GroundTruth:
     """Read ground truth.
 
@@ -28,11 +37,20 @@ def load_ground_truth(
     Parameters
     ----------
     path : str or Path
-        A COCO JSON file, a VOC folder (``VOC2007``, or a folder of XML files), or a file of columns.
-    format : {"auto", "coco", "voc", "columns"}, default "auto"
-        ``"auto"`` detects it from what lies at the path.
+        A COCO JSON file, a VOC folder (``VOC2007``, or a folder of XML files), a YOLO data set, a table, ...:
+        the page "File formats" lists them all.
+    format : str, default "auto"
+        One of :func:`boxscore.formats.format_names`; ``"auto"`` detects it from what lies at the path.
     image_set : str or Path, optional
-        VOC only: the name of a set in ``ImageSets/Main``, or a file of image ids.
+        VOC: the name of a set in ``ImageSets/Main``, or a file of image ids. YOLO: ``train``, ``val``, ``test``.
+    classes : str, Path or sequence of str, optional
+        The names of classes that the files number from 0, or a file of them: one per line, or YOLO's
+        ``data.yaml``.
+    image_sizes : str, Path or mapping, optional
+        Width and height of each image in pixels, by id or file name; or a CSV file with the columns
+        ``image, width, height``. For files that hold fractions of the image's size.
+    box_format : {"xyxy", "xywh", "cxcywh"}, optional
+        What the four numbers of a box are, for files that do not say.
 
     Returns
     -------
@@ -44,28 +62,41 @@ def load_ground_truth(
         When the file breaks a rule of its format; the message names file, place, rule and value. Also
         raised when masks or keypoints are first read and break one, or the file has changed.
     InputError
-        When a value does; for example a box with a negative side.
+        When a value does; for example a box with a negative side. When the format has no use for an option.
 
     Warns
     -----
     BoxscoreWarning
-        When boxes look like another box format, areas are missing, or ids occur twice.
+        When boxes look like another box format, areas are missing, ids occur twice, or image sizes are
+        needed and unknown.
     """
-    return read_ground_truth(path, format=format, image_set=image_set)
+    options = read_options(
+        format=format, image_set=image_set, classes=classes, image_sizes=image_sizes, box_format=box_format
+    )
+    return read_ground_truth(path, options)
 
 
-def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: str = "auto") -> Detections:
+def load_detections(
+    path: str | Path,
+    ground_truth: GroundTruth,
+    *,
+    format: str = "auto",
+    classes: str | Path | Sequence[str] | None = None,
+    image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
+    box_format: BoxFormat | None = None,
+) -> Detections:
     """Read detections of the images of a ground truth.
 
     Parameters
     ----------
     path : str or Path
-        A COCO results file, a folder of the VOC devkit's ``comp4_det_<set>_<class>.txt`` files, or a file of
-        columns. Any goes with every kind of ground truth. Results with masks or keypoints need no boxes;
-        masks and keypoints beside boxes are read when they are first asked for.
+        A COCO results file, a folder of the VOC devkit's ``comp4_det_<set>_<class>.txt`` files, a folder of
+        YOLO predictions, a table, a file of columns, ... Any goes with every kind of ground truth. Results
+        with masks or keypoints need no boxes; masks and keypoints beside boxes are read when they are first
+        asked for.
     ground_truth : GroundTruth
-    format : {"auto", "coco", "voc", "columns"}, default "auto"
-        ``"auto"`` detects it from what lies at the path.
+    format, classes, image_sizes, box_format : optional
+        As for :func:`load_ground_truth`, of this side.
 
     Returns
     -------
@@ -78,14 +109,15 @@ def load_detections(path: str | Path, ground_truth: GroundTruth, *, format: str 
         When the file breaks a rule of its format; the message names file, place, rule and value. Also
         raised when masks or keypoints are first read and break one, or the file has changed.
     InputError
-        When a value does, or an image is not in the ground truth.
+        When a value does, an image is not in the ground truth, or the format has no use for an option.
 
     Warns
     -----
     BoxscoreWarning
         When detections were left out, or boxes look like another box format.
     """
-    return read_detections(path, ground_truth, format=format)
+    options = read_options(format=format, classes=classes, image_sizes=image_sizes, box_format=box_format)
+    return read_detections(path, ground_truth, options)
 
 
 def save_columns(table: GroundTruth | Detections, path: str | Path) -> None:

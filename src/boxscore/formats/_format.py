@@ -2,28 +2,67 @@
 
 Conventions
 -----------
-A format is one file with one :class:`Format` and one line of the registry. It ignores arguments that it has
-no use for (image sets, processes, columns to read at once).
+A format is one file with one :class:`Format` and one line of the registry. What a user may say beside a path
+is in :class:`ReadOptions`; a format names those it has a use for in ``takes``, and the others are refused
+before it is asked. ``columns`` and ``processes`` are hints that it may ignore.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from boxscore.data.boxes import BoxFormat
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.errors import FileFormatError
+from boxscore.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
+    from boxscore.formats._look import Look
     from boxscore.formats.results import Kept
 
-__all__ = ["Format", "Read", "Snapshot"]
+__all__ = ["PLAIN", "Format", "Read", "ReadOptions", "Snapshot"]
 
 Read = Callable[[GroundTruth | None], Detections]
 """Finishes reading detections, aligned to a ground truth or, with None, on their own."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadOptions:
+    """What a user says beside a path.
+
+    Attributes
+    ----------
+    format : str, default "auto"
+        The format's name; ``"auto"`` detects it.
+    image_set : str or Path, optional
+        Which part of a data set.
+    classes : tuple of str, optional
+        The names behind class numbers that count from 0.
+    image_sizes : mapping of str to (float, float), optional
+        Width and height of images in pixels, by id or file name.
+    box_format : {"xyxy", "xywh", "cxcywh"}, optional
+        What the four numbers of a box are, where a file does not say.
+    columns : tuple of str
+        Instance columns worth reading at once.
+    processes : int
+        That may read a large file together.
+    """
+
+    format: str = "auto"
+    image_set: str | Path | None = None
+    classes: tuple[str, ...] | None = None
+    image_sizes: Mapping[str, tuple[float, float]] | None = None
+    box_format: BoxFormat | None = None
+    columns: tuple[str, ...] = ()
+    processes: int = 1
+
+
+PLAIN = ReadOptions()
+"""Nothing said."""
 
 
 class Format(abc.ABC):
@@ -37,38 +76,41 @@ class Format(abc.ABC):
         The box form of its files, for warnings of the box order. None: boxes were checked when written.
     folder : str
         What a folder of this format holds, for messages; empty for a format of single files.
-    takes_image_set : bool
-        Whether its ground truth has image sets to choose from.
+    takes : frozenset of str
+        Options of a user that it has a use for, of ``image_set``, ``classes``, ``image_sizes`` and
+        ``box_format``.
     """
 
     name: ClassVar[str]
     boxes: ClassVar[Literal["xywh", "xyxy"] | None] = None
     folder: ClassVar[str] = ""
-    takes_image_set: ClassVar[bool] = False
+    takes: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod
-    def detect(self, path: Path) -> str | None:
+    def detect(self, look: Look) -> str | None:
         """Say what identifies this format at an existing path; None where it is another."""
 
     @abc.abstractmethod
-    def load_ground_truth(
-        self, path: Path, *, image_set: str | Path | None, columns: Sequence[str], processes: int
-    ) -> GroundTruth:
-        """Read ground truth; ``columns`` names instance columns worth reading at once."""
+    def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
+        """Read ground truth."""
 
     @abc.abstractmethod
-    def reading(
-        self, path: Path, *, columns: Sequence[str], processes: int, beside: float
-    ) -> AbstractContextManager[Read]:
+    def reading(self, path: Path, options: ReadOptions, *, beside: float) -> AbstractContextManager[Read]:
         """Begin to read detections; ``beside`` is the share of all work done here before this is finished."""
 
-    @abc.abstractmethod
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table; ``like`` gives the file names where a format has several files."""
+        raise InputError("the format of the output", "be one that can be written", got=repr(self.name))
 
-    @abc.abstractmethod
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
         """Write results again with the remaining rows, each as it stood unless it changes."""
+        raise InputError(
+            "results that are written again",
+            "be in a format that can be written",
+            got=repr(self.name),
+            place=str(path),
+            cause="boxscore convert makes COCO results of them",
+        )
 
 
 class Snapshot:

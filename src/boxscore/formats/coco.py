@@ -52,7 +52,8 @@ from boxscore.formats._coco_records import (
     text_in_file,
     text_in_memory,
 )
-from boxscore.formats._format import Format, Read, Snapshot
+from boxscore.formats._format import Format, Read, ReadOptions, Snapshot
+from boxscore.formats._look import Look
 from boxscore.formats.results import Kept
 
 __all__ = ["FORMAT", "CocoFormat", "ResultsReading"]
@@ -82,24 +83,18 @@ class CocoFormat(Format):
     name = "coco"
     boxes = "xywh"
 
-    def detect(self, path: Path) -> str | None:
+    def detect(self, look: Look) -> str | None:
         """Accept any file: reading reports one that is not JSON."""
-        return None if path.is_dir() else "a JSON file"
+        return None if look.is_folder else "a JSON file"
 
-    def load_ground_truth(
-        self,
-        path: Path,
-        *,
-        image_set: str | Path | None = None,
-        columns: Sequence[str] = (),
-        processes: int = 1,
-    ) -> GroundTruth:
+    def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a COCO ground-truth file."""
+        columns = options.columns
         snapshot = Snapshot(path)
         content = _ground_truth_object(path)
         text = text_in_memory(content.annotations)
         kind = annotation_kind(columns, sides=first_record(text).sides)
-        with Reading(text, path, kind, processes=processes) as reading:
+        with Reading(text, path, kind, processes=options.processes) as reading:
             records = reading.columns()
         images, categories = _vocabularies(content)
 
@@ -142,10 +137,9 @@ class CocoFormat(Format):
         return _resolve_repeated_ids(GroundTruth(**table, source=str(path)))
 
     @contextlib.contextmanager
-    def reading(
-        self, path: Path, *, columns: Sequence[str] = (), processes: int = 1, beside: float = 0
-    ) -> Iterator[Read]:
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Begin to read a results file, in part by other processes; none is left when the context ends."""
+        columns, processes = options.columns, options.processes
         with ResultsReading(path, columns=columns, processes=processes, beside=beside) as reading:
             yield reading.detections
 

@@ -37,7 +37,8 @@ from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Column, Schema
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import FileFormatError, InputError
-from boxscore.formats._format import Format, Read, Snapshot
+from boxscore.formats._format import Format, Read, ReadOptions, Snapshot
+from boxscore.formats._look import Look
 from boxscore.formats.results import Kept
 
 __all__ = ["FORMAT", "ColumnsFormat"]
@@ -60,32 +61,20 @@ class ColumnsFormat(Format):
 
     name = "columns"
 
-    def detect(self, path: Path) -> str | None:
+    def detect(self, look: Look) -> str | None:
         """Recognise an archive by its first bytes."""
-        if path.is_dir():
-            return None
-        with path.open("rb") as file:
-            return "an .npz archive" if file.read(4) == b"PK\x03\x04" else None
+        return "an .npz archive" if look.head.startswith(b"PK\x03\x04") else None
 
-    def load_ground_truth(
-        self,
-        path: Path,
-        *,
-        image_set: str | Path | None = None,
-        columns: Sequence[str] = (),
-        processes: int = 1,
-    ) -> GroundTruth:
+    def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a ground truth."""
-        return GroundTruth(**_load(path, GROUND_TRUTH, columns))
+        return GroundTruth(**_load(path, GROUND_TRUTH, options.columns))
 
     @contextlib.contextmanager
-    def reading(
-        self, path: Path, *, columns: Sequence[str] = (), processes: int = 1, beside: float = 0
-    ) -> Iterator[Read]:
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Read detections, which have their own vocabularies, when the ground truth is known."""
 
         def finish(ground_truth: GroundTruth | None) -> Detections:
-            table = Detections(**_load(path, DETECTIONS, columns))
+            table = Detections(**_load(path, DETECTIONS, options.columns))
             return table if ground_truth is None else align(table, ground_truth)
 
         yield finish

@@ -2,63 +2,77 @@
 
 Conventions
 -----------
-``columns`` names the instance columns (``"masks"``, ``"keypoints"``) that will be needed. It is only a hint:
-a table has the same columns without it, but reads its file once more for them.
+``columns`` of the options names the instance columns (``"masks"``, ``"keypoints"``) that will be needed. It
+is only a hint: a table has the same columns without it, but reads its file once more for them.
 ``processes`` above 1 forks; only the command line does so, because the process belongs to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from boxscore._utils import checks
 from boxscore.data.alignment import warn_left_out
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats._box_order import warn_of_box_order
-from boxscore.formats._format import Format
-from boxscore.formats.registry import format_at
+from boxscore.formats._format import PLAIN, Format, ReadOptions
+from boxscore.formats.registry import format_at, format_named, format_names
 
-__all__ = ["load_both", "read_detections", "read_ground_truth"]
+__all__ = ["load_both", "read_detections", "read_ground_truth", "read_options"]
 
 TRUTH_WORK = 2.0
 """How much longer a byte of ground truth takes to read than one of results."""
 
 
-def read_ground_truth(
-    path: str | Path,
+def read_options(
     *,
     format: str = "auto",
     image_set: str | Path | None = None,
+    classes: str | Path | Sequence[str] | None = None,
+    image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
+    box_format: BoxFormat | None = None,
     columns: Sequence[str] = (),
     processes: int = 1,
-) -> GroundTruth:
+) -> ReadOptions:
+    """Check what a user says beside a path; class lists and tables of sizes are read where they are files."""
+    checks.one_of(format, format_names(), name="format")
+    if box_format is not None:
+        checks.one_of(box_format, BOX_FORMATS, name="box_format")
+    names, sizes = None, None
+    if classes is not None:
+        from boxscore.formats.class_lists import class_list
+
+        names = class_list(classes)
+    if image_sizes is not None:
+        from boxscore.formats.image_sizes import image_size_table
+
+        sizes = image_size_table(image_sizes)
+    checks.whole_number(processes, 1, name="processes")
+    return ReadOptions(format, image_set, names, sizes, box_format, tuple(columns), processes)
+
+
+def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundTruth:
     """Read ground truth; see :func:`boxscore.load_ground_truth`."""
     path = Path(path)
-    checks.whole_number(processes, 1, name="processes")
-    at = format_at(path, format)
-    if image_set is not None and not at.takes_image_set:
-        raise InputError("image_set", "be left out where the format is not voc", got=repr(str(image_set)))
-    ground_truth = at.load_ground_truth(path, image_set=image_set, columns=columns, processes=processes)
+    at = format_at(path, options.format)
+    _refuse_useless(options, at)
+    ground_truth = at.load_ground_truth(path, options)
     if at.boxes is not None:
         warn_of_box_order(ground_truth, given_sizes=at.boxes == "xywh", stacklevel=4)
     return ground_truth
 
 
-def read_detections(
-    path: str | Path,
-    ground_truth: GroundTruth,
-    *,
-    format: str = "auto",
-    columns: Sequence[str] = (),
-    processes: int = 1,
-) -> Detections:
+def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOptions = PLAIN) -> Detections:
     """Read detections; see :func:`boxscore.load_detections`."""
     path = Path(path)
-    checks.whole_number(processes, 1, name="processes")
-    at = format_at(path, format)
-    with at.reading(path, columns=columns, processes=processes, beside=0) as finish:
+    at = format_at(path, options.format)
+    _refuse_useless(options, at)
+    with at.reading(path, options, beside=0) as finish:
         detections = finish(ground_truth)
     _warn(detections, at)
     return detections
@@ -67,23 +81,16 @@ def read_detections(
 def load_both(
     ground_truth_path: str | Path,
     detections_path: str | Path,
-    *,
-    format: str = "auto",
-    image_set: str | Path | None = None,
-    columns: Sequence[str] = (),
-    processes: int = 1,
+    options: ReadOptions = PLAIN,
+    detection_options: ReadOptions = PLAIN,
 ) -> tuple[GroundTruth, Detections]:
     """Read ground truth and detections; with processes, a large results file beside the ground truth.
 
     Parameters
     ----------
     ground_truth_path, detections_path : str or Path
-    format, image_set
-        Of the ground truth, as for :func:`boxscore.load_ground_truth`.
-    columns : sequence of str
-        Instance columns that will be asked for, to be read at once.
-    processes : int, default 1
-        More than one forks this process.
+    options, detection_options : ReadOptions
+        Of the ground truth, and of the detections. More than one process forks this one.
 
     Returns
     -------
@@ -95,22 +102,41 @@ def load_both(
     FileFormatError, InputError
         As from the public loaders.
     """
-    checks.whole_number(processes, 1, name="processes")
     path = Path(detections_path)
     truth_work = TRUTH_WORK * _size_of(Path(ground_truth_path))
     beside = truth_work / max(truth_work + _size_of(path), 1)
-    at = format_at(path)
-    with at.reading(path, columns=columns, processes=processes, beside=beside) as finish:
-        ground_truth = read_ground_truth(
-            ground_truth_path,
-            format=format,
-            image_set=image_set,
-            columns=columns,
-            processes=max(1, round(processes * beside)),
-        )
+    at = format_at(path, detection_options.format)
+    _refuse_useless(detection_options, at)
+    shared = max(1, round(options.processes * beside))
+    with at.reading(path, detection_options, beside=beside) as finish:
+        ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
         detections = finish(ground_truth)
     _warn(detections, at)
     return ground_truth, detections
+
+
+_USES = {
+    "image_set": "image sets",
+    "classes": "class numbers without names",
+    "image_sizes": "coordinates that may be fractions of the image's size",
+    "box_format": "boxes that may be written in several ways",
+}
+"""The options that not every format has a use for, and what a format that has one holds."""
+
+
+def _refuse_useless(options: ReadOptions, at: Format) -> None:
+    """Refuse an option that would change nothing."""
+    for name, what in _USES.items():
+        value = getattr(options, name)
+        if value is None or name in at.takes:
+            continue
+        with_it = [other for other in format_names(auto=False) if name in format_named(other).takes]
+        raise InputError(
+            name,
+            f"be left out where the format is {at.name}, which has no {what}",
+            got=repr(str(value))[:60],
+            cause=f"these have: {', '.join(with_it)}",
+        )
 
 
 def _size_of(path: Path) -> int:

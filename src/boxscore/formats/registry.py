@@ -15,6 +15,7 @@ from pathlib import Path
 from boxscore._utils import checks
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import Format
+from boxscore.formats._look import Look
 
 __all__ = ["detect_format", "format_at", "format_named", "format_names"]
 
@@ -75,8 +76,9 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     path = Path(path)
     if not path.exists():
         raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
+    look = Look(path)
     for name in _MODULES:
-        reason = format_named(name).detect(path)
+        reason = format_named(name).detect(look)
         if reason is not None:
             return name, reason
     folders = [format_named(name).folder for name in format_names(auto=False)]

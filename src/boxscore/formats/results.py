@@ -16,7 +16,6 @@ Conventions
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +25,8 @@ from numpy.typing import NDArray
 from boxscore.data.tables import Detections
 from boxscore.errors import BoxscoreWarning
 from boxscore.formats._box_order import warn_of_box_order
-from boxscore.formats.registry import detect_format, format_named
+from boxscore.formats._format import PLAIN, ReadOptions
+from boxscore.formats.registry import format_at, format_named
 
 __all__ = ["Kept", "Results", "load_results", "save_results", "save_table"]
 
@@ -42,19 +42,18 @@ class Results(NamedTuple):
     """Every record or line, in the order of the file."""
 
 
-def load_results(path: str | Path, *, columns: Sequence[str] = (), processes: int = 1) -> Results:
-    """Read a COCO results file, a folder of VOC results files or saved columns without ground truth."""
+def load_results(path: str | Path, options: ReadOptions = PLAIN) -> Results:
+    """Read results of any format without ground truth."""
     path = Path(path)
-    name, _ = detect_format(path)
-    at = format_named(name)
-    with at.reading(path, columns=columns, processes=processes, beside=0) as finish:
+    at = format_at(path, options.format)
+    with at.reading(path, options, beside=0) as finish:
         table = finish(None)
     if table.rotated is not None:
         message = f"{path}: rotated boxes; the upright boxes around them are suppressed or fused."
         warnings.warn(message, BoxscoreWarning, stacklevel=2)
     if at.boxes is not None and table.boxes_given:
         warn_of_box_order(table, given_sizes=at.boxes == "xywh")
-    return Results(path, name, table)
+    return Results(path, at.name, table)
 
 
 def save_results(

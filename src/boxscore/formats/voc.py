@@ -30,14 +30,15 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
-from boxscore._utils.files import is_file, write_folder
+from boxscore._utils.files import is_file, read_text, write_folder
 from boxscore.data.alignment import find_images
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
-from boxscore.formats._format import Format, Read
+from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._look import Look
 from boxscore.formats.results import Kept
 
 __all__ = ["FORMAT", "VocFormat"]
@@ -52,11 +53,12 @@ class VocFormat(Format):
     name = "voc"
     boxes = "xyxy"
     folder = "VOC annotations or comp4_det_*.txt results"
-    takes_image_set = True
+    takes = frozenset({"image_set"})
 
-    def detect(self, path: Path) -> str | None:
+    def detect(self, look: Look) -> str | None:
         """Recognise a folder by its files; refuse a single file of one."""
-        if path.is_dir():
+        path = look.path
+        if look.is_folder:
             if _has_results(path):
                 return "a folder of comp*_det_*.txt files"
             return "a folder of XML annotations" if _has_annotations(path) else None
@@ -70,24 +72,15 @@ class VocFormat(Format):
             )
         return None
 
-    def load_ground_truth(
-        self,
-        path: Path,
-        *,
-        image_set: str | Path | None = None,
-        columns: Sequence[str] = (),
-        processes: int = 1,
-    ) -> GroundTruth:
+    def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a folder of annotations."""
         from boxscore.formats._voc_xml import read_annotations
 
         folder = path / "Annotations" if (path / "Annotations").is_dir() else path
-        return read_annotations(path, folder, _image_names(path, folder, image_set))
+        return read_annotations(path, folder, _image_names(path, folder, options.image_set))
 
     @contextlib.contextmanager
-    def reading(
-        self, path: Path, *, columns: Sequence[str] = (), processes: int = 1, beside: float = 0
-    ) -> Iterator[Read]:
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Read a folder of the devkit's results files, when the ground truth is known."""
         yield lambda ground_truth: _detections(path, ground_truth)
 
@@ -115,7 +108,7 @@ class VocFormat(Format):
         row = 0
         for file in files:
             lines: list[str] = []
-            for line in _read_text(file).splitlines():
+            for line in read_text(file).splitlines():
                 if not line.split():
                     continue
                 if kept.wanted[row]:
@@ -134,16 +127,6 @@ def _has_annotations(folder: Path) -> bool:
 
 def _has_results(folder: Path) -> bool:
     return any(folder.glob(RESULTS))
-
-
-def _read_text(path: Path) -> str:
-    """Read a text file."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise FileFormatError("a text file", "be UTF-8", got="other bytes", place=str(path)) from None
 
 
 # ---------------------------------------------------------------- image sets
@@ -184,7 +167,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
             "image_set", "be the name of a set or a file", got=f"{file}, which is not there", cause=cause
         )
     names = []
-    for number, line in enumerate(_read_text(file).splitlines(), start=1):
+    for number, line in enumerate(read_text(file).splitlines(), start=1):
         fields = line.split()
         if not fields:
             continue
@@ -279,7 +262,7 @@ def _results_files(path: Path) -> list[Path]:
 def _results_place(files: Sequence[Path], starts: Sequence[int], row: int) -> str:
     """Name the file and line of a row; ``starts`` is the first row of each file."""
     index = int(np.searchsorted(starts, row, side="right")) - 1
-    filled = (n for n, line in enumerate(_read_text(files[index]).splitlines(), start=1) if line.split())
+    filled = (n for n, line in enumerate(read_text(files[index]).splitlines(), start=1) if line.split())
     return f"{files[index]}, line {next(itertools.islice(filled, row - starts[index], None))}"
 
 
@@ -310,7 +293,7 @@ def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
 @paused_collector()
 def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
     """Image of each line, and its score and box [N, 5]."""
-    lines = [(number, line.split()) for number, line in enumerate(_read_text(file).splitlines(), start=1)]
+    lines = [(number, line.split()) for number, line in enumerate(read_text(file).splitlines(), start=1)]
     lines = [(number, fields) for number, fields in lines if fields]
     for number, fields in lines:
         if len(fields) != RESULTS_COLUMNS:

@@ -7,6 +7,8 @@ Conventions
   that *absorbs* may match any number of detections; any other, one.
 - A ground truth outside an area range is ignored in it; so is a detection outside that matches nothing.
   Ranges are closed at both ends.
+- Areas are unknown where boxes are fractions of images of unknown size. Nothing lies in small, medium or
+  large then, so their metrics are undefined.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ from boxscore.protocols.protocol import IgnoreRules
 __all__ = ["Ignoring", "ignoring", "inside_ranges"]
 
 BoolArray = NDArray[np.bool_]
+
+EVERY_AREA = 1e10
+"""A range from 0 to this, COCO's "all", or beyond holds an object of any area, also of an unknown one."""
 
 
 class Ignoring(NamedTuple):
@@ -69,9 +74,11 @@ def ignoring(ground_truth: GroundTruth, rules: IgnoreRules) -> Ignoring:
 
 
 def inside_ranges(values: NDArray[np.float64], ranges: Sequence[tuple[float, float]]) -> BoolArray:
-    """Whether each value [N] lies in each range; [N, A]."""
+    """Whether each value [N] lies in each range; [N, A]. An unknown value, NaN, lies in the ranges of all."""
     inside = np.empty((len(ranges), len(values)), dtype=bool)  # a range at a time: long inner loops
     for flags, (low, high) in zip(inside, ranges, strict=True):
         np.greater_equal(values, low, out=flags)
         flags &= values <= high
+        if low <= 0 and high >= EVERY_AREA:
+            flags |= np.isnan(values)
     return inside.T

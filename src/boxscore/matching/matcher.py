@@ -108,6 +108,7 @@ class Matcher:
         self.protocol = protocol
         self.ground_truth = ground_truth
         self.similarity = similarity_of(protocol)
+        self.similarity.check_units(ground_truth)
         self.detections = self.similarity.with_needed_columns(ground_truth, detections)
         self._given_areas = areas
         self._kept: dict[Any, tuple[float, _Overlaps]] = {}  # overlaps of all rows, by how they are measured
@@ -327,7 +328,7 @@ class Matcher:
         """Match candidate pairs of ranked detections; ground truths come back in the order given."""
         truth, rules = self._ordered_truth, self._truth_ignoring
         ranges = list(protocol.ignore.area_ranges.values())
-        values = self.ground_truth.area if truth_values is None else truth_values
+        values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
         inside = inside_ranges(values, ranges)  # [G,A], in the order given
         back = self._truth_rows
         counted = inside & ~self.ignoring.ignored[:, None]

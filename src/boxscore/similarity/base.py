@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from boxscore.data.masks import Masks
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import Comparison, PairValues
 
@@ -61,8 +62,25 @@ class Similarity(abc.ABC):
         """Describe where something else is compared than what is there; empty if nowhere."""
         return ""
 
+    def check_units(self, ground_truth: GroundTruth) -> None:
+        """Refuse fractions of images of unknown size where more than the IoU of boxes is compared."""
+        if ground_truth.units == "fractions" and (self.column is not None or self.pixel_offset):
+            what = "inclusive pixels (pixel_offset)" if self.column is None else self.column
+            raise InputError(
+                "the sizes of the images",
+                f"be known where the protocol compares {what}",
+                got=f"fractions of unknown sizes, {ground_truth.source}",
+                cause="give a table of image sizes (--image-sizes FILE.csv) or the image folder",
+            )
+
+    def truth_areas(self, ground_truth: GroundTruth) -> NDArray[np.float64]:
+        """Area of each ground truth [G] in square pixels: what area ranges measure; NaN where unknown."""
+        return ground_truth.area if ground_truth.units == "pixels" else np.full(len(ground_truth), np.nan)
+
     def detection_areas(self, detections: Detections) -> NDArray[np.float64]:
-        """Area of each detection [D] in square pixels: what area ranges measure."""
+        """Area of each detection [D] in square pixels: what area ranges measure; NaN where unknown."""
+        if detections.units != "pixels":
+            return np.full(len(detections), np.nan)
         rule = self.area_rule
         by_mask = rule == "mask" or (rule == "box_or_mask" and not detections.boxes_given)
         if by_mask and detections.masks is not None:  # asked last: it reads the masks of a file

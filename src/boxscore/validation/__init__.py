@@ -24,7 +24,7 @@ from boxscore.data.alignment import align
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import detect_format
-from boxscore.formats.reading import read_detections, read_ground_truth
+from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
@@ -97,6 +97,8 @@ def validate_files(
     protocol: ProtocolLike = "coco",
     format: str = "auto",
     image_set: str | Path | None = None,
+    options: Mapping[str, Any] | None = None,
+    detection_options: Mapping[str, Any] | None = None,
 ) -> list[Finding]:
     """Check files: what :func:`validate` checks, and what a loader refuses or resolves.
 
@@ -105,10 +107,10 @@ def validate_files(
     ground_truth : str or Path
     detections : str or Path, optional
     protocol : str, Path, mapping or Protocol, default "coco"
-    format : {"auto", "coco", "voc", "columns"}, default "auto"
-        Of the ground truth.
-    image_set : str or Path, optional
-        VOC only.
+    format, image_set : optional
+        Of the ground truth, as for :func:`boxscore.load_ground_truth`.
+    options, detection_options : mapping, optional
+        Further arguments of :func:`boxscore.load_ground_truth` and :func:`boxscore.load_detections`, by name.
 
     Returns
     -------
@@ -124,6 +126,9 @@ def validate_files(
     from boxscore.validation.files import detection_file_findings, ground_truth_file_findings, kept_rows
 
     rules = load_protocol(protocol)
+    columns = similarity_of(rules).needed_columns
+    of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, columns=columns)
+    of_detections = read_options(**(detection_options or {}), columns=columns)
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
     for path in paths:
         detect_format(path)  # refuses a path that does not exist or has no known format
@@ -131,14 +136,13 @@ def validate_files(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:
-            columns = similarity_of(rules).needed_columns
-            truth = read_ground_truth(paths[0], format=format, image_set=image_set, columns=columns)
+            truth = read_ground_truth(paths[0], of_truth)
         except InputError as error:
             return _sorted([*findings, _refused("ground-truth-refused", error)])
         table, rows = None, None
         if detections is not None:
             try:
-                table = read_detections(paths[1], truth, columns=columns)
+                table = read_detections(paths[1], truth, of_detections)
             except InputError as error:
                 findings += detection_file_findings(paths[1], truth)
                 findings.append(_refused("detections-refused", error))

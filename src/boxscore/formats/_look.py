@@ -1,0 +1,88 @@
+"""A first look at a path: what every format's detection asks, read once."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+from boxscore.errors import FileFormatError
+
+__all__ = ["Look"]
+
+HEAD = 1 << 16
+"""Bytes of a file that detection may read."""
+
+MOST_NAMES = 2_000
+"""Entries of a folder that detection may list."""
+
+
+class Look:
+    """What lies at an existing path.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_folder = path.is_dir()
+        self.suffix = path.suffix.lower()
+
+    @functools.cached_property
+    def head(self) -> bytes:
+        """The first bytes of a file, without a byte order mark; none of a folder."""
+        if self.is_folder:
+            return b""
+        try:
+            with self.path.open("rb") as file:
+                return file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
+        except OSError as error:
+            raise FileFormatError(f"{self.path}: cannot be read: {error.strerror}.") from None
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The head as text; bytes that are not UTF-8 are replaced."""
+        return self.head.decode("utf-8", errors="replace")
+
+    @functools.cached_property
+    def first_line(self) -> str:
+        """The first line of a file that is not blank, stripped."""
+        return next((line.strip() for line in self.text.splitlines() if line.strip()), "")
+
+    @property
+    def is_json(self) -> bool:
+        """Whether a file begins as a JSON object or list."""
+        return self.text.lstrip()[:1] in ("{", "[")
+
+    @property
+    def is_xml(self) -> bool:
+        """Whether a file begins as XML."""
+        return self.text.lstrip().startswith("<")
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the first entries of a folder, sorted; hidden ones are left out."""
+        if not self.is_folder:
+            return ()
+        names = []
+        try:
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    if not entry.name.startswith("."):
+                        names.append(entry.name)
+                    if len(names) >= MOST_NAMES:
+                        break
+        except OSError as error:
+            raise FileFormatError(f"{self.path}: cannot be read: {error.strerror}.") from None
+        return tuple(sorted(names))
+
+    def first_with(self, *endings: str) -> Path | None:
+        """Return the first file of a folder whose name has one of these endings, in lower case."""
+        name = next((name for name in self.names if name.lower().endswith(endings)), None)
+        return None if name is None else self.path / name
+
+    def inside(self, name: str) -> Look | None:
+        """Look at an entry of a folder; None where there is none."""
+        return Look(self.path / name) if name in self.names else None

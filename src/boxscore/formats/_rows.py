@@ -1,0 +1,410 @@
+"""What most formats have in common: rows of boxes, turned into tables when both sides are known.
+
+Goal
+----
+A format says what its files hold (:class:`Rows`); class lists, fractions of the image's size, image names and
+the ground truth's numbering are dealt with once, here.
+
+Conventions
+-----------
+- A class is a name, or a number that counts from 0 in a class list. The list given for a side wins over the
+  one in its files. Numbers without a list are ids.
+- Fractions become pixels by the image's size: as given, else as the files say, else as the ground truth knows
+  it. Ground truth whose sizes are unknown stays in fractions: IoU needs no pixels, but areas do.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import dataclasses
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.checks import Place
+from boxscore.data.alignment import find_categories, find_images, image_rows_by_name
+from boxscore.data.boxes import BoxFormat
+from boxscore.data.building import built_columns
+from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats.image_sizes import size_in
+
+__all__ = ["Collected", "RowFormat", "Rows", "collected"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rows:
+    """What the files of one side say, one row per object or detection, in file order.
+
+    Attributes
+    ----------
+    source : str
+        For messages.
+    images : sequence of int or str
+        The id of every image, once, also of those without a row: for files per image the name without ending.
+    image : ndarray of int, [N]
+        Position in ``images``.
+    labels : sequence of int or str
+        Every class that occurs as it is written, once: a name, or a number.
+    label : ndarray of int, [N]
+        Position in ``labels``.
+    boxes : ndarray of float64, [N, 4], or None
+        None: those around the other shapes.
+    box_format : {"xyxy", "xywh", "cxcywh"}
+    place : callable
+        Names row ``i`` in messages.
+    fractions : bool
+        Whether coordinates are fractions of the image's size instead of pixels.
+    scores : ndarray of float64, [N], or None
+        Needed for detections.
+    classes : sequence of str, or None
+        The class list of the files.
+    numbers : str
+        What numbers are without a class list: ``"ids"``, or ``"positions"`` that count from 0.
+    file_names : sequence of str or None, or None
+        Of the images.
+    sizes : ndarray of float64, [I, 2], or None
+        Width and height of the images in pixels; NaN where unknown.
+    outlines : sequence, [N], or None
+        Polygons of a row, each a flat array ``x, y, x, y, ...``; None for a row without.
+    keypoints : ndarray of float64, [N, J, 3], or None
+    corners : ndarray of float64, [N, 4, 2], or None
+        Of rotated rectangles.
+    given : mapping
+        Further columns by their names in the schema, in pixels: ``area``, ``crowd``, ``ids``, ``masks``.
+    columns : mapping of str to array_like
+        Further columns by which a user may slice.
+    image_columns : mapping of str to array_like
+        The same of the images.
+    """
+
+    source: str
+    images: Sequence[Id]
+    image: IntArray
+    labels: Sequence[Id]
+    label: IntArray
+    boxes: FloatArray | None
+    box_format: BoxFormat
+    place: Place
+    fractions: bool = False
+    scores: FloatArray | None = None
+    classes: Sequence[str] | None = None
+    numbers: str = "ids"
+    file_names: Sequence[str | None] | None = None
+    sizes: FloatArray | None = None
+    outlines: Sequence[Sequence[FloatArray] | None] | None = None
+    keypoints: FloatArray | None = None
+    corners: FloatArray | None = None
+    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    image_columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def names_of(self, image: int) -> tuple[object, ...]:
+        """Return what an image is called."""
+        return (self.images[image], None if self.file_names is None else self.file_names[image])
+
+
+class RowFormat(Format):
+    """A format that reads its files as :class:`Rows`."""
+
+    @abc.abstractmethod
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read the files at a path, of ground truth or of detections."""
+
+    def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
+        """Read ground truth."""
+        return ground_truth_of(self.rows(path, options, of_results=False), options)
+
+    @contextlib.contextmanager
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
+        """Read detections when the ground truth is known."""
+
+        def finish(ground_truth: GroundTruth | None) -> Detections:
+            return detections_of(self.rows(path, options, of_results=True), options, ground_truth)
+
+        yield finish
+
+
+def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
+    """Return the table of ground truth that rows describe."""
+    sizes = _sizes(rows, options, None)
+    categories, category = _own_categories(rows, options)
+    ids = as_ids(rows.images, name="image ids")
+    images = Images.build(ids, file_names=rows.file_names, sizes=sizes, columns=rows.image_columns)
+    image = images.rows(ids)[rows.image]
+    unknown = _unknown(sizes)
+    in_fractions = rows.fractions and bool(unknown[rows.image].any())
+    if in_fractions:
+        _warn_of_fractions(rows, unknown)
+    table = _table(
+        GROUND_TRUTH,
+        rows,
+        {"images": images, "categories": categories, "image": image, "category": category},
+        np.arange(len(image)),
+        None if in_fractions or not rows.fractions else sizes,
+    )
+    return GroundTruth(**table, units="fractions" if in_fractions else "pixels", source=rows.source)
+
+
+def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> Detections:
+    """Return the table of detections that rows describe; with ground truth, in its vocabularies."""
+    if rows.scores is None and len(rows.image):
+        raise InputError("detections", "have scores", got="none", place=rows.source)
+    sizes = _sizes(rows, options, ground_truth)
+    unknown = _unknown(sizes)
+    left_out: dict[str, int] = {}
+    if ground_truth is None:
+        ids = as_ids(rows.images, name="image ids")
+        images = Images.build(ids, file_names=rows.file_names, sizes=sizes)
+        image = images.rows(ids)[rows.image]
+        categories, category = _own_categories(rows, options)
+        in_fractions = rows.fractions and bool(unknown[rows.image].any())
+    else:
+        images, categories = ground_truth.images, ground_truth.categories
+        image = _found_images(rows, images)
+        category, left_out = _found_categories(rows, options, ground_truth)
+        in_fractions = ground_truth.units == "fractions"
+        if len(image) and (in_fractions and not rows.fractions):
+            raise InputError(
+                "ground truth",
+                "have known image sizes where detections are in pixels",
+                got=f"fractions without sizes, {ground_truth.source}",
+                cause="give a table of image sizes (--image-sizes FILE.csv)",
+            )
+        if rows.fractions and not in_fractions and unknown[rows.image].any():
+            row = int(np.argmax(unknown[rows.image]))
+            raise InputError(
+                "an image",
+                "have a known size where detections are fractions of it",
+                got=repr(rows.images[int(rows.image[row])]),
+                place=rows.place(row),
+                cause="give a table of image sizes (--image-sizes FILE.csv)",
+            )
+    kept = np.flatnonzero(category >= 0)
+    vocabularies = {
+        "images": images,
+        "categories": categories,
+        "image": image[kept],
+        "category": category[kept],
+    }
+    table = _table(
+        DETECTIONS, rows, vocabularies, kept, None if in_fractions or not rows.fractions else sizes
+    )
+    return Detections(
+        **table,
+        boxes_given=rows.boxes is not None,
+        left_out=left_out,
+        units="fractions" if in_fractions else "pixels",
+        source=rows.source,
+    )
+
+
+def _table(
+    schema: Schema,
+    rows: Rows,
+    vocabularies: Mapping[str, Any],
+    kept: NDArray[np.intp],
+    sizes: FloatArray | None,
+) -> dict[str, Any]:
+    """Build the columns of the kept rows, in pixels where ``sizes`` are given."""
+    extent = None if sizes is None else sizes[rows.image]
+    shapes = _scaled(rows, extent)
+    given: dict[str, Any] = {
+        name: np.asarray(values)[kept] for name, values in rows.given.items() if name != "masks"
+    }
+    if "masks" in rows.given:
+        given["masks"] = [rows.given["masks"][row] for row in kept.tolist()]
+    given |= {
+        name: [values[row] for row in kept.tolist()] if name == "masks" else values[kept]
+        for name, values in shapes.items()
+        if name != "boxes"
+    }
+    if schema is DETECTIONS:
+        given["scores"] = np.empty(0) if rows.scores is None else rows.scores[kept]
+        given = {name: values for name, values in given.items() if name in _names(schema)}
+    return built_columns(
+        schema,
+        vocabularies,
+        None if shapes.get("boxes") is None else shapes["boxes"][kept],
+        box_format=rows.box_format,
+        given=given,
+        columns={name: np.asarray(values)[kept] for name, values in rows.columns.items()},
+        place=lambda row: rows.place(int(kept[row])),
+    )
+
+
+def _names(schema: Schema) -> set[str]:
+    return {column.name for column in (*schema.needed, *schema.instances)}
+
+
+def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
+    """Return boxes, masks, keypoints and rotated boxes, times the image's size [N, 2] where it is given."""
+    shapes: dict[str, Any] = {}
+    if rows.boxes is not None:
+        shapes["boxes"] = rows.boxes if extent is None else rows.boxes * np.tile(extent, 2)
+    if rows.keypoints is not None:
+        points = rows.keypoints.copy()
+        if extent is not None:
+            points[:, :, :2] *= extent[:, None]
+        shapes["keypoints"] = points
+    if rows.fractions and extent is None:
+        return shapes  # masks and rotated boxes mean nothing without pixels
+    if rows.outlines is not None:
+        shapes["masks"] = [
+            None
+            if parts is None
+            else [
+                (part if extent is None else part * np.tile(extent[row], len(part) // 2)).tolist()
+                for part in parts
+            ]
+            for row, parts in enumerate(rows.outlines)
+        ]
+    if rows.corners is not None:
+        from boxscore.data.rotated import rotated_of_corners
+
+        shapes["rotated"] = rotated_of_corners(
+            rows.corners if extent is None else rows.corners * extent[:, None]
+        )
+    return shapes
+
+
+def _unknown(sizes: FloatArray) -> BoolArray:
+    unknown: BoolArray = np.isnan(sizes[:, 0]) | np.isnan(sizes[:, 1])
+    return unknown
+
+
+def _sizes(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> FloatArray:
+    """Width and height of every image of the files, [I, 2]; NaN where nobody knows them."""
+    sizes = (
+        np.full((len(rows.images), 2), np.nan)
+        if rows.sizes is None
+        else np.array(rows.sizes, dtype=np.float64)
+    )
+    if options.image_sizes is not None:
+        for image in range(len(rows.images)):
+            size = size_in(options.image_sizes, *rows.names_of(image))
+            if size is not None:
+                sizes[image] = size
+    if ground_truth is not None and rows.fractions and np.isnan(sizes).any():
+        known = image_rows_by_name(as_ids(rows.images, name="image ids"), ground_truth.images)
+        missing = np.isnan(sizes).any(axis=1) & (known >= 0)
+        sizes[missing] = ground_truth.images.sizes[known[missing]]
+    return sizes
+
+
+def _found_images(rows: Rows, images: Images) -> NDArray[np.int32]:
+    """Return the row of each row's image in the ground truth, [N]; an unknown image with rows is an error."""
+    used, first = np.unique(rows.image, return_index=True)
+    ids = as_ids([rows.images[image] for image in used.tolist()], name="image ids")
+    known = np.full(len(rows.images), -1, dtype=np.int32)
+    known[used] = find_images(ids, images, place=lambda number: rows.place(int(first[number])))
+    return known[rows.image]
+
+
+def _found_categories(
+    rows: Rows, options: ReadOptions, ground_truth: GroundTruth
+) -> tuple[NDArray[np.int32], dict[str, int]]:
+    """Return the row of each row's class in the ground truth, [N], -1 where unknown; and what is left out."""
+    categories = ground_truth.categories
+    unnamed = categories.ids.dtype != object and categories.names.tolist() == list(
+        map(str, categories.ids.tolist())
+    )
+    numbered = all(isinstance(label, int) for label in rows.labels)
+    names = list(rows.labels) if unnamed and numbered else _named(rows, options)
+    if not unnamed and rows.numbers == "positions" and any(isinstance(name, int) for name in names):
+        _refuse_other_numbering(rows, categories)
+    ids = as_ids(names, name="classes")
+    known, _ = find_categories(ids, categories)
+    category = known[rows.label] if len(rows.label) else np.empty(0, dtype=np.int32)
+    unknown, counts = np.unique(rows.label[category < 0], return_counts=True)
+    left_out = {
+        str(names[label]): int(count) for label, count in zip(unknown.tolist(), counts.tolist(), strict=True)
+    }
+    return category, left_out
+
+
+def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:
+    """Refuse class numbers that count from 0 where the ground truth's ids do not."""
+    ids = categories.ids
+    if ids.dtype != object and len(ids) and ids[0] == 0 and ids[-1] == len(ids) - 1:
+        return
+    known = ", ".join(map(repr, ids.tolist()[:3]))
+    raise InputError(
+        "class numbers",
+        "have names where the ground truth does not number its classes 0, 1, 2, ...",
+        got=f"numbers that count from 0; the ground truth's ids are {known}{', ...' * (len(ids) > 3)}",
+        place=rows.source,
+        cause="give the class list of the detections (--dt-classes FILE: names one per line, or data.yaml)",
+    )
+
+
+def _named(rows: Rows, options: ReadOptions) -> list[Id]:
+    """Return the labels, numbers by the names of the class list where there is one."""
+    names = options.classes if options.classes is not None else rows.classes
+    if names is None:
+        return list(rows.labels)
+    return [_name(rows, names, position) for position in range(len(rows.labels))]
+
+
+def _name(rows: Rows, names: Sequence[str], position: int) -> Id:
+    label = rows.labels[position]
+    if isinstance(label, str) and label in names:
+        return label
+    if isinstance(label, int) and 0 <= label < len(names):
+        return names[label]
+    row = int(np.argmax(rows.label == position))
+    if isinstance(label, int):
+        rule = f"be from 0 to {len(names) - 1}, for the {len(names)} names of the class list"
+        raise InputError("a class number", rule, got=label, place=rows.place(row))
+    raise InputError("a class", "be in the class list", got=repr(label), place=rows.place(row))
+
+
+def _own_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArray[np.int32]]:
+    """Return the vocabulary of classes of the files, and each row's class in it, [N]."""
+    names = options.classes if options.classes is not None else rows.classes
+    written = _named(rows, options)
+    if names is None:
+        categories = Categories.build(written)
+        known = categories.rows(as_ids(written, name="classes"))
+    else:
+        categories = Categories.build(range(len(names)), names=names)
+        by_name = {name: number for number, name in enumerate(names)}
+        known = np.array([by_name[str(name)] for name in written], dtype=np.int32)
+    return categories, known[rows.label] if len(rows.label) else np.empty(0, dtype=np.int32)
+
+
+def _warn_of_fractions(rows: Rows, unknown: NDArray[np.bool_]) -> None:
+    count = int(unknown.sum())
+    warnings.warn(
+        f"{rows.source}: the sizes of {count} of {len(unknown)} images are unknown, so boxes stay fractions "
+        "of them: AP and AR over all areas are given; what needs pixels (small, medium and large objects) is "
+        "undefined. Give a table of image sizes (--image-sizes FILE.csv).",
+        BoxscoreWarning,
+        stacklevel=6,
+    )
+
+
+class Collected(NamedTuple):
+    """Positions of values in the list of the distinct ones."""
+
+    values: list[Id]
+    positions: IntArray
+
+
+def collected(values: Sequence[Id]) -> Collected:
+    """Return the distinct values in the order of their first occurrence, and each value's position, [N]."""
+    known: dict[Id, int] = {}
+    positions = np.fromiter((known.setdefault(value, len(known)) for value in values), np.int64, len(values))
+    return Collected(list(known), positions)

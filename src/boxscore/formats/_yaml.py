@@ -1,0 +1,69 @@
+"""Small YAML files: YOLO's ``data.yaml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils.files import read_text
+from boxscore.errors import FileFormatError
+
+__all__ = ["names_of", "read_yaml"]
+
+LARGEST = 5_000_000
+"""Bytes of a YAML file; ImageNet's 21,841 names take half a megabyte."""
+
+MOST_ALIASES = 100
+"""Aliases (``*name``) in a file: a few lines of them can stand for billions of values."""
+
+
+def read_yaml(path: Path) -> Mapping[str, Any]:
+    """Read a YAML file that is a mapping; nothing in it is executed."""
+    import yaml
+
+    text = read_text(path, "a YAML file", largest=LARGEST)
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        if (
+            text.count("*") > MOST_ALIASES
+            and sum(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=loader))
+            > MOST_ALIASES
+        ):
+            rule = f"have at most {MOST_ALIASES} aliases"
+            raise FileFormatError("a YAML file", rule, got="more", place=str(path))
+        content = yaml.load(text, Loader=loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error).split("\n", 1)[0]
+        raise FileFormatError("a YAML file", "be YAML", got=problem, place=f"{path}{line}") from None
+    except (RecursionError, ValueError, OverflowError) as error:
+        got = str(error).split("\n", 1)[0] or "values inside values without end"
+        raise FileFormatError("a YAML file", "be YAML", got=got, place=str(path)) from None
+    if not isinstance(content, Mapping):
+        raise FileFormatError(
+            "a YAML file", "be a mapping", got=f"a {type(content).__name__}", place=str(path)
+        )
+    return content
+
+
+def names_of(content: Mapping[str, Any], path: Path) -> list[str] | None:
+    """Return the class names of a ``data.yaml``, a list or a mapping from numbers; None where it has none."""
+    names = content.get("names")
+    if names is None:
+        return None
+    if isinstance(names, Mapping):
+        rule = "be numbered 0, 1, 2, ... without a gap"
+        numbers = [number for number in names if isinstance(number, int) and not isinstance(number, bool)]
+        if sorted(numbers) != list(range(len(names))):
+            raise FileFormatError("names", rule, got=f"keys {list(names)[:10]}", place=str(path))
+        names = [names[number] for number in range(len(names))]
+    if not isinstance(names, list):
+        rule = "be a list, or a mapping from numbers"
+        raise FileFormatError("names", rule, got=f"a {type(names).__name__}", place=str(path))
+    for number, name in enumerate(names):
+        if isinstance(name, (list, Mapping)) or name is None:
+            got = f"{str(name)[:60]!r} for class {number}"
+            raise FileFormatError("a name in names", "be a string", got=got, place=str(path))
+    return [str(name) for name in names]
