@@ -95,11 +95,11 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _sizes_for(path: Path | Sequence[Path] | None, format: str, table: Path | None) -> Path | None:
+def _sizes_for(path: Path | Sequence[Path] | None, name: str, table: Path | None) -> Path | None:
     """Return the table of image sizes for a side that has a use for it: it is given once, for both."""
     if table is None or not isinstance(path, Path):
         return table
-    return table if "image_sizes" in format_at(path, format).takes else None
+    return table if "image_sizes" in format_at(path, name).takes else None
 
 
 def chosen_protocol(arguments: argparse.Namespace) -> Protocol:

@@ -42,7 +42,7 @@ def load_ground_truth(
     format : str, default "auto"
         One of :func:`boxscore.formats.format_names`; ``"auto"`` detects it from what lies at the path.
     image_set : str or Path, optional
-        VOC: the name of a set in ``ImageSets/Main``, or a file of image ids. YOLO: ``train``, ``val``, ``test``.
+        VOC: the name of a set in ``ImageSets/Main``, or a file of image ids. YOLO: ``train``, ``val``, ...
     classes : str, Path or sequence of str, optional
         The names of classes that the files number from 0, or a file of them: one per line, or YOLO's
         ``data.yaml``.
