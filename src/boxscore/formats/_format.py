@@ -74,8 +74,6 @@ class Format(abc.ABC):
         What ``--format`` calls it.
     boxes : {"xywh", "xyxy"} or None
         The box form of its files, for warnings of the box order. None: boxes were checked when written.
-    folder : str
-        What a folder of this format holds, for messages; empty for a format of single files.
     takes : frozenset of str
         Options of a user that it has a use for, of ``image_set``, ``classes``, ``image_sizes`` and
         ``box_format``.
@@ -83,7 +81,6 @@ class Format(abc.ABC):
 
     name: ClassVar[str]
     boxes: ClassVar[Literal["xywh", "xyxy"] | None] = None
-    folder: ClassVar[str] = ""
     takes: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod

@@ -54,6 +54,7 @@ from boxscore.formats._coco_records import (
 )
 from boxscore.formats._format import Format, Read, ReadOptions, Snapshot
 from boxscore.formats._look import Look
+from boxscore.formats.recognising import resemblance
 from boxscore.formats.results import Kept
 
 __all__ = ["FORMAT", "CocoFormat", "ResultsReading"]
@@ -84,8 +85,10 @@ class CocoFormat(Format):
     boxes = "xywh"
 
     def detect(self, look: Look) -> str | None:
-        """Accept any file: reading reports one that is not JSON."""
-        return None if look.is_folder else "a JSON file"
+        """Accept any JSON file: reading reports what is not COCO's."""
+        if look.is_folder or not (look.is_json or look.suffix == ".json"):
+            return None
+        return "a JSON file"
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a COCO ground-truth file."""
@@ -313,7 +316,9 @@ def _ground_truth_object(path: Path) -> _File:
     }
     for key, is_present in present.items():
         if not is_present:
-            raise FileFormatError("ground truth", f"have {key}", got=f"no such key in {path}")
+            like = resemblance(Look(path))
+            cause = "" if like is None else f"this looks like {like.what}: {like.advice}"
+            raise FileFormatError("ground truth", f"have {key}", got=f"no such key in {path}", cause=cause)
     return content
 
 

@@ -3,7 +3,7 @@
 Conventions
 -----------
 A format is detected from what lies at the path, never from the file's name alone. The first in the list that
-recognises it wins; the last accepts any file.
+recognises it wins; what none recognises is named if it looks like anything.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from boxscore._utils import checks
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import Format
 from boxscore.formats._look import Look
+from boxscore.formats.recognising import resemblance
 
 __all__ = ["detect_format", "format_at", "format_named", "format_names"]
 
@@ -81,9 +82,13 @@ def detect_format(path: str | Path) -> tuple[str, str]:
         reason = format_named(name).detect(look)
         if reason is not None:
             return name, reason
-    folders = [format_named(name).folder for name in format_names(auto=False)]
-    rule = f"hold {' or '.join(folder for folder in folders if folder)}"
-    raise FileFormatError("a folder", rule, got="neither", place=str(path))
+    like = resemblance(look)
+    raise FileFormatError(
+        str(path),
+        "be in a format that boxscore reads",
+        got="something unknown" if like is None else f"what looks like {like.what}",
+        cause=f"these are read: {', '.join(format_names(auto=False))}" if like is None else like.advice,
+    )
 
 
 def format_at(path: Path, name: str = "auto") -> Format:

@@ -52,7 +52,6 @@ class VocFormat(Format):
 
     name = "voc"
     boxes = "xyxy"
-    folder = "VOC annotations or comp4_det_*.txt results"
     takes = frozenset({"image_set"})
 
     def detect(self, look: Look) -> str | None:

@@ -1,0 +1,163 @@
+"""Recognises what is not read, to say what it is and what to do.
+
+Conventions
+-----------
+Nothing here is proof: the words say what a file looks like. The first row that fits wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from boxscore.formats._look import Look
+
+__all__ = ["Resemblance", "resemblance"]
+
+
+class Resemblance(NamedTuple):
+    """What a path looks like."""
+
+    what: str
+    advice: str
+
+
+_CHECKPOINT = (
+    "a checkpoint or pickled file",
+    "it may run code when it is opened and is never read: save boxes as JSON",
+)
+_ARCHIVE = "an archive", "unpack it and give the folder or the file in it"
+_IMAGE = "an image", "give the annotations; the folder of images goes to --image-folder"
+
+
+def _begins(*starts: bytes) -> Callable[[Look], bool]:
+    return lambda look: look.head.startswith(starts)
+
+
+def _ends(*endings: str) -> Callable[[Look], bool]:
+    return lambda look: look.path.name.lower().endswith(endings)
+
+
+def _keys(*names: str) -> Callable[[Look], bool]:
+    """Whether JSON has all of these keys near its beginning, at any depth."""
+    return lambda look: look.is_json and all(re.search(rf'"{name}"\s*:', look.text) for name in names)
+
+
+def _first_line(pattern: str) -> Callable[[Look], bool]:
+    return lambda look: not look.is_folder and re.fullmatch(pattern, look.first_line) is not None
+
+
+_NUMBER = r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"
+
+_FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
+    (lambda look: not look.head, "an empty file", "was it written to the end?"),
+    (
+        _begins(b"version https://git-lfs"),
+        "a pointer of Git LFS, not the file",
+        "git lfs pull fetches the file itself",
+    ),
+    (
+        lambda look: re.match(r"\s*<(?:!doctype html|html)", look.text, re.IGNORECASE) is not None,
+        "an HTML page",
+        "a download that failed, or that asks for a login? fetch the file again",
+    ),
+    (_begins(b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"RIFF", b"II*\0", b"MM\0*"), *_IMAGE),
+    (_begins(b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd"), *_ARCHIVE),
+    (_ends(".zip", ".tar", ".tgz", ".rar", ".7z"), *_ARCHIVE),
+    (_ends(".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".safetensors"), *_CHECKPOINT),
+    (_begins(b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), *_CHECKPOINT),
+    (_ends(".onnx", ".engine", ".tflite", ".pb"), "a model", "run it first: boxscore reads its detections"),
+    (
+        _begins(b"\x93NUMPY"),
+        "one NumPy array",
+        "save a results file, or use Detections.from_arrays in Python",
+    ),
+    (_begins(b"\x89HDF", b"MATLAB"), "a MATLAB or HDF5 file", "use Detections.from_arrays in Python"),
+    (_begins(b"PAR1"), "a Parquet file", "pip install boxscore[tables]"),
+    (
+        lambda look: look.suffix == ".toml",
+        "a TOML file",
+        "a run configuration goes to boxscore run, a protocol to --protocol",
+    ),
+    (
+        lambda look: look.suffix in (".yaml", ".yml"),
+        "a YAML file without YOLO's names and folders",
+        "give the folder of labels, and the class list with --gt-classes",
+    ),
+    (_ends(".ipynb"), "a notebook", "save the detections that it made as a results file"),
+    (_ends(".mp4", ".avi", ".mov", ".mkv"), "a video", "give its annotations"),
+    (
+        lambda look: look.is_xml and "<boost_serialization" in look.text,
+        "KITTI's tracklets",
+        "export boxes per image",
+    ),
+    (
+        lambda look: look.is_xml and "<annotation" in look.text[:4096],
+        "one XML file of a VOC folder",
+        "give the folder of the XML files",
+    ),
+    (lambda look: look.is_xml, "an XML file", "VOC folders and CVAT 1.1 are the XML that is read"),
+    (
+        _first_line(rf"(?:\d+,){{2}}(?:{_NUMBER},){{3,}}.*"),
+        "tracking results (MOT: frame, id, x, y, w, h, ...)",
+        "give the columns a head line: image,class,x,y,w,h,score",
+    ),
+    (
+        _first_line(r"[A-Za-z_ -]+(?: " + _NUMBER + r"){14,15}"),
+        "KITTI labels",
+        "boxscore does not read KITTI yet: make a CSV file image,class,x1,y1,x2,y2 of them",
+    ),
+    (
+        _first_line(rf"(?:{_NUMBER} ){{8}}\S+(?: \d)?"),
+        "DOTA labels",
+        "give the folder of the label files",
+    ),
+    (
+        _first_line(r".*\.(?:jpe?g|png|bmp|webp|tiff?)"),
+        "a list of images",
+        "give the file or folder of annotations",
+    ),
+)
+_BINARY = (
+    (_ends(".npz"), "no .npz archive, for all its name", "write it again with boxscore convert"),
+    (lambda look: b"\0" in look.head, "binary data", "is it compressed, or cut off at the front?"),
+)
+_JSON: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
+    (
+        _keys("segments_info"),
+        "COCO panoptic annotations",
+        "boxes are in the instances_*.json of the data set",
+    ),
+    (_keys("caption"), "COCO captions", "boxes are in the instances_*.json of the data set"),
+    (_keys("box2d"), "BDD100K annotations", "make COCO JSON of them (bdd100k.label.to_coco)"),
+    (_keys("assets", "tags"), "a VoTT export", "export CSV from VoTT, which is read"),
+    (_keys("videoSettings"), "a VoTT export", "export CSV from VoTT, which is read"),
+    (_keys("coordinates", "annotations"), "CreateML annotations", "export COCO JSON or VOC instead"),
+    (_keys("cells", "nbformat"), "a notebook", "save the detections that it made as a results file"),
+    (_keys("AP50"), "a result, not detections", "a result goes to boxscore check --result or to compare"),
+)
+
+
+def resemblance(look: Look) -> Resemblance | None:
+    """Say what a path that no format reads looks like, and what to do; None for nothing known."""
+    if look.is_folder:
+        return _folder(look)
+    rows = _JSON if look.is_json else (*_FILES, *_BINARY)
+    return next((Resemblance(what, advice) for test, what, advice in rows if test(look)), None)
+
+
+def _folder(look: Look) -> Resemblance:
+    if not look.names:
+        return Resemblance("an empty folder", "was the data set unpacked here?")
+    endings = {name.rpartition(".")[2].lower() for name in look.names if "." in name}
+    if endings and endings <= {"jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff"}:
+        return Resemblance("a folder of images", "give the annotations; images go to --image-folder")
+    if endings == {"npy"}:
+        return Resemblance("a folder of NumPy arrays", "use Detections.from_arrays in Python")
+    if "json" in endings:
+        first = next(name for name in look.names if name.lower().endswith(".json"))
+        return Resemblance(
+            f"a folder with JSON files ({first}, ...)", "give the file of annotations or results"
+        )
+    return Resemblance(f"a folder with {', '.join(look.names[:3])}", "give the file or folder of annotations")
