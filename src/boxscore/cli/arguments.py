@@ -42,6 +42,7 @@ __all__ = [
     "PER_CLASS",
     "PLOT_FORMS",
     "PROTOCOL",
+    "PROTOCOL_CHANGES",
     "READERS",
     "REPORT",
     "REPORT_CONTENT",
@@ -52,6 +53,7 @@ __all__ = [
     "WORKERS",
     "Option",
     "add_options",
+    "inputs_beside",
     "score_threshold",
 ]
 
@@ -219,6 +221,43 @@ DETECTION_AREA = Option(
     choices=_detection_areas,
     key="evaluation.detection_area",
 )
+MAX_DETECTIONS = Option(
+    "max-dets",
+    "caps on the detections of an image and class, e.g. 1 10 300 (default: as the protocol says)",
+    kind=int,
+    many=True,
+    metavar="N",
+    variable="caps",
+    key="evaluation.max_detections",
+    group="changes to the protocol",
+)
+IOU_THRESHOLDS = Option(
+    "iou-thresholds",
+    "e.g. 0.5 0.75, or first:last/count: 0.5:0.95/10",
+    many=True,
+    metavar="T",
+    key="evaluation.iou_thresholds",
+    group="changes to the protocol",
+)
+AREA_RANGES = Option(
+    "area-ranges",
+    "square pixels, e.g. small=0:1024 large=1024:inf",
+    many=True,
+    metavar="NAME=LOW:HIGH",
+    key="evaluation.area_ranges",
+    group="changes to the protocol",
+)
+SCORE_THRESHOLD = Option(
+    "score-threshold",
+    "leave out detections below (default: as the protocol says)",
+    kind=float,
+    metavar="S",
+    variable="least_score",
+    key="evaluation.score_threshold",
+    group="changes to the protocol",
+)
+PROTOCOL_CHANGES = (MAX_DETECTIONS, IOU_THRESHOLDS, AREA_RANGES, SCORE_THRESHOLD)
+"""Flags that write a protocol."""
 IMAGE_SET = Option(
     "image-set",
     "the part of a VOC or YOLO data set, e.g. test",
@@ -310,9 +349,17 @@ DETECTION_FILES = (
 INPUTS = (
     *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, IOU_TYPE, DETECTION_AREA),
     *(IMAGE_SET, CLASSES, IMAGES, WORKERS),
+    *PROTOCOL_CHANGES,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
 )
 """The options of every command that evaluates."""
+
+
+def inputs_beside(options: Iterable[Option]) -> tuple[Option, ...]:
+    """Return ``INPUTS`` without those that a command's own options of the same name replace."""
+    own = {option.name for option in options}
+    return tuple(option for option in INPUTS if option.name not in own)
+
 
 # ---------------------------------------------------------------- what to write
 

@@ -13,13 +13,13 @@ from boxscore.cli.arguments import (
     AREA,
     AT_SCORE,
     HIT_THRESHOLD,
-    INPUTS,
     IOU_THRESHOLD,
     METRICS,
     OUTPUT,
     PER_CLASS,
     RESAMPLING,
     Option,
+    inputs_beside,
     score_threshold,
 )
 
@@ -64,7 +64,7 @@ class Diagnostic(NamedTuple):
     @property
     def arguments(self) -> tuple[Option, ...]:
         """Every option of the command."""
-        return (*INPUTS, OUTPUT, *self.options)
+        return (*inputs_beside(self.options), OUTPUT, *self.options)
 
     def help(self, name: str) -> str:
         """Return the text above the options."""

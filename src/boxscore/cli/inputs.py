@@ -18,7 +18,8 @@ from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import detect_format, load_both
 from boxscore.formats.reading import read_options
 from boxscore.formats.registry import format_at
-from boxscore.protocols import load_protocol, protocol_of_type
+from boxscore.protocols import changed_protocol, load_protocol, protocol_of_type
+from boxscore.protocols.changing import area_ranges_of_text, iou_thresholds_of_text
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 
@@ -110,7 +111,14 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     if arguments.detection_area is not None:
         ignore = dataclasses.replace(protocol.ignore, detection_area=arguments.detection_area)
         protocol = dataclasses.replace(protocol, ignore=ignore)
-    return protocol
+    thresholds, ranges = arguments.iou_thresholds, arguments.area_ranges
+    return changed_protocol(
+        protocol,
+        max_detections=arguments.caps,
+        iou_thresholds=None if thresholds is None else iou_thresholds_of_text(thresholds),
+        area_ranges=None if ranges is None else area_ranges_of_text(ranges),
+        score_threshold=getattr(arguments, "least_score", None),
+    )
 
 
 def evaluate_inputs(inputs: Inputs) -> Evaluation:

@@ -74,6 +74,7 @@ _KINDS: Mapping[Any, tuple[Any, str]] = {
     str: (str, "a string"),
     Path: (str, "a string"),
     bool: (bool, "true or false"),
+    float: (float, "a number"),
     int: (int, "a whole number"),
     list: (list, "a list"),
 }
@@ -88,12 +89,21 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
             raise ProtocolError(option.key, "be given", got="none")
         return option.default
     kind, wanted = _KINDS[list if option.many else option.kind]
+    if kind is float and type(value) is int:
+        value = float(value)
     if type(value) is not kind:  # not isinstance: true is no whole number
         raise ProtocolError(option.key, f"be {wanted}", got=repr(value))
     if option.many:
-        return [str(item) for item in value]
+        return [_item(option, item) for item in value]
     if option.known():
         checks.one_of(value, option.known(), name=option.key)
     if option.kind is Path or (option.ending and value.endswith(option.ending)):
         return option.kind(os.path.normpath(folder / value))
     return value
+
+
+def _item(option: Option, item: Any) -> Any:
+    """Return an item of a list as argparse would convert it."""
+    if option.kind is int and type(item) is not int:
+        raise ProtocolError(option.key, "be a list of whole numbers", got=repr(item))
+    return item if option.kind is int else str(item)

@@ -41,7 +41,7 @@ SHOWN = 3
 
 
 OPTIONS = (
-    *INPUTS,
+    *(option for option in INPUTS if option.name != "score-threshold"),
     OUTPUT,
     Option("method", f"with commas between: {', '.join(METHODS)}", default="hard", metavar="NAMES"),
     Option("iou-threshold", "NMS thresholds (default: .3:.7:.1)", default=".3:.7:.1", metavar="GRID"),

@@ -167,12 +167,24 @@ def read(kind: type[R], values: Any, *, name: str) -> R:
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for key in values:
         if key not in fields:
-            raise ProtocolError(checks.unknown_key(f"{prefix}{key}", key, fields))
+            raise ProtocolError(_unknown(prefix, key, fields))
     for key, field in fields.items():
         required = field.default is field.default_factory is dataclasses.MISSING
         if required and key not in values:
             raise ProtocolError(f"{prefix}{key}", "be given", got="none")
     return kind(**values)
+
+
+def _unknown(prefix: str, key: str, fields: Mapping[str, Any]) -> str:
+    """Return the message for an unknown key; one of another tool is answered with its name here."""
+    from boxscore.protocols.changing import OTHER_NAMES
+
+    name = OTHER_NAMES.get(key)
+    if name is None or name == f"{prefix}{key}":
+        return checks.unknown_key(f"{prefix}{key}", key, fields)
+    table, _, field = name.rpartition(".")
+    place = f"{field} in the table [{table}]" if table else f"{field}, at the top"
+    return str(InputError("a key", "be known", got=f"{prefix}{key}", cause=f"here it is {place}"))
 
 
 # ---------------------------------------------------------------- checks

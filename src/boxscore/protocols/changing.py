@@ -1,0 +1,178 @@
+"""A protocol with a few choices changed, as flags of the command line change them.
+
+Conventions
+-----------
+- The name gets a ``+``: what differs from COCO is not COCO. The signature shows the changes.
+- The summary follows: metrics whose threshold, area range or cap is gone are left out, and every new IoU
+  threshold, area range and cap gets a metric.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from boxscore.errors import ProtocolError
+from boxscore.protocols.protocol import Protocol, SummaryRow
+
+__all__ = ["OTHER_NAMES", "area_ranges_of_text", "changed_protocol", "iou_thresholds_of_text"]
+
+MOST_METRICS = 12
+"""IoU thresholds that each get a metric of their own; a longer list is summarised by its mean."""
+
+OTHER_NAMES = {
+    **dict.fromkeys(
+        ("maxDets", "max_dets", "max_detection_thresholds", "maxdets", "caps"), "matching.max_detections"
+    ),
+    **dict.fromkeys(("iouThrs", "iou_thrs", "iou_thresholds", "iou_thres"), "matching.iou_thresholds"),
+    **dict.fromkeys(("recThrs", "rec_thrs", "rec_thresholds"), "ap.recall_points"),
+    **dict.fromkeys(("areaRng", "area_rng", "area_ranges", "areaRngLbl"), "ignore.area_ranges"),
+    **dict.fromkeys(("useCats", "use_cats", "average"), "matching.per_class"),
+    **dict.fromkeys(("iouType", "iou_type"), "similarity"),
+    **dict.fromkeys(("kpt_oks_sigmas", "sigmas"), "keypoints.sigmas"),
+    **dict.fromkeys(
+        ("conf", "conf_thres", "confidence_threshold", "score_threshold"), "matching.score_threshold"
+    ),
+    **dict.fromkeys(("use_07_metric", "interpolation"), "ap.interpolation"),
+}
+"""What other tools call a protocol's field, and what it is called here."""
+
+
+def changed_protocol(
+    protocol: Protocol,
+    *,
+    max_detections: Sequence[int] | None = None,
+    iou_thresholds: Sequence[float] | Mapping[str, Any] | None = None,
+    area_ranges: Mapping[str, tuple[float, float]] | None = None,
+    score_threshold: float | None = None,
+) -> Protocol:
+    """Return a protocol with some choices changed, and a summary that follows.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    max_detections : sequence of int, optional
+        Caps on the detections of an image and class; AP uses the largest.
+    iou_thresholds : sequence of float or mapping, optional
+        In (0, 1]; or a grid ``{start, stop, count}``.
+    area_ranges : mapping of str to (low, high), optional
+        Square pixels. The range of all areas is kept beside them.
+    score_threshold : float, optional
+        Detections below are left out.
+
+    Returns
+    -------
+    Protocol
+        The given one where nothing is changed.
+
+    Raises
+    ------
+    ProtocolError
+        When a value breaks the rule of its field.
+
+    Examples
+    --------
+    >>> from boxscore.protocols import changed_protocol, load_protocol
+    >>> low = changed_protocol(load_protocol("coco"), iou_thresholds=[0.3, 0.5], max_detections=[300])
+    >>> [row.key for row in low.rows]
+    ['AP', 'AP30', 'AP50', 'APs', 'APm', 'APl', 'AR300', 'ARs', 'ARm', 'ARl']
+    """
+    matching: dict[str, Any] = {
+        name: value
+        for name, value in (
+            ("max_detections", max_detections),
+            ("iou_thresholds", iou_thresholds),
+            ("score_threshold", score_threshold),
+        )
+        if value is not None
+    }
+    if not matching and area_ranges is None:
+        return protocol
+    ignore = protocol.ignore
+    if area_ranges is not None:
+        every = {name: pair for name, pair in ignore.area_ranges.items() if name == "all"}
+        ignore = dataclasses.replace(ignore, area_ranges={**every, **area_ranges})
+    changed = dataclasses.replace(
+        protocol,
+        name=f"{protocol.name}+",
+        of_type={},
+        aliases=(),
+        matching=dataclasses.replace(protocol.matching, **matching),
+        ignore=ignore,
+    )
+    return dataclasses.replace(changed, summary=_summary(changed))
+
+
+def _summary(protocol: Protocol) -> tuple[SummaryRow, ...]:
+    """Return the summary rows, with rows for what none of them shows."""
+    rows = list(protocol.summary)
+    means = [
+        row for row in rows if row.iou is None and row.area == "all" and row.cap == -1 and row.metric == "AP"
+    ]
+    thresholds = protocol.matching.iou_thresholds
+    if 1 < len(thresholds) <= MOST_METRICS:
+        shown = {row.iou for row in rows if row.metric == "AP" and row.area == "all"}
+        new = [SummaryRow(f"AP{100 * t:g}", iou=t) for t in thresholds if t not in shown]
+        at = rows.index(means[0]) + 1 if means else len(rows)
+        rows[at:at] = new
+    for metric in ("AP", "AR"):
+        shown_areas = {row.area for row in rows if row.metric == metric}
+        if not shown_areas:
+            continue
+        last = max(position for position, row in enumerate(rows) if row.metric == metric)
+        rows[last + 1 : last + 1] = [
+            SummaryRow(f"{metric}_{name}", metric=metric, area=name)
+            for name in protocol.ignore.area_ranges
+            if name not in shown_areas
+        ]
+    recalls = [row for row in rows if row.metric == "AR" and row.area == "all" and row.iou is None]
+    if recalls:
+        caps = {
+            row.cap % len(protocol.caps)
+            for row in recalls
+            if -len(protocol.caps) <= row.cap < len(protocol.caps)
+        }
+        at = rows.index(recalls[-1]) + 1
+        rows[at:at] = [
+            SummaryRow("AR{cap}", metric="AR", cap=cap)
+            for cap in range(len(protocol.caps))
+            if cap not in caps
+        ]
+    return tuple(rows)
+
+
+def iou_thresholds_of_text(words: Sequence[str]) -> list[float] | dict[str, Any]:
+    """Read thresholds ``0.5 0.75``, or one grid ``0.5:0.95/10``, first and last value and their number."""
+    if len(words) == 1 and ":" in words[0]:
+        first, _, rest = words[0].partition(":")
+        last, _, count = rest.partition("/")
+        if not count.isascii() or not count.isdecimal():
+            rule = "be numbers, or first:last/count such as 0.5:0.95/10"
+            raise ProtocolError("--iou-thresholds", rule, got=repr(words[0]))
+        return {"start": _number(first), "stop": _number(last), "count": int(count)}
+    return sorted({_number(word) for word in words})
+
+
+def area_ranges_of_text(words: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Read area ranges ``small=0:1024``; ``inf`` has no upper end."""
+    ranges = {}
+    for word in words:
+        name, equals, ends = word.partition("=")
+        low, colon, high = ends.partition(":")
+        if not (name and equals and colon):
+            rule = "be name=low:high in square pixels, such as small=0:1024"
+            raise ProtocolError("--area-ranges", rule, got=repr(word))
+        ranges[name] = (_number(low, "--area-ranges"), _number(high, "--area-ranges"))
+    return ranges
+
+
+def _number(text: str, name: str = "--iou-thresholds") -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value) or not text.isascii() or "_" in text:
+        raise ProtocolError(name, "be numbers", got=repr(text))
+    return value
