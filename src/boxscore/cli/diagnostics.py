@@ -242,6 +242,15 @@ DIAGNOSTICS = {
         (IOU_THRESHOLD, AREA, AT_SCORE.but(help="at this threshold, not at each class's best")),
         examples=("", "--at-score 0.5"),
     ),
+    "images": Diagnostic(
+        "counts and scores of every image",
+        "Print one row per image: true and false positives, missed objects, precision, recall, F1 and AP.",
+        "image_scores",
+        "Images",
+        (IOU_THRESHOLD, AREA, score_threshold(0.0)),
+        digits=3,
+        examples=("", "--score-threshold 0.5 --output csv"),
+    ),
     "slices": Diagnostic(
         "scores by size, shape, crowdedness or any column",
         "Score parts of the data: by size, shape, crowdedness, or a column of images or annotations.",

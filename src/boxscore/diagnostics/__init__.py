@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.confidence import confidence_curve, operating_points
     from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
     from boxscore.diagnostics.explaining import Explanation, ablation, explain, find_number, tool_names
+    from boxscore.diagnostics.images import image_scores
     from boxscore.diagnostics.lrp import localisation_recall_precision
     from boxscore.diagnostics.slices import slice_names, slice_scores
     from boxscore.diagnostics.suspects import label_suspects
@@ -36,6 +37,7 @@ _NAMES = {
     "boxscore.diagnostics.confidence": ("confidence_curve", "operating_points"),
     "boxscore.diagnostics.confusion": ("confusion_matrix", "top_confusions"),
     "boxscore.diagnostics.explaining": ("Explanation", "ablation", "explain", "find_number", "tool_names"),
+    "boxscore.diagnostics.images": ("image_scores",),
     "boxscore.diagnostics.lrp": ("localisation_recall_precision",),
     "boxscore.diagnostics.slices": ("slice_names", "slice_scores"),
     "boxscore.diagnostics.suspects": ("label_suspects",),
@@ -60,6 +62,7 @@ __all__ = [
     "error_types",
     "explain",
     "find_number",
+    "image_scores",
     "label_suspects",
     "localisation_recall_precision",
     "operating_points",
