@@ -37,7 +37,7 @@ def image_size_table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict
                     "an image size", "be width and height", got=repr(size), place=f"image {image!r}"
                 )
             table[str(image)] = _size(values[0], values[1], f"image {image!r}")
-        return table
+        return _with_stems(table)
     path = Path(source)
     rows = csv.reader(read_text(path, "a table of image sizes", largest=LARGEST).splitlines())
     columns: tuple[int, int, int] | None = None
@@ -58,7 +58,17 @@ def image_size_table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict
         table[image] = _size(width, height, place)
     if not table:
         raise FileFormatError("a table of image sizes", "have a line per image", got="none", place=str(path))
-    return table
+    return _with_stems(table)
+
+
+def _with_stems(table: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Add file names without folder, and without ending, where they mean one image's size."""
+    short: dict[str, tuple[float, float] | None] = {}
+    for name, size in table.items():
+        path = PurePosixPath(name.replace("\\", "/"))
+        for key in {path.name, path.stem} - {name}:
+            short[key] = size if short.get(key, size) == size else None
+    return {**{key: size for key, size in short.items() if size is not None}, **table}
 
 
 def _columns(row: Sequence[str], place: str) -> tuple[int, int, int] | None:

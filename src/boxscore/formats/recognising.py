@@ -114,6 +114,12 @@ _FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
         "give the folder of the label files",
     ),
     (
+        _first_line(rf"\d+(?: {_NUMBER}){{4,}}"),
+        "one file of YOLO labels or predictions",
+        "give the folder of these files",
+    ),
+    (_ends(".names"), "a class list", "it goes to --gt-classes or --dt-classes"),
+    (
         _first_line(r".*\.(?:jpe?g|png|bmp|webp|tiff?)"),
         "a list of images",
         "give the file or folder of annotations",

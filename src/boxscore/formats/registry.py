@@ -23,6 +23,8 @@ __all__ = ["detect_format", "format_at", "format_named", "format_names"]
 _MODULES = {
     "columns": "boxscore.formats.columns",
     "voc": "boxscore.formats.voc",
+    "yolo": "boxscore.formats.yolo",
+    "darknet": "boxscore.formats.darknet",
     "coco": "boxscore.formats.coco",
 }
 """The module of each format, which defines ``FORMAT``, in the order in which they are tried."""
@@ -94,6 +96,8 @@ def detect_format(path: str | Path) -> tuple[str, str]:
 def format_at(path: Path, name: str = "auto") -> Format:
     """Return the format of the data at a path, which must be the named one if one is named."""
     checks.one_of(name, format_names(), name="format")
+    if name != "auto" and path.exists() and format_named(name).detect(Look(path)) is not None:
+        return format_named(name)
     detected, reason = detect_format(path)
     if name not in ("auto", detected):
         raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({detected})")

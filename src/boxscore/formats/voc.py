@@ -128,6 +128,13 @@ def _has_results(folder: Path) -> bool:
     return any(folder.glob(RESULTS))
 
 
+def _instead_of_xml(path: Path, annotations: Path) -> str:
+    """Say what a folder without XML files may be."""
+    if _has_results(path):
+        return "is this a folder of results?"
+    return "it has .txt files: if they are YOLO labels, give it" if any(annotations.glob("*.txt")) else ""
+
+
 # ---------------------------------------------------------------- image sets
 
 
@@ -143,7 +150,7 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
                     "VOC ground truth",
                     "hold XML files",
                     got=f"none in {annotations}",
-                    cause="is this a folder of results?" if _has_results(path) else "",
+                    cause=_instead_of_xml(path, annotations),
                 )
             return names
         if len(sets) > 1:

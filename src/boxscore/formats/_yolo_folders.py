@@ -1,0 +1,663 @@
+"""Where the images and labels of a YOLO data set lie.
+
+Conventions
+-----------
+- The labels of ``.../images/.../a.b.jpg`` are ``.../labels/.../a.b.txt``; without such folders they lie
+  beside the image.
+- A ``data.yaml`` or a list of images was often written on another machine. A path in it is looked for as it
+  stands, and then by its last parts below the file's own folder.
+- All images of a split count, also those without labels. Without an image, the label files count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from boxscore._utils import checks
+from boxscore._utils.files import is_file, read_text
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.formats._yaml import names_of, read_yaml
+from boxscore.formats._yolo_lines import is_number
+from boxscore.formats.class_lists import class_list
+
+__all__ = [
+    "DataSet",
+    "classes_in",
+    "data_set",
+    "is_darknet_data",
+    "is_data_yaml",
+    "is_image_list",
+    "label_files",
+    "label_folder",
+    "looks_like_labels",
+]
+
+IMAGE_ENDINGS = frozenset(
+    f".{ending}"
+    for ending in (
+        *("avif", "bmp", "dng", "gif", "heic", "jfif", "jp2", "jpeg"),
+        *("jpg", "mpo", "pfm", "png", "tif", "tiff", "webp"),
+    )
+)
+CLASS_LISTS = ("classes.txt", "obj.names", "_darknet.labels")
+SPLITS = ("val", "valid", "validation", "test", "train")
+"""The splits that are taken without being asked for, the first of those that are there."""
+
+DEEPEST = 4
+"""Folders inside a split's folder."""
+
+LARGEST_LIST = 1_000_000_000
+"""Bytes of a list of images."""
+
+_SAME_SPLITS = (("val", "valid", "validation"),)
+_NO_LABELS = re.compile(r"(?:classes|train|val|valid|test|readme.*|notes.*|license.*|origin)\.txt", re.I)
+"""Text files that lie among labels and are none, where no image says which are."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSet:
+    """The files of one split.
+
+    Attributes
+    ----------
+    source : str
+        For messages.
+    images : list of str
+        The id of each image: its name without ending; with its folder where names occur twice.
+    labels : list of str
+        The path of the label file of each image, empty where there is none.
+    paths : list of str, or None
+        The path of each image; None where only label files are there.
+    file_names : list of str, or None
+    classes : sequence of str, or None
+    keypoint_shape : (int, int), or None
+        Keypoints of an object, and numbers of a keypoint, 2 or 3.
+    """
+
+    source: str
+    images: list[str]
+    labels: list[str]
+    paths: list[str] | None = None
+    file_names: list[str] | None = None
+    classes: Sequence[str] | None = None
+    keypoint_shape: tuple[int, int] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Split:
+    """Folders of one split that belong together; either may be missing."""
+
+    labels: Path | None
+    images: Path | None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """What a ``data.yaml``, an ``obj.data`` or a folder says: its splits and its classes."""
+
+    path: Path
+    splits: Mapping[str, Any]
+    classes: Sequence[str] | None = None
+    keypoint_shape: tuple[int, int] | None = None
+    roots: tuple[Path, ...] = ()
+
+
+def data_set(path: Path, image_set: str | Path | None) -> DataSet:
+    """Find the images and labels of the chosen split of the data set at a path."""
+    description = path if path.is_file() else _description(path)
+    if description is None:
+        found = _folder_source(path)
+    elif description.suffix.lower() in (".yaml", ".yml"):
+        found = _yaml_source(description)
+    elif description.suffix.lower() == ".txt":
+        found = _Source(path, {"": str(description.name)}, _near_classes(path.parent), None, (path.parent,))
+    else:
+        found = _darknet_source(description)
+    name = _chosen(found, None if image_set is None else str(image_set))
+    value = found.splits[name]
+    entries = value if isinstance(value, list) else [value]
+    source = f"{found.path}, {name}" if name and len(found.splits) > 1 else str(found.path)
+    files = [file for entry in entries for file in _files_of(found, name, entry)]
+    return _made(source, files, found)
+
+
+def label_folder(path: Path) -> Path:
+    """Return the folder of label files that a path of predictions means: itself, or the one inside."""
+    if not path.is_dir():
+        rule = "be the folder of the .txt files, one per image"
+        raise FileFormatError("YOLO predictions", rule, got=f"one file, {path}")
+    inside = path / "labels"
+    return inside if inside.is_dir() and not any(_text_files(path)) else path
+
+
+def label_files(folder: Path) -> list[tuple[str, str]]:
+    """Return name without ending and path of the label files of a folder, sorted."""
+    return sorted(
+        (file.stem, str(file)) for file in _text_files(folder) if _NO_LABELS.fullmatch(file.name) is None
+    )
+
+
+# ---------------------------------------------------------------- what a path is
+
+
+def is_darknet_data(text: str) -> bool:
+    """Whether a text is darknet's ``obj.data``: lines ``key = value``, with a list of images."""
+    return re.search(r"^\s*(?:train|valid|val|test)\s*=", text, re.MULTILINE) is not None
+
+
+def is_image_list(line: str) -> bool:
+    """Whether a line is the path of an image."""
+    return PurePosixPath(line.replace("\\", "/")).suffix.lower() in IMAGE_ENDINGS and "," not in line
+
+
+def _description(folder: Path) -> Path | None:
+    """Return the ``data.yaml`` or ``obj.data`` of a folder; None where there is none."""
+    files = [entry for entry in _entries(folder) if entry.is_file()]
+    for entry in files:
+        if entry.name.lower().endswith((".yaml", ".yml")) and _is_data_yaml(Path(entry.path)):
+            return Path(entry.path)
+    for entry in files:
+        if entry.name.lower().endswith(".data"):
+            try:
+                text = read_text(Path(entry.path), largest=LARGEST_LIST)
+            except FileFormatError:
+                continue
+            if is_darknet_data(text):
+                return Path(entry.path)
+    return None
+
+
+_SPLIT_KEY = re.compile(r"^(?:path|train|val|valid|test|nc)\s*:", re.MULTILINE)
+_NAMES_KEY = re.compile(r"^[\"']?names[\"']?\s*:", re.MULTILINE)
+
+
+def _is_data_yaml(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return is_data_yaml(file.read(1 << 16).decode("utf-8", errors="replace"))
+    except OSError:
+        return False
+
+
+def is_data_yaml(text: str) -> bool:
+    """Whether a text is a ``data.yaml``: folders of splits, and names or as many as there are."""
+    return _SPLIT_KEY.search(text) is not None and (
+        _NAMES_KEY.search(text) is not None or (re.search(r"^nc\s*:", text, re.MULTILINE) is not None)
+    )
+
+
+def looks_like_labels(folder: Path) -> bool:
+    """Whether the first text files of a folder, or of the folders in it, hold lines of YOLO."""
+    found = False
+    for number, file in enumerate(_text_files(folder)):
+        if _NO_LABELS.fullmatch(file.name) is not None:
+            continue
+        if number > 20:
+            break
+        verdict = _looks_like_label(file)
+        if verdict is False:
+            return False
+        found = True
+        if verdict:
+            return True
+    if found:
+        return True  # empty files only: images without objects
+    return any(
+        looks_like_labels(Path(entry.path)) for entry in _entries(folder) if entry.is_dir() and _depth(entry)
+    )
+
+
+def _depth(entry: os.DirEntry[str]) -> bool:
+    return not entry.is_symlink() and entry.name in {*SPLITS, "labels", "obj_train_data", "Annotations"}
+
+
+def _looks_like_label(file: Path) -> bool | None:
+    """Whether the beginning of a file has lines of YOLO; None where it is empty."""
+    try:
+        with file.open("rb") as opened:
+            lines = opened.read(4096).decode("utf-8-sig", errors="replace").split("\n")
+    except OSError:
+        return False
+    whole = lines[:-1] if len(lines) > 1 and len(lines[-1]) else lines
+    lines = [line for line in whole if line.strip()][:20]
+    for line in lines:
+        fields = line.split()
+        last = next((i for i in range(len(fields) - 1, -1, -1) if not is_number(fields[i])), -1)
+        numbers = [float(field) for field in fields[max(last + 1, 1) :]]
+        if last > 0 and is_number(fields[0]):
+            return False
+        if len(numbers) not in ((4, 5) if last >= 0 else range(4, 100_000)):
+            return False
+        if not all(-1 <= number <= 2 for number in numbers[:4]):
+            return False
+        if len(numbers) == 5 and last >= 0 and not 0 <= numbers[4] <= 2:
+            return False
+    return True if lines else None
+
+
+# ---------------------------------------------------------------- sources
+
+
+def _yaml_source(path: Path) -> _Source:
+    content = read_yaml(path)
+    splits = {
+        str(key): _folder_names(content[key], str(key), path)
+        for key in ("train", "val", "valid", "validation", "test")
+        if content.get(key)
+    }
+    given = content.get("names")
+    names = [given] if isinstance(given, str) else names_of(content, path)
+    number = content.get("nc")
+    if names is not None and isinstance(number, int) and number != len(names):
+        warnings.warn(
+            f"{path}: nc is {number}, but there are {len(names)} names; the names count.",
+            BoxscoreWarning,
+            stacklevel=6,
+        )
+    roots = [path.parent]
+    root = content.get("path")
+    if isinstance(root, str) and "\0" not in root:
+        inside = path.parent / root.replace("\\", "/")
+        if _is_folder(inside):
+            roots.insert(0, inside)
+    shape = content.get("kpt_shape")
+    keypoints = None if shape is None else _keypoint_shape(shape, path)
+    if not splits:
+        splits = dict(_folder_source(path.parent, quiet=True).splits)
+        if not splits:
+            raise FileFormatError(
+                "data.yaml", "have train, val or test", got=f"keys {list(content)[:10]}", place=str(path)
+            )
+    return _Source(path, splits, names, keypoints, tuple(roots))
+
+
+def _folder_names(value: Any, key: str, path: Path) -> list[str]:
+    names = value if isinstance(value, list) else [value]
+    for name in names:
+        if not isinstance(name, str) or "\0" in name or len(name) > 4096:
+            rule = "be a folder, a list of images, or several"
+            raise FileFormatError(key, rule, got=repr(name)[:60], place=str(path))
+    return names
+
+
+def _keypoint_shape(shape: Any, path: Path) -> tuple[int, int]:
+    whole = isinstance(shape, list) and len(shape) == 2 and all(type(side) is int for side in shape)
+    if not whole or not 1 <= shape[0] <= 10_000 or shape[1] not in (2, 3):
+        rule = "be [keypoints, 2 or 3]"
+        raise FileFormatError("kpt_shape", rule, got=repr(shape)[:60], place=str(path))
+    return shape[0], shape[1]
+
+
+def _darknet_source(path: Path) -> _Source:
+    text = read_text(path, "a data file of darknet", largest=1_000_000)
+    parts = (line.partition("=") for line in text.splitlines())
+    pairs = {key.strip(): value.strip() for key, _, value in parts}
+    splits = {key: [pairs[key]] for key in ("train", "valid", "val", "test") if pairs.get(key)}
+    if not splits:
+        rule = "have train = ... or valid = ..."
+        raise FileFormatError("a data file of darknet", rule, got="neither", place=str(path))
+    names = None
+    if "names" in pairs:
+        found = _below(pairs["names"], (path.parent,), is_file)
+        names = None if found is None else class_list(found)
+    return _Source(path, splits, names or _near_classes(path.parent), None, (path.parent,))
+
+
+def _folder_source(folder: Path, *, quiet: bool = False) -> _Source:
+    """Find the splits of a folder by its folders."""
+    splits = _layout(folder)
+    if not splits and not quiet:
+        raise FileFormatError(
+            "a YOLO data set",
+            "have folders images/ and labels/, or .txt files",
+            got=f"neither in {folder}",
+            cause=_instead_of_labels(folder),
+        )
+    return _Source(folder, splits, _near_classes(folder), _near_keypoints(folder), (folder,))
+
+
+def _instead_of_labels(folder: Path) -> str:
+    """Say what lies in a data set without labels of YOLO."""
+    found = next(folder.glob("*/labelTxt"), None)
+    return "" if found is None else f"{found.relative_to(folder)} is a folder of DOTA labels"
+
+
+def _layout(folder: Path) -> dict[str, _Split]:
+    labels, images = folder / "labels", folder / "images"
+    if labels.is_dir():
+        names = _inner_names(labels) if not any(_text_files(labels)) else []
+        if names:
+            return {name: _Split(labels / name, _existing(images / name)) for name in names}
+        return {"": _Split(labels, _existing(images))}
+    inner = [name for name in _inner_names(folder) if (folder / name / "labels").is_dir()]
+    if inner:
+        return {name: _Split(folder / name / "labels", _existing(folder / name / "images")) for name in inner}
+    if any(_text_files(folder)):
+        twin = _twin(folder, "labels", "images")
+        return {"": _Split(folder, folder if twin is None or not _is_folder(twin) else twin)}
+    with_labels = [name for name in _inner_names(folder) if any(_text_files(folder / name))]
+    twin = _twin(folder, "labels", "images")
+    return {
+        name: _Split(folder / name, folder / name if twin is None else _existing(twin / name))
+        for name in with_labels
+    }
+
+
+def _chosen(found: _Source, name: str | None) -> str:
+    """Return the key of the split that is asked for, or is taken when none is."""
+    known = list(found.splits)
+    if name is not None:
+        same = next((group for group in _SAME_SPLITS if name in group), (name,))
+        match: str | None = next((key for key in (name, *same) if key in found.splits), None)
+        if match is None:
+            if known == [""]:
+                rule = "be left out where a data set has no splits"
+                raise InputError("image_set", rule, got=repr(name), place=str(found.path))
+            cause = checks.did_you_mean(name, known)
+            raise InputError(
+                "image_set", "be a split of the data set", got=repr(name), place=str(found.path), cause=cause
+            )
+        return match
+    if len(known) == 1:
+        return known[0]
+    chosen = next((key for key in SPLITS if key in found.splits), None)
+    if chosen is None or chosen == "train":
+        choices = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+        rule = "be given where there are several splits"
+        raise InputError(
+            "image_set", rule, got=f"none, in {found.path}", cause=f"choose from {choices} (--image-set)"
+        )
+    return chosen
+
+
+# ---------------------------------------------------------------- paths in files
+
+
+def _files_of(found: _Source, name: str, entry: Any) -> list[tuple[str, str, str]]:
+    """Return name below the split's folder without ending, label file and image file of each image."""
+    if isinstance(entry, _Split):
+        return _paired(entry)
+    for same in _spellings(entry, name):
+        fewest = 1 if same.lower().endswith(".txt") else 2  # "images" alone may be another split's
+        path = _below(same, found.roots, _is_list_or_split, fewest=fewest)
+        if path is not None:
+            return _listed(path, found.roots) if path.is_file() else _paired(_split_at(path))
+    layout = _layout(found.path.parent if found.path.is_file() else found.path)
+    group = next((group for group in _SAME_SPLITS if name in group), (name,))
+    for same in group:
+        if same in layout:
+            return _paired(layout[same])
+    raise FileFormatError(
+        name or "a split",
+        "be a folder of images or labels, or a list of images",
+        got=f"{entry!r}, which is not there",
+        place=str(found.path),
+        cause=_instead_of_labels(found.path.parent)
+        or "give the folder of the labels itself, and this file as class list (--gt-classes)",
+    )
+
+
+def _spellings(entry: str, name: str) -> Iterator[str]:
+    yield entry
+    for group in _SAME_SPLITS:
+        if name in group:
+            for written in group:
+                for other in group:
+                    changed = re.sub(rf"(^|[/\\]){written}([/\\]|$)", rf"\g<1>{other}\g<2>", entry)
+                    if changed != entry:
+                        yield changed
+
+
+def _below(
+    entry: str, roots: Sequence[Path], exists: Callable[[Path], bool], *, fewest: int = 1
+) -> Path | None:
+    """Find a path as it stands, or by its last parts, at least ``fewest``, in one of the folders."""
+    text = entry.replace("\\", "/").strip()
+    for root in roots:
+        if exists(root / text):
+            return root / text
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    for first in range(len(parts)):
+        tail = parts[first:]
+        if tail[0] == ".." or len(tail) < min(fewest, len(parts)):
+            continue
+        for root in roots:
+            if exists(root.joinpath(*tail)):
+                return root.joinpath(*tail)
+    return None
+
+
+def _is_list_or_split(path: Path) -> bool:
+    if path.suffix.lower() == ".txt":
+        return is_file(path)
+    twin = _twin(path, "images", "labels")
+    return _is_folder(path) or (twin is not None and _is_folder(twin))
+
+
+def _split_at(path: Path) -> _Split:
+    """Return the folders of the split whose images, or labels, are at a path."""
+    labels = _twin(path, "images", "labels")
+    if labels is not None:
+        return _Split(_existing(labels), _existing(path))
+    images = _twin(path, "labels", "images")
+    if images is not None:
+        return _Split(path, _existing(images))
+    if not any(_text_files(path)) and (path / "labels").is_dir():
+        return _Split(path / "labels", _existing(path / "images"))
+    return _Split(path, path)
+
+
+def _twin(path: Path, one: str, other: str) -> Path | None:
+    """Replace the last part that is ``one``; None where there is none."""
+    parts = list(path.parts)
+    for position in range(len(parts) - 1, -1, -1):
+        if parts[position] == one:
+            return Path(*parts[:position], other, *parts[position + 1 :])
+    return None
+
+
+def _listed(file: Path, roots: Sequence[Path]) -> list[tuple[str, str, str]]:
+    """Return the images of a list."""
+    text = read_text(file, "a list of images", largest=LARGEST_LIST)
+    folders: dict[str, tuple[Path, Path] | None] = {}
+    files = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.strip().replace("\\", "/")
+        if not line:
+            continue
+        place = f"{file}, line {number}"
+        if "\0" in line or len(line) > 4096 or not is_image_list(line):
+            raise FileFormatError(
+                "a line of a list of images", "be an image", got=repr(line[:60]), place=place
+            )
+        parent, _, name = line.rpartition("/")
+        if parent not in folders:
+            folders[parent] = _folder_listed(parent, (*roots, file.parent))
+        pair = folders[parent]
+        if pair is None:
+            raise FileFormatError(
+                "a listed image",
+                "lie in a folder of the data set",
+                got=repr(line[:80]),
+                place=place,
+                cause="give the folder of the labels itself",
+            )
+        stem = name.rpartition(".")[0]
+        label, image = pair[0] / f"{stem}.txt", pair[1] / name
+        files.append((stem, str(label) * is_file(label), str(image) * is_file(image)))
+    if not files:
+        rule = "name at least one image"
+        raise FileFormatError("a list of images", rule, got="an empty file", place=str(file))
+    return list(dict.fromkeys(files))
+
+
+def _folder_listed(parent: str, roots: Sequence[Path]) -> tuple[Path, Path] | None:
+    """Return the folders of labels and images for a folder in a list."""
+    if not parent:
+        folder: Path | None = roots[-1]
+    else:
+        folder = _below(parent, roots, _is_list_or_split)
+    if folder is None:
+        return None
+    twin = _twin(folder, "images", "labels")
+    return (folder if twin is None or not _is_folder(twin) else twin), folder
+
+
+# ---------------------------------------------------------------- files of a split
+
+
+def _paired(split: _Split) -> list[tuple[str, str, str]]:
+    """Return name, label file and image file of every image of a split."""
+    labels = {} if split.labels is None else dict(_walk(split.labels, frozenset({".txt"})))
+    found = [] if split.images is None else _walk(split.images, IMAGE_ENDINGS)
+    if not found:
+        return [
+            (name, label, "")
+            for name, label in sorted(labels.items())
+            if _NO_LABELS.fullmatch(f"{name.rpartition('/')[2]}.txt") is None
+        ]
+    files = sorted((name, labels.get(name, ""), image) for name, image in found)
+    names = {name for name, _, _ in files}
+    alone = [
+        name
+        for name in labels
+        if name not in names and _NO_LABELS.fullmatch(f"{name.rpartition('/')[2]}.txt") is None
+    ]
+    if alone:
+        warnings.warn(
+            f"{split.labels}: {len(alone)} label file{'s' * (len(alone) > 1)} left out, without image in "
+            f"{split.images}: {', '.join(sorted(alone)[:5])}{', ...' * (len(alone) > 5)}.",
+            BoxscoreWarning,
+            stacklevel=7,
+        )
+    return files
+
+
+def _walk(folder: Path, endings: frozenset[str], below: str = "", depth: int = 0) -> list[tuple[str, str]]:
+    """Return name below the folder without ending, and path, of the files with these endings."""
+    found: list[tuple[str, str]] = []
+    inner = []
+    for entry in _entries(folder):
+        stem, dot, ending = entry.name.rpartition(".")
+        if dot and f".{ending.lower()}" in endings and entry.is_file():
+            found.append((below + stem, entry.path))
+        elif depth < DEEPEST and entry.is_dir(follow_symlinks=False):
+            inner.append(entry)
+    for entry in inner:
+        found += _walk(Path(entry.path), endings, f"{below}{entry.name}/", depth + 1)
+    return found
+
+
+def _made(source: str, files: Sequence[tuple[str, str, str]], found: _Source) -> DataSet:
+    if not files:
+        rule = "have images or label files"
+        raise FileFormatError("a split", rule, got="neither", place=source)
+    if not any(label for _, label, _ in files):
+        raise FileFormatError(
+            "a split",
+            "have label files",
+            got=f"{len(files)} images without any",
+            place=source,
+            cause="labels of .../images/a.jpg are looked for at .../labels/a.txt, or beside it",
+        )
+    names = [name.rpartition("/")[2] for name, _, _ in files]
+    if len(set(names)) < len(names):
+        names = [name for name, _, _ in files]
+    if len(set(names)) < len(names):
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InputError(
+            "images",
+            "have different names, without ending",
+            got=f"{twice!r} twice",
+            place=source,
+            cause="both would have the same label file",
+        )
+    with_images = any(image for _, _, image in files)
+    return DataSet(
+        source,
+        names,
+        [label for _, label, _ in files],
+        [image for _, _, image in files] if with_images else None,
+        [
+            name.rpartition("/")[0] + "/" * ("/" in name) + Path(image).name if image else name
+            for name, _, image in files
+        ]
+        if with_images
+        else None,
+        found.classes,
+        found.keypoint_shape,
+    )
+
+
+def _near_classes(folder: Path) -> Sequence[str] | None:
+    """Return the class list in a folder, or in the two around it."""
+    for near in (folder, *list(folder.absolute().parents)[:2]):
+        names = classes_in(near)
+        if names is not None:
+            return names
+    return None
+
+
+def classes_in(folder: Path) -> Sequence[str] | None:
+    """Return the class list in a folder; None where there is none."""
+    for name in CLASS_LISTS:
+        if is_file(folder / name):
+            return class_list(folder / name)
+    content = _near_yaml(folder)
+    return None if content is None or content.get("names") is None else names_of(content, folder)
+
+
+def _near_keypoints(folder: Path) -> tuple[int, int] | None:
+    """Return the keypoints that a ``data.yaml`` around a folder declares."""
+    for near in (folder, *list(folder.absolute().parents)[:2]):
+        content = _near_yaml(near)
+        if content is not None and content.get("kpt_shape") is not None:
+            return _keypoint_shape(content["kpt_shape"], near)
+    return None
+
+
+def _near_yaml(folder: Path) -> Mapping[str, Any] | None:
+    path = folder / "data.yaml"
+    return read_yaml(path) if is_file(path) and _is_data_yaml(path) else None
+
+
+# ---------------------------------------------------------------- folders
+
+
+def _existing(folder: Path) -> Path | None:
+    return folder if _is_folder(folder) else None
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Entries of a folder that are not hidden; none of what cannot be listed."""
+    try:
+        with os.scandir(folder) as entries:
+            yield from (entry for entry in entries if not entry.name.startswith("."))
+    except OSError:
+        return
+
+
+def _inner_names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in _entries(folder) if entry.is_dir())
+
+
+def _text_files(folder: Path) -> Iterator[Path]:
+    return (
+        Path(entry.path)
+        for entry in _entries(folder)
+        if entry.name.lower().endswith(".txt") and entry.is_file()
+    )

@@ -1,0 +1,253 @@
+"""The lines of YOLO's text files: many small files of numbers, read and parsed as one.
+
+Conventions
+-----------
+A line is a class and numbers, between spaces. The class is a number, or words in the forms that write names.
+Numbers are ASCII decimals; what Python would also take (``3_7``, ``nan``, other alphabets) is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.errors import FileFormatError
+
+__all__ = ["Lines", "is_number", "read_lines"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+LARGEST = 16_000_000
+"""Bytes of one label file."""
+
+_PIECE = 1 << 23
+"""Bytes of text that are parsed at once: numbers pass through Python objects."""
+
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_OF_NUMBERS = b"0123456789+-.eE \n"
+_TO_JSON = bytes.maketrans(b" \n", b",,")
+_decode = msgspec.json.Decoder(list[float]).decode
+
+
+class Lines(NamedTuple):
+    """The lines of all files that are not blank, in order.
+
+    Attributes
+    ----------
+    files : sequence of str
+    ends : ndarray of int, [F]
+        The row after the last of each file.
+    values : ndarray of float64, [V]
+        The numbers of all lines, one after another; a class that is words counts as 0.
+    counts : ndarray of int, [N]
+        How many of them a line has.
+    words : list of str, or None
+        The class of each line where classes are words.
+    """
+
+    files: Sequence[str]
+    ends: IntArray
+    values: FloatArray
+    counts: IntArray
+    words: list[str] | None
+
+    @property
+    def starts(self) -> IntArray:
+        """Where the numbers of each line begin, [N]."""
+        return np.cumsum(self.counts) - self.counts
+
+    def columns(self, rows: IntArray) -> FloatArray:
+        """Return the numbers of lines that have equally many, [len(rows), count]."""
+        count = int(self.counts[rows[0]])
+        if len(rows) == len(self.counts):
+            return self.values.reshape(-1, count)
+        taken: FloatArray = self.values[self.starts[rows][:, None] + np.arange(count)]
+        return taken
+
+    def place(self, row: int) -> str:
+        """Name the file and line of a row."""
+        return _place(self.files, self.ends, row)
+
+    def text(self, row: int) -> str:
+        """Return the beginning of a row as it is written."""
+        return _line(self.files, self.ends, row)[1]
+
+
+def is_number(text: str) -> bool:
+    """Whether a word is a decimal number."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def read_lines(files: Sequence[str]) -> Lines:
+    """Read files of lines; an empty file has none."""
+    reading = _Reading(files)
+    for number, file in enumerate(files):
+        reading.take(number, _read(file))
+    reading.parse()
+    return reading.lines()
+
+
+class _Reading:
+    """Files being read: a piece of text that grows, and what is parsed already."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        self.files = files
+        self.rows = np.zeros(len(files), np.int64)  # lines of each file
+        self.piece: dict[int, bytes] = {}
+        self.size = 0
+        self.values: list[FloatArray] = []
+        self.counts: list[IntArray] = []
+        self.words: list[str] = []
+
+    def take(self, number: int, text: bytes) -> None:
+        """Add a file's text."""
+        if text:
+            self.rows[number] = text.count(b"\n") + 1
+            self.piece[number] = text
+            self.size += len(text)
+        if self.size > _PIECE:
+            self.parse()
+
+    def parse(self) -> None:
+        """Parse the piece."""
+        if not self.piece:
+            return
+        parsed = _numbers(b"\n".join(self.piece.values()))
+        if parsed is None:
+            tidy = {number: _tidy(text) for number, text in self.piece.items()}
+            self.rows[list(tidy)] = [text.count(b"\n") + 1 for text in tidy.values()]
+            text = b"\n".join(tidy.values())
+            parsed = _numbers(text) or self._with_words(text)
+        self.values.append(parsed[0])
+        self.counts.append(parsed[1])
+        self.piece, self.size = {}, 0
+
+    def lines(self) -> Lines:
+        """Return everything that was parsed."""
+        ends = np.cumsum(self.rows)
+        counts = np.concatenate([np.empty(0, np.int64), *self.counts])
+        values = np.concatenate([np.empty(0), *self.values])
+        if self.words:
+            self.words += [""] * (len(counts) - len(self.words))
+            _refuse_mixed(self.words, self.files, ends)
+        return Lines(self.files, ends, values, counts, self.words or None)
+
+    def _with_words(self, text: bytes) -> tuple[FloatArray, IntArray]:
+        """Parse lines whose class is words."""
+        values: list[float] = []
+        counts: list[int] = []
+        self.words += [""] * (sum(map(len, self.counts)) - len(self.words))
+        for line in text.split(b"\n"):
+            try:
+                fields = line.decode("utf-8").split()
+            except UnicodeDecodeError:
+                raise FileFormatError(
+                    "a label file", "be UTF-8", got="other bytes", place=self._place_of_next()
+                ) from None
+            last = next((i for i in range(len(fields) - 1, -1, -1) if not is_number(fields[i])), -1)
+            if last > 0 and is_number(fields[0]):
+                got = repr(fields[last][:60])
+                raise FileFormatError(
+                    "the numbers of a label", "be numbers", got=got, place=self._place_of_next()
+                )
+            numbers = fields[last + 1 :]
+            self.words.append(" ".join(fields[: last + 1]))
+            values += [0.0] * (last >= 0)
+            values += map(float, numbers)
+            counts.append(len(numbers) + (last >= 0))
+        return np.array(values, dtype=np.float64), np.array(counts, dtype=np.int64)
+
+    def _place_of_next(self) -> str:
+        return _place(self.files, np.cumsum(self.rows), len(self.words))
+
+
+def _read(file: str) -> bytes:
+    """Read a file, without blanks at its ends."""
+    try:
+        handle = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        try:
+            text = os.read(handle, 1 << 16)
+            if len(text) == 1 << 16:
+                with os.fdopen(os.dup(handle), "rb") as rest:
+                    text += rest.read(LARGEST)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise FileFormatError(f"{file}: cannot be read: {error.strerror}.") from None
+    if len(text) > LARGEST:
+        raise FileFormatError("a label file", f"have at most {LARGEST:,} bytes", got="more", place=file)
+    return text.removeprefix(b"\xef\xbb\xbf").strip()
+
+
+def _tidy(text: bytes) -> bytes:
+    """Return the lines that are not blank, with one space between words."""
+    return b"\n".join(b" ".join(line.split()) for line in text.splitlines() if line.strip())
+
+
+def _numbers(text: bytes) -> tuple[FloatArray, IntArray] | None:
+    """Parse lines of numbers with single blanks between them; None where there is anything else."""
+    if text.translate(None, _OF_NUMBERS):
+        return None
+    letters = np.frombuffer(text, np.uint8)
+    blanks = np.flatnonzero(letters <= 32)
+    if len(blanks) > 1 and np.diff(blanks).min() == 1:
+        return None
+    breaks = np.flatnonzero(letters[blanks] == 10)
+    counts = np.diff(np.concatenate([[-1], breaks, [len(blanks)]]))
+    try:
+        values = _decode(b"[" + text.translate(_TO_JSON) + b"]")
+    except msgspec.MsgspecError:  # 007, +1, .5 and 1. are numbers, though not JSON's
+        try:
+            values = list(map(float, text.split()))
+        except ValueError:
+            return None
+    return np.array(values, dtype=np.float64), counts
+
+
+def _refuse_mixed(words: Sequence[str], files: Sequence[str], ends: IntArray) -> None:
+    """Refuse lines that begin with a number beside lines that begin with a word."""
+    numbered = [row for row, word in enumerate(words) if not word]
+    if not numbered:
+        return
+    named = next(row for row, word in enumerate(words) if word)
+    row, like = (named, numbered[0]) if 2 * len(numbered) > len(words) else (numbered[0], named)
+    raise FileFormatError(
+        "the class of a label",
+        "be a number in all lines, or a name in all",
+        got=repr(_line(files, ends, row)[1]),
+        place=_place(files, ends, row),
+        cause=f"other lines are like {_line(files, ends, like)[1]!r}",
+    )
+
+
+def _line(files: Sequence[str], ends: IntArray, row: int) -> tuple[int, str]:
+    """Return the number of a row's line in its file, and the beginning of its text."""
+    file = int(np.searchsorted(ends, row, side="right"))
+    before = row - (int(ends[file - 1]) if file else 0)
+    for number, line in enumerate(_raw_lines(files[file]), start=1):
+        if line.strip():
+            if before == 0:
+                return number, line.decode("utf-8", errors="replace").strip()[:60]
+            before -= 1
+    return 0, ""
+
+
+def _raw_lines(file: str) -> list[bytes]:
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(LARGEST).splitlines()
+    except OSError:
+        return []
+
+
+def _place(files: Sequence[str], ends: IntArray, row: int) -> str:
+    file = files[int(np.searchsorted(ends, row, side="right"))]
+    return f"{file}, line {_line(files, ends, row)[0]}"

@@ -1,0 +1,543 @@
+"""YOLO: one text file per image, with lines of fractions of the image's size.
+
+Conventions
+-----------
+- Ground truth is a ``data.yaml``, darknet's ``obj.data``, a list of images, a data set's folder, or a folder
+  of labels. A line is ``class cx cy w h``; ``class x y x y x y ...`` is a polygon; with ``kpt_shape`` in the
+  ``data.yaml`` keypoints follow the box.
+- Predictions are a folder of files with lines ``class cx cy w h confidence [track]``, as ultralytics writes
+  them with ``save_txt=True save_conf=True``; polygons and keypoints likewise. Darknet's have the confidence
+  second (:mod:`boxscore.formats.darknet`). Which of the two it is, is told by the boxes, or must be said.
+- Four corners are both a polygon and a rotated box: the protocol says what is compared.
+- Fractions are multiplied by the image's size in float64.
+
+References
+----------
+ultralytics 8.4: ``verify_image_label`` in ``data/utils.py``, ``Results.save_txt`` in ``engine/results.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.collector import paused_collector
+from boxscore._utils.files import write_folder
+from boxscore.data.boxes import BoxFormat, box_convert
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import Id
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._look import Look
+from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._yolo_folders import (
+    DataSet,
+    classes_in,
+    data_set,
+    is_darknet_data,
+    is_data_yaml,
+    is_image_list,
+    label_files,
+    label_folder,
+    looks_like_labels,
+)
+from boxscore.formats._yolo_lines import Lines, read_lines
+from boxscore.formats.image_sizes import header_size, size_in
+
+__all__ = ["FORMAT", "YoloFormat"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+OUTSIDE = 0.01
+"""How far a label may reach beyond its image; ultralytics skips images with labels that reach further."""
+
+MOST_CLASSES = 10_000_000
+"""Class numbers are below it."""
+
+_NO_CONFIDENCE = "write them with confidence: yolo predict|val ... save_txt=True save_conf=True"
+
+
+class YoloFormat(RowFormat):
+    """Folders of YOLO's text files."""
+
+    name = "yolo"
+    boxes = "xywh"
+    takes = frozenset({"image_set", "classes", "image_sizes"})
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise a description of a data set, or a folder with lines of YOLO."""
+        if not look.is_folder:
+            if look.suffix in (".yaml", ".yml"):
+                return "YOLO's data.yaml" if is_data_yaml(look.text) else None
+            if look.suffix == ".data":
+                return "darknet's obj.data" if is_darknet_data(look.text) else None
+            return "a list of images" if look.suffix == ".txt" and is_image_list(look.first_line) else None
+        for name in look.names:
+            if name.lower().endswith((".yaml", ".yml", ".data")):
+                reason = self.detect(Look(look.path / name))
+                if reason is not None:
+                    return f"a folder with {reason}"
+        if looks_like_labels(look.path):
+            return "a folder of YOLO's text files"
+        return None
+
+    @paused_collector()
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read labels, or predictions without keypoints."""
+        return self.prediction_rows(path, options, None) if of_results else _label_rows(path, options)
+
+    @contextlib.contextmanager
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
+        """Read predictions when the ground truth is known: it tells keypoints from polygons."""
+
+        def finish(ground_truth: GroundTruth | None) -> Detections:
+            rows = self.prediction_rows(path, options, ground_truth)
+            return detections_of(rows, options, ground_truth)
+
+        yield finish
+
+    @paused_collector()
+    def prediction_rows(self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None) -> Rows:
+        """Read predictions."""
+        names, lines, classes = _prediction_lines(path, options)
+        last = self.confidence_last(lines, options, path)
+        kinds = _prediction_kinds(lines, lambda: _joints(ground_truth)) if last else _second_kinds(lines)
+        return _rows(_Files(str(path), names, classes), lines, _shapes(lines, kinds))
+
+    def confidence_last(self, lines: Lines, options: ReadOptions, path: Path) -> bool:
+        """Whether the confidence is the last number of a line; else it is the second."""
+        if options.format != "auto" or not len(lines.counts) or (lines.counts != 6).any():
+            return True
+        rows = np.arange(len(lines.counts))
+        columns = lines.columns(rows)
+        _check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
+        return _is_last(columns, path)
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""
+        if path.is_file():
+            raise InputError("the output of YOLO labels", "be a folder", got=f"the file {path}")
+        names = _file_stems(table)
+        boxes = box_convert(table.boxes, "xyxy", "cxcywh")
+        boxes[:, 2:] = table.sizes
+        if table.units == "pixels":
+            boxes /= np.tile(_sizes_of(table), 2)
+        lines: list[list[str]] = [[] for _ in names]
+        scores = table.scores.tolist() if isinstance(table, Detections) else None
+        for row, (image, category, box) in enumerate(
+            zip(table.image.tolist(), table.category.tolist(), boxes.tolist(), strict=True)
+        ):
+            numbers = box if scores is None else [*box, scores[row]]
+            lines[image].append(f"{category} {' '.join(map(repr, numbers))}\n")
+        files: dict[str, str | bytes] = {
+            f"labels/{name}.txt": "".join(texts) for name, texts in zip(names, lines, strict=True)
+        }
+        labels = table.categories.names.tolist()
+        if scores is None:
+            import yaml
+
+            content = {"path": ".", "val": "images", "names": dict(enumerate(labels))}
+            files["data.yaml"] = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        else:
+            files["labels/classes.txt"] = "".join(f"{label}\n" for label in labels)
+        write_folder(path, files)
+
+
+FORMAT = YoloFormat()
+
+
+# ---------------------------------------------------------------- kinds of lines
+
+
+class _Kind(NamedTuple):
+    """What lines with one count of numbers are."""
+
+    form: str  # "box", "polygon" or "keypoints"
+    scores: int = 0  # where the confidence is, from the end; 0: nowhere
+    end: int = 0  # numbers after the shape
+    first: int = 1  # where the shape begins
+    side: int = 3  # numbers of a keypoint
+
+
+def _label_kinds(lines: Lines, keypoint_shape: tuple[int, int] | None) -> dict[int, _Kind]:
+    """Return the kind of labels by their count of numbers."""
+    kinds = {}
+    for count in np.unique(lines.counts).tolist():
+        if keypoint_shape is not None:
+            joints, side = keypoint_shape
+            if count == 5 + joints * side:
+                kinds[count] = _Kind("keypoints", side=side)
+                continue
+            rule = f"be class cx cy w h and {joints} keypoints of {side} numbers, as kpt_shape says"
+            _refuse(lines, count, "a line of labels", rule, "")
+        if count == 5:
+            kinds[count] = _Kind("box")
+        elif count % 2 and count >= 7 and lines.words is None:
+            kinds[count] = _Kind("polygon")
+        else:
+            rule = "be class cx cy w h, or class and the corners of a polygon, x y each"
+            cause = {6: "are these predictions with their confidence?", 10: "are these DOTA labels?"}
+            pose = "keypoints need kpt_shape in data.yaml" if count > 6 else ""
+            _refuse(lines, count, "a line of labels", rule, cause.get(count, pose))
+    return kinds
+
+
+def _prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int, _Kind]:
+    """Return the kind of predictions with the confidence last, by their count of numbers."""
+    kinds = {}
+    counts = np.unique(lines.counts).tolist()
+    known = joints() if any(count > 7 for count in counts) else None
+    for count in counts:
+        rows = np.flatnonzero(lines.counts == count)
+        last = lines.columns(rows)[:, -1]
+        tracked = bool((last == np.floor(last)).all() and (last >= 1).any())
+        of_keypoints = (
+            {
+                6 + known * side + track: (side, track)
+                for track in (1, 0)
+                for side in (2, 3)
+                if known is not None
+            }
+            if known
+            else {}
+        )
+        if count == 6 and tracked and (last > 1).any():
+            cause = f"are these numbers of tracks? {_NO_CONFIDENCE}"
+            _refuse(lines, count, "a confidence", "be a number from 0 to 1", cause)
+        if count == 6 or (count == 7 and tracked):
+            kinds[count] = _Kind("box", scores=count - 5, end=count - 5)
+        elif count in of_keypoints and len(counts) == 1:
+            side, track = of_keypoints[count]
+            kinds[count] = _Kind("keypoints", scores=1 + track, end=1 + track, side=side)
+        elif count >= 8 and count % 2 == 0:
+            kinds[count] = _Kind("polygon", scores=1, end=1)
+        elif count >= 9 and tracked:
+            kinds[count] = _Kind("polygon", scores=2, end=2)
+        elif count >= 9 and len(counts) == 1 and count % 3 == 0:
+            kinds[count] = _Kind("keypoints", scores=1, end=1)
+        else:
+            _refuse(lines, count, "a line of predictions", "be class cx cy w h confidence", _NO_CONFIDENCE)
+    return kinds
+
+
+def _second_kinds(lines: Lines) -> dict[int, _Kind]:
+    """Return the kind of predictions with the confidence second."""
+    for count in np.unique(lines.counts).tolist():
+        if count != 6:
+            _refuse(lines, count, "a line of predictions", "be class confidence cx cy w h", "")
+    return {6: _Kind("box", scores=5, first=2)}
+
+
+def _refuse(lines: Lines, count: int, name: str, rule: str, cause: str) -> NoReturn:
+    row = int(np.argmax(lines.counts == count))
+    number = count - (lines.words is not None)
+    got = f"{lines.text(row)!r}, {number} number{'s' * (number != 1)},"
+    raise FileFormatError(name, rule, got=got, place=lines.place(row), cause=cause)
+
+
+def _is_last(columns: FloatArray, path: Path) -> bool:
+    """Whether the confidence of lines of 6 numbers [N, 6] is the last of them, not the second.
+
+    A confidence lies in 0..1, and most boxes of predictions lie inside their image: read at the wrong place,
+    some do not.
+    """
+    for test in (_is_no_confidence, _reaches_out):
+        last = not test(columns[:, 1:5], columns[:, 5])
+        second = not test(columns[:, 2:], columns[:, 1])
+        if last != second:
+            return last
+    raise InputError(
+        "the confidence of predictions",
+        "be said to be last or second",
+        got=f"lines that {'fit both' if last else 'fit neither'}, class cx cy w h confidence "
+        "and class confidence cx cy w h",
+        place=str(path),
+        cause="say --dt-format yolo (last, as ultralytics writes it) or --dt-format darknet (second)",
+    )
+
+
+def _is_no_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
+    """Whether any number [N] is no confidence, or any size of a box [N, 4] is negative."""
+    return bool(((scores < 0) | (scores > 1)).any() or (boxes[:, 2:] < 0).any())
+
+
+def _reaches_out(boxes: FloatArray, scores: FloatArray) -> bool:
+    """Whether any box [N, 4] leaves its image."""
+    return bool((np.abs(boxes[:, :2] - 0.5) + boxes[:, 2:] / 2 > 0.5 + OUTSIDE).any())
+
+
+def _joints(ground_truth: GroundTruth | None) -> int | None:
+    """How many keypoints an object of the ground truth has."""
+    keypoints = None if ground_truth is None else ground_truth.keypoints
+    return None if keypoints is None else int(keypoints.shape[1])
+
+
+# ---------------------------------------------------------------- shapes
+
+
+class _Shapes(NamedTuple):
+    """What lines say apart from their class."""
+
+    boxes: FloatArray
+    box_format: BoxFormat
+    scores: FloatArray | None
+    outlines: list[list[FloatArray] | None] | None
+    corners: FloatArray | None
+    keypoints: FloatArray | None
+
+
+def _shapes(lines: Lines, kinds: Mapping[int, _Kind]) -> _Shapes:
+    """Return the boxes, polygons and keypoints of lines."""
+    number = len(lines.counts)
+    forms = {kind.form for kind in kinds.values()}
+    polygons = "polygon" in forms
+    four = polygons and all(
+        kind.form == "box" or count - kind.first - kind.end == 8 for count, kind in kinds.items()
+    )
+    boxes = np.empty((number, 4))
+    scores = np.empty(number) if all(kind.scores for kind in kinds.values()) else None
+    outlines: list[list[FloatArray] | None] | None = [None] * number if polygons else None
+    corners = np.empty((number, 4, 2)) if four else None
+    keypoints = None
+    for rows in _by_count(lines.counts):
+        columns = lines.columns(rows)
+        kind = kinds[columns.shape[1]]
+        shape = columns[:, kind.first : columns.shape[1] - kind.end]
+        if scores is not None:
+            scores[rows] = columns[:, -kind.scores]
+        _check_fractions(shape[:, :4] if kind.form == "keypoints" else shape, rows, lines)
+        if kind.form == "polygon":
+            points = shape.reshape(len(rows), -1, 2)
+            boxes[rows] = np.hstack([points.min(axis=1), points.max(axis=1)])
+            for row, outline in zip(rows.tolist(), shape, strict=True):
+                outlines[row] = [outline]  # type: ignore[index]
+            if corners is not None:
+                corners[rows] = points
+            continue
+        boxes[rows] = box_convert(shape[:, :4], "cxcywh", "xyxy") if polygons else shape[:, :4]
+        if corners is not None:
+            corners[rows] = boxes[rows][:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
+        if kind.form == "keypoints":  # the only form then
+            keypoints = _keypoints(shape[:, 4:], kind.side)
+    if scores is not None:
+        _check_scores(scores, lines)
+    return _Shapes(boxes, "xyxy" if polygons else "cxcywh", scores, outlines, corners, keypoints)
+
+
+def _by_count(counts: IntArray) -> list[IntArray]:
+    """Return the rows of lines with equally many numbers."""
+    if not len(counts) or (counts == counts[0]).all():
+        return [np.arange(len(counts))] if len(counts) else []
+    order = np.argsort(counts, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(counts[order])) + 1)
+
+
+def _keypoints(numbers: FloatArray, side: int) -> FloatArray:
+    """Return keypoints [N, J, 3]; where the files do not say which are labelled, negative ones are not."""
+    points = numbers.reshape(len(numbers), -1, side)
+    if side == 3:
+        return points
+    labelled = (points >= 0).all(axis=2, keepdims=True)
+    return np.concatenate([points, labelled], axis=2)
+
+
+def _check_fractions(numbers: FloatArray, rows: IntArray, lines: Lines) -> None:
+    """Refuse coordinates [n, C] that cannot be fractions; NaN and infinity are among them."""
+    if not numbers.size or -1 <= numbers.min() <= numbers.max() <= 2:
+        return
+    at = int(np.argmax(~((numbers >= -1) & (numbers <= 2)).all(axis=1)))
+    bad = numbers[at][~((numbers[at] >= -1) & (numbers[at] <= 2))][0]
+    raise FileFormatError(
+        "coordinates",
+        "be fractions of the image's size",
+        got=f"{bad:g}",
+        place=lines.place(int(rows[at])),
+        cause="are these pixels?",
+    )
+
+
+def _check_scores(scores: FloatArray, lines: Lines) -> None:
+    wrong = ~((scores >= 0) & (scores <= 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise FileFormatError(
+            "a confidence",
+            "be a number from 0 to 1",
+            got=f"{scores[row]:g}",
+            place=lines.place(row),
+            cause="is the confidence at the other place (--dt-format yolo: last, darknet: second)?",
+        )
+
+
+# ---------------------------------------------------------------- rows
+
+
+class _Files(NamedTuple):
+    """The images of one side."""
+
+    source: str
+    images: Sequence[str]
+    classes: Sequence[str] | None
+    image_of_file: IntArray | None = None
+    file_names: Sequence[str] | None = None
+    sizes: FloatArray | None = None
+
+
+def _label_rows(path: Path, options: ReadOptions) -> Rows:
+    """Read ground truth."""
+    found = data_set(path, options.image_set)
+    of_file = np.array([number for number, file in enumerate(found.labels) if file], dtype=np.int64)
+    lines = read_lines([file for file in found.labels if file])
+    shapes = _shapes(lines, _label_kinds(lines, found.keypoint_shape))
+    files = _Files(
+        found.source, found.images, found.classes, of_file, found.file_names, _image_sizes(found, options)
+    )
+    rows = _rows(files, lines, shapes._replace(scores=None))
+    _warn_of_labels(rows, lines)
+    return rows
+
+
+def _prediction_lines(path: Path, options: ReadOptions) -> tuple[list[str], Lines, Sequence[str] | None]:
+    """Return the names, lines and class list of a folder of predictions."""
+    folder = label_folder(path)
+    files = label_files(folder)
+    if not files:
+        rule = "be .txt files, one per image"
+        raise FileFormatError("YOLO predictions", rule, got=f"none in {folder}")
+    classes = None if options.classes is not None else classes_in(folder)
+    return [name for name, _ in files], read_lines([file for _, file in files]), classes
+
+
+def _rows(files: _Files, lines: Lines, shapes: _Shapes) -> Rows:
+    per_file = np.diff(lines.ends, prepend=0)
+    of_file = np.arange(len(per_file)) if files.image_of_file is None else files.image_of_file
+    labels, label = _labels(lines)
+    return Rows(
+        source=files.source,
+        images=files.images,
+        image=np.repeat(of_file, per_file),
+        labels=labels,
+        label=label,
+        boxes=shapes.boxes,
+        box_format=shapes.box_format,
+        place=lines.place,
+        fractions=True,
+        scores=shapes.scores,
+        classes=files.classes,
+        numbers="positions",
+        file_names=files.file_names,
+        sizes=files.sizes,
+        outlines=shapes.outlines,
+        keypoints=shapes.keypoints,
+        corners=shapes.corners,
+    )
+
+
+def _labels(lines: Lines) -> tuple[list[Id], IntArray]:
+    """Return the classes that occur, and each line's position among them."""
+    if lines.words is not None:
+        found = collected(lines.words)
+        return found.values, found.positions
+    first = lines.values[lines.starts]
+    wrong = ~((first >= 0) & (first < MOST_CLASSES) & (first == np.floor(first)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise FileFormatError(
+            "a class number",
+            f"be a whole number from 0 to {MOST_CLASSES - 1}",
+            got=f"{first[row]:g}",
+            place=lines.place(row),
+        )
+    numbers, positions = np.unique(first.astype(np.int64), return_inverse=True)
+    return numbers.tolist(), positions.reshape(-1)
+
+
+def _image_sizes(found: DataSet, options: ReadOptions) -> FloatArray | None:
+    """Width and height of the images whose size the user does not give, [I, 2], from their headers."""
+    if found.paths is None or found.file_names is None:
+        return None
+    sizes = np.full((len(found.images), 2), np.nan)
+    for row, path in enumerate(found.paths):
+        if path and size_in(options.image_sizes, found.images[row], found.file_names[row]) is None:
+            sizes[row] = header_size(Path(path)) or (np.nan, np.nan)
+    return sizes
+
+
+def _warn_of_labels(rows: Rows, lines: Lines) -> None:
+    """Warn of labels that ultralytics reads in another way."""
+    said = []
+    twice = _repeated(rows, lines)
+    if twice.any():
+        row = int(np.argmax(twice))
+        said.append(
+            f"{twice.sum()} labels repeat another of their image ({lines.place(row)}); all count here, "
+            "and ultralytics drops repeated ones"
+        )
+    boxes = rows.boxes
+    if boxes is not None and len(boxes) and (boxes.min() < -OUTSIDE or boxes.max() > 1 + OUTSIDE):
+        outside = ((boxes < -OUTSIDE) | (boxes > 1 + OUTSIDE)).any(axis=1)
+        images = len(np.unique(rows.image[outside]))
+        said.append(
+            f"{outside.sum()} labels reach out of their image ({lines.place(int(np.argmax(outside)))}); "
+            f"ultralytics leaves the {images} image{'s' * (images > 1)} of such labels out"
+        )
+    if said:
+        warnings.warn(f"{rows.source}: {'. '.join(said)}.", BoxscoreWarning, stacklevel=6)
+
+
+def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
+    """Whether a line has the same numbers as an earlier one of its image, [N]."""
+    repeated = np.zeros(len(lines.counts), dtype=bool)
+    for of_count in _by_count(lines.counts):
+        columns = lines.columns(of_count)
+        if lines.words is not None:
+            columns = np.column_stack([columns, rows.label[of_count]])
+        key = columns @ np.sqrt(np.arange(2.0, 2 + columns.shape[1]))
+        image = rows.image[of_count]
+        order = np.lexsort((key, image))
+        same = (np.diff(key[order]) == 0) & (np.diff(image[order]) == 0)
+        for first, second in zip(order[:-1][same].tolist(), order[1:][same].tolist(), strict=True):
+            repeated[of_count[second]] |= bool((columns[first] == columns[second]).all())
+    return repeated
+
+
+# ---------------------------------------------------------------- writing
+
+
+def _file_stems(table: BoxTable) -> list[str]:
+    """Return the name of each image's label file, without ending."""
+    stems = []
+    for identifier, file_name in zip(
+        table.images.ids.tolist(), table.images.file_names.tolist(), strict=True
+    ):
+        name = str(identifier) if file_name is None else PurePosixPath(file_name.replace("\\", "/")).stem
+        stems.append(checks.plain_name(name, name="an image's name"))
+    if len(set(stems)) < len(stems):
+        seen: set[str] = set()
+        twice = next(name for name in stems if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InputError("image names", "differ where labels are a file per image", got=f"{twice!r} twice")
+    return stems
+
+
+def _sizes_of(table: BoxTable) -> FloatArray:
+    """Width and height of each row's image, [N, 2]."""
+    sizes: FloatArray = table.images.sizes[table.image]
+    unknown = np.isnan(sizes).any(axis=1)
+    if unknown.any():
+        image = table.images.ids[table.image[int(np.argmax(unknown))]]
+        raise InputError(
+            "an image",
+            "have a known size where boxes are written as fractions of it",
+            got=f"{image!r} without",
+            place=table.source,
+            cause="give a table of image sizes (--image-sizes FILE.csv)",
+        )
+    return sizes
