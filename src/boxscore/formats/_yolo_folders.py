@@ -139,7 +139,9 @@ def label_folder(path: Path) -> Path:
 def label_files(folder: Path) -> list[tuple[str, str]]:
     """Return name without ending and path of the label files of a folder, sorted."""
     return sorted(
-        (file.stem, str(file)) for file in _text_files(folder) if _NO_LABELS.fullmatch(file.name) is None
+        (entry.name[:-4], entry.path)
+        for entry in _entries(folder)
+        if entry.name[-4:].lower() == ".txt" and _NO_LABELS.fullmatch(entry.name) is None and entry.is_file()
     )
 
 
@@ -158,8 +160,12 @@ def is_image_list(line: str) -> bool:
 
 def _description(folder: Path) -> Path | None:
     """Return the ``data.yaml`` or ``obj.data`` of a folder; None where there is none."""
-    files = [entry for entry in _entries(folder) if entry.is_file()]
-    for entry in files:
+    files = [
+        entry
+        for entry in _entries(folder)
+        if entry.name.lower().endswith((".yaml", ".yml", ".data")) and entry.is_file()
+    ]
+    for entry in sorted(files, key=lambda entry: entry.name):
         if entry.name.lower().endswith((".yaml", ".yml")) and _is_data_yaml(Path(entry.path)):
             return Path(entry.path)
     for entry in files:

@@ -65,9 +65,10 @@ def _with_stems(table: dict[str, tuple[float, float]]) -> dict[str, tuple[float,
     """Add file names without folder, and without ending, where they mean one image's size."""
     short: dict[str, tuple[float, float] | None] = {}
     for name, size in table.items():
-        path = PurePosixPath(name.replace("\\", "/"))
-        for key in {path.name, path.stem} - {name}:
-            short[key] = size if short.get(key, size) == size else None
+        last = name.replace("\\", "/").rpartition("/")[2]
+        for key in {last, last.rpartition(".")[0] or last}:
+            if key != name:
+                short[key] = size if short.get(key, size) == size else None
     return {**{key: size for key, size in short.items() if size is not None}, **table}
 
 
@@ -114,8 +115,10 @@ def size_in(table: Sizes | None, *names: object) -> tuple[float, float] | None:
         if name is None:
             continue
         text = str(name)
+        if text in table:
+            return table[text]
         path = PurePosixPath(text.replace("\\", "/"))
-        for key in (text, path.name, path.stem):
+        for key in (path.name, path.stem):
             if key in table:
                 return table[key]
     return None

@@ -502,7 +502,7 @@ def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
             columns = np.column_stack([columns, rows.label[of_count]])
         key = columns @ np.sqrt(np.arange(2.0, 2 + columns.shape[1]))
         image = rows.image[of_count]
-        order = np.lexsort((key, image))
+        order = np.argsort(key, kind="stable")  # rows of an image lie together already
         same = (np.diff(key[order]) == 0) & (np.diff(image[order]) == 0)
         for first, second in zip(order[:-1][same].tolist(), order[1:][same].tolist(), strict=True):
             repeated[of_count[second]] |= bool((columns[first] == columns[second]).all())
