@@ -84,7 +84,7 @@ def test_version(run: Run) -> None:
         ["evaluate"],
         ["evaluate", "--gt", GT],
         [*COCO, "--output", "xml"],
-        [*COCO, "--format", "yolo"],
+        [*COCO, "--format", "cocoa"],
         [*COCO, "--workers", "two"],
         [*COCO, "--nonsense"],
         [*COCO, "--classes"],

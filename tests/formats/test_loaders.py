@@ -453,7 +453,7 @@ def test_paths_are_text_or_paths(kind: Any, tmp_path: Path) -> None:
 
 
 def test_unknown_formats(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^format must be one of .* Got 'yolo'"):
-        load_ground_truth(write_truth(tmp_path), format="yolo")
+    with pytest.raises(InputError, match=r"^format must be one of .* Got 'cocoa'"):
+        load_ground_truth(write_truth(tmp_path), format="cocoa")
     with pytest.raises(FileFormatError, match=r"must be in the voc format\. Got a JSON file \(coco\)\.$"):
         load_ground_truth(write_truth(tmp_path), format="voc")

@@ -57,7 +57,7 @@ LARGEST_LIST = 1_000_000_000
 
 _SAME_SPLITS = (("val", "valid", "validation"),)
 _NO_LABELS = re.compile(r"(?:classes|train|val|valid|test|readme.*|notes.*|license.*|origin)\.txt", re.I)
-"""Text files that lie among labels and are none, where no image says which are."""
+"""Text files that lie among labels and often are none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +141,7 @@ def label_files(folder: Path) -> list[tuple[str, str]]:
     return sorted(
         (entry.name[:-4], entry.path)
         for entry in _entries(folder)
-        if entry.name[-4:].lower() == ".txt" and _NO_LABELS.fullmatch(entry.name) is None and entry.is_file()
+        if entry.name[-4:].lower() == ".txt" and entry.is_file() and not _is_other(entry.path)
     )
 
 
@@ -202,7 +202,7 @@ def looks_like_labels(folder: Path) -> bool:
     """Whether the first text files of a folder, or of the folders in it, hold lines of YOLO."""
     found = False
     for number, file in enumerate(_text_files(folder)):
-        if _NO_LABELS.fullmatch(file.name) is not None:
+        if _is_other(str(file)):
             continue
         if number > 20:
             break
@@ -223,6 +223,11 @@ def _depth(entry: os.DirEntry[str]) -> bool:
     return not entry.is_symlink() and entry.name in {*SPLITS, "labels", "obj_train_data", "Annotations"}
 
 
+def _is_other(file: str) -> bool:
+    """Whether a text file is a class list, a list of images or a notice."""
+    return _NO_LABELS.fullmatch(os.path.split(file)[1]) is not None and not _looks_like_label(Path(file))
+
+
 def _looks_like_label(file: Path) -> bool | None:
     """Whether the beginning of a file has lines of YOLO; None where it is empty."""
     try:
@@ -232,19 +237,19 @@ def _looks_like_label(file: Path) -> bool | None:
         return False
     whole = lines[:-1] if len(lines) > 1 and len(lines[-1]) else lines
     lines = [line for line in whole if line.strip()][:20]
-    for line in lines:
-        fields = line.split()
-        last = next((i for i in range(len(fields) - 1, -1, -1) if not is_number(fields[i])), -1)
-        numbers = [float(field) for field in fields[max(last + 1, 1) :]]
-        if last > 0 and is_number(fields[0]):
-            return False
-        if len(numbers) not in ((4, 5) if last >= 0 else range(4, 100_000)):
-            return False
-        if not all(-1 <= number <= 2 for number in numbers[:4]):
-            return False
-        if len(numbers) == 5 and last >= 0 and not 0 <= numbers[4] <= 2:
-            return False
-    return True if lines else None
+    return 2 * sum(map(_looks_like_line, lines)) > len(lines) if lines else None
+
+
+def _looks_like_line(line: str) -> bool:
+    """Whether a line is a class and fractions."""
+    fields = line.split()
+    last = next((i for i in range(len(fields) - 1, -1, -1) if not is_number(fields[i])), -1)
+    if last > 0 and is_number(fields[0]):
+        return False
+    numbers = [float(field) for field in fields[max(last + 1, 1) :]]
+    if len(numbers) < 4 or (last >= 0 and len(numbers) > 5):
+        return False
+    return all(-1 <= number <= 2 for number in numbers[:4])
 
 
 # ---------------------------------------------------------------- sources
@@ -310,7 +315,9 @@ def _darknet_source(path: Path) -> _Source:
         raise FileFormatError("a data file of darknet", rule, got="neither", place=str(path))
     names = None
     if "names" in pairs:
-        found = _below(pairs["names"], (path.parent,), is_file)
+        found = _below(
+            pairs["names"], (path.parent,), lambda file: _inside(file, path.parent) and is_file(file)
+        )
         names = None if found is None else class_list(found)
     return _Source(path, splits, names or _near_classes(path.parent), None, (path.parent,))
 
@@ -389,12 +396,13 @@ def _files_of(found: _Source, name: str, entry: Any) -> list[tuple[str, str, str
     """Return name below the split's folder without ending, label file and image file of each image."""
     if isinstance(entry, _Split):
         return _paired(entry)
+    home = found.roots[-1]
     for same in _spellings(entry, name):
         fewest = 1 if same.lower().endswith(".txt") else 2  # "images" alone may be another split's
-        path = _below(same, found.roots, _is_list_or_split, fewest=fewest)
+        path = _below(same, found.roots, lambda path: _is_list_or_split(path, home), fewest=fewest)
         if path is not None:
             return _listed(path, found.roots) if path.is_file() else _paired(_split_at(path))
-    layout = _layout(found.path.parent if found.path.is_file() else found.path)
+    layout = _layout(home)
     group = next((group for group in _SAME_SPLITS if name in group), (name,))
     for same in group:
         if same in layout:
@@ -439,7 +447,23 @@ def _below(
     return None
 
 
-def _is_list_or_split(path: Path) -> bool:
+def _inside(path: Path, folder: Path) -> bool:
+    """Whether a path lies in a folder, as it is written."""
+    inner, outer = os.path.normpath(path.absolute()), os.path.normpath(folder.absolute())
+    return inner == outer or inner.startswith(outer.rstrip(os.sep) + os.sep)
+
+
+def _is_list_or_split(path: Path, home: Path) -> bool:
+    """Whether a list of images, or a folder of images or labels, is at a path.
+
+    Outside the data set's own folder only what is called so is taken: no file sends the reader elsewhere.
+    """
+    if not _inside(path, home):
+        near = (
+            {entry.name for entry in _entries(path.parent)} if path.suffix.lower() == ".txt" else path.parts
+        )
+        if not {"images", "labels"} & set(near):
+            return False
     if path.suffix.lower() == ".txt":
         return is_file(path)
     twin = _twin(path, "images", "labels")
@@ -508,7 +532,7 @@ def _folder_listed(parent: str, roots: Sequence[Path]) -> tuple[Path, Path] | No
     if not parent:
         folder: Path | None = roots[-1]
     else:
-        folder = _below(parent, roots, _is_list_or_split)
+        folder = _below(parent, roots, lambda path: any(_is_list_or_split(path, root) for root in roots))
     if folder is None:
         return None
     twin = _twin(folder, "images", "labels")
@@ -523,18 +547,10 @@ def _paired(split: _Split) -> list[tuple[str, str, str]]:
     labels = {} if split.labels is None else dict(_walk(split.labels, frozenset({".txt"})))
     found = [] if split.images is None else _walk(split.images, IMAGE_ENDINGS)
     if not found:
-        return [
-            (name, label, "")
-            for name, label in sorted(labels.items())
-            if _NO_LABELS.fullmatch(f"{name.rpartition('/')[2]}.txt") is None
-        ]
+        return [(name, label, "") for name, label in sorted(labels.items()) if not _is_other(label)]
     files = sorted((name, labels.get(name, ""), image) for name, image in found)
     names = {name for name, _, _ in files}
-    alone = [
-        name
-        for name in labels
-        if name not in names and _NO_LABELS.fullmatch(f"{name.rpartition('/')[2]}.txt") is None
-    ]
+    alone = [name for name, label in labels.items() if name not in names and not _is_other(label)]
     if alone:
         warnings.warn(
             f"{split.labels}: {len(alone)} label file{'s' * (len(alone) > 1)} left out, without image in "

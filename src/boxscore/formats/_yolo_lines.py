@@ -135,10 +135,10 @@ class _Reading:
         ends = np.cumsum(self.rows)
         counts = np.concatenate([np.empty(0, np.int64), *self.counts])
         values = np.concatenate([np.empty(0), *self.values])
-        if self.words:
+        if any(self.words):
             self.words += [""] * (len(counts) - len(self.words))
             _refuse_mixed(self.words, self.files, ends)
-        return Lines(self.files, ends, values, counts, self.words or None)
+        return Lines(self.files, ends, values, counts, self.words if any(self.words) else None)
 
     def _with_words(self, text: bytes) -> tuple[FloatArray, IntArray]:
         """Parse lines whose class is words."""
@@ -147,7 +147,7 @@ class _Reading:
         self.words += [""] * (sum(map(len, self.counts)) - len(self.words))
         for line in text.split(b"\n"):
             try:
-                fields = line.decode("utf-8").split()
+                fields = [field.decode("utf-8") for field in line.split()]
             except UnicodeDecodeError:
                 raise FileFormatError(
                     "a label file", "be UTF-8", got="other bytes", place=self._place_of_next()

@@ -80,10 +80,9 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     if not path.exists():
         raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
     look = Look(path)
-    for name in _MODULES:
-        reason = format_named(name).detect(look)
-        if reason is not None:
-            return name, reason
+    found = _detected(look)
+    if found is not None:
+        return found
     like = resemblance(look)
     raise FileFormatError(
         str(path),
@@ -93,11 +92,22 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     )
 
 
+def _detected(look: Look, *, first: str | None = None) -> tuple[str, str] | None:
+    """Return the format and the reason of the first that recognises a path, asking one before the others."""
+    for name in dict.fromkeys([*([] if first is None else [first]), *_MODULES]):
+        reason = format_named(name).detect(look)
+        if reason is not None:
+            return name, reason
+    return None
+
+
 def format_at(path: Path, name: str = "auto") -> Format:
     """Return the format of the data at a path, which must be the named one if one is named."""
     checks.one_of(name, format_names(), name="format")
-    if name != "auto" and path.exists() and format_named(name).detect(Look(path)) is not None:
-        return format_named(name)
+    if name != "auto" and path.exists():
+        found = _detected(Look(path), first=name)
+        if found is None or found[0] == name:
+            return format_named(name)  # it says what is wrong where nothing was recognised
     detected, reason = detect_format(path)
     if name not in ("auto", detected):
         raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({detected})")

@@ -323,6 +323,7 @@ def _shapes(lines: Lines, kinds: Mapping[int, _Kind]) -> _Shapes:
                 corners[rows] = points
             continue
         boxes[rows] = box_convert(shape[:, :4], "cxcywh", "xyxy") if polygons else shape[:, :4]
+        _check_sizes(shape[:, 2:4], rows, lines)
         if corners is not None:
             corners[rows] = boxes[rows][:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
         if kind.form == "keypoints":  # the only form then
@@ -362,6 +363,10 @@ def _check_fractions(numbers: FloatArray, rows: IntArray, lines: Lines) -> None:
         place=lines.place(int(rows[at])),
         cause="are these pixels?",
     )
+
+
+def _check_sizes(sizes: FloatArray, rows: IntArray, lines: Lines) -> None:
+    checks.sizes_not_negative(sizes, place=lambda at: lines.place(int(rows[at])), cause="")
 
 
 def _check_scores(scores: FloatArray, lines: Lines) -> None:
