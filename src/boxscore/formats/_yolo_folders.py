@@ -56,7 +56,7 @@ LARGEST_LIST = 1_000_000_000
 """Bytes of a list of images."""
 
 _SAME_SPLITS = (("val", "valid", "validation"),)
-_NO_LABELS = re.compile(r"(?:classes|train|val|valid|test|readme.*|notes.*|license.*|origin)\.txt", re.I)
+_NO_LABELS = re.compile(r"(?:classes|train|val|valid|test|trainval|minival|readme.*|notes.*|license.*|origin)\.txt", re.I)
 """Text files that lie among labels and often are none."""
 
 
@@ -153,8 +153,14 @@ def is_darknet_data(text: str) -> bool:
     return re.search(r"^\s*(?:train|valid|val|test)\s*=", text, re.MULTILINE) is not None
 
 
-def is_image_list(line: str) -> bool:
-    """Whether a line is the path of an image."""
+def is_image_list(text: str) -> bool:
+    """Whether a text is lines with the path of an image each, by its beginning."""
+    lines = [line.strip() for line in text[:4096].split("\n")]
+    whole = [line for line in (lines[:-1] if len(text) > 4096 else lines) if line]
+    return bool(whole) and all(map(_is_image, whole))
+
+
+def _is_image(line: str) -> bool:
     return PurePosixPath(line.replace("\\", "/")).suffix.lower() in IMAGE_ENDINGS and "," not in line
 
 
@@ -200,20 +206,21 @@ def is_data_yaml(text: str) -> bool:
 
 def looks_like_labels(folder: Path) -> bool:
     """Whether the first text files of a folder, or of the folders in it, hold lines of YOLO."""
-    found = False
+    empty = other = False
     for number, file in enumerate(_text_files(folder)):
-        if _is_other(str(file)):
-            continue
         if number > 20:
             break
+        if _is_other(str(file)):
+            other = True
+            continue
         verdict = _looks_like_label(file)
         if verdict is False:
             return False
-        found = True
         if verdict:
             return True
-    if found:
-        return True  # empty files only: images without objects
+        empty = True
+    if empty and not other:
+        return True  # images without objects
     return any(
         looks_like_labels(Path(entry.path)) for entry in _entries(folder) if entry.is_dir() and _depth(entry)
     )
@@ -502,7 +509,7 @@ def _listed(file: Path, roots: Sequence[Path]) -> list[tuple[str, str, str]]:
         if not line:
             continue
         place = f"{file}, line {number}"
-        if "\0" in line or len(line) > 4096 or not is_image_list(line):
+        if "\0" in line or len(line) > 4096 or not _is_image(line):
             raise FileFormatError(
                 "a line of a list of images", "be an image", got=repr(line[:60]), place=place
             )

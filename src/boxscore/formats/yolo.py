@@ -79,7 +79,7 @@ class YoloFormat(RowFormat):
                 return "YOLO's data.yaml" if is_data_yaml(look.text) else None
             if look.suffix == ".data":
                 return "darknet's obj.data" if is_darknet_data(look.text) else None
-            return "a list of images" if look.suffix == ".txt" and is_image_list(look.first_line) else None
+            return "a list of images" if look.suffix == ".txt" and is_image_list(look.text) else None
         for name in look.names:
             if name.lower().endswith((".yaml", ".yml", ".data")):
                 reason = self.detect(Look(look.path / name))
