@@ -3,8 +3,8 @@
 Conventions
 -----------
 - One row per image, in the order of the data set, also for images without objects or detections.
-- Counts are those of one IoU threshold and area range, of detections at or above a confidence. An ignored object
-  or detection is in none of them.
+- Counts are those of one IoU threshold and area range, of detections at or above a confidence. An ignored
+  object or detection is in none of them.
 - An image's AP is the mean over the classes that it has counted objects of, each ranked within the image
   alone and averaged by the protocol's rule. It is a number to sort images by: the mean of these is not the
   data set's AP, which ranks the detections of all images together.
