@@ -188,6 +188,7 @@ def test_polygons_boxes_and_masks(tmp_path: Path) -> None:
     assert table.masks.boxes.tolist() == [[20, 20, 100, 79]]  # of its pixels
     table = labels(tmp_path, "0 0.1 0.2 0.5 0.2 0.3 0.8\n1 0.5 0.5 0.5 0.5\n", image_sizes={"a": (200, 100)})
     assert table.boxes.round(9).tolist() == [[20, 20, 100, 80], [50, 25, 150, 75]]
+    assert table.area.round(9).tolist() == [80 * 60 / 2, 100 * 50]
 
 
 def test_four_corners_are_a_polygon_and_a_rotated_box(tmp_path: Path) -> None:
@@ -427,6 +428,21 @@ def test_a_real_run_of_ultralytics(tmp_path: Path) -> None:
     result = boxscore.evaluate(gt, load_detections(path, gt))
     assert result.metrics["AP"] == 0.6348354875849376
     assert round(result.metrics["AP50"], 4) == 0.9449
+
+
+def test_boxes_are_those_of_globox(tmp_path: Path) -> None:
+    globox = pytest.importorskip("globox")
+    generator = np.random.default_rng(3)
+    rows = generator.uniform(0.2, 0.4, (20, 4)).tolist()
+    text = "".join(f"{number % 3} {' '.join(map(repr, row))}\n" for number, row in enumerate(rows))
+    table = labels(tmp_path, text, image_sizes={"a": (641, 479)})
+    theirs = globox.Annotation.from_yolo_v5(
+        tmp_path / "labels" / "a.txt", image_id="a", image_size=(641, 479)
+    ).boxes
+    np.testing.assert_allclose(
+        table.boxes, [[box.xmin, box.ymin, box.xmax, box.ymax] for box in theirs], rtol=1e-13
+    )
+    assert [table.categories.names[row] for row in table.category] == [box.label for box in theirs]
 
 
 def test_padilla_without_pixels() -> None:

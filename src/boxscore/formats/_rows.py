@@ -83,7 +83,8 @@ class Rows:
     corners : ndarray of float64, [N, 4, 2], or None
         Of rotated rectangles.
     given : mapping
-        Further columns by their names in the schema, in pixels: ``area``, ``crowd``, ``ids``, ``masks``.
+        Further columns by their names in the schema: ``area`` in the unit of coordinates, squared, ``crowd``,
+        ``ids``, ``masks``.
     columns : mapping of str to array_like
         Further columns by which a user may slice.
     image_columns : mapping of str to array_like
@@ -226,6 +227,8 @@ def _table(
     }
     if "masks" in rows.given:
         given["masks"] = [rows.given["masks"][row] for row in kept.tolist()]
+    if extent is not None and "area" in given:
+        given["area"] = given["area"] * extent[kept].prod(axis=1)
     given |= {
         name: [values[row] for row in kept.tolist()] if name == "masks" else values[kept]
         for name, values in shapes.items()

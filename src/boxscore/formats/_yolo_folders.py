@@ -56,7 +56,9 @@ LARGEST_LIST = 1_000_000_000
 """Bytes of a list of images."""
 
 _SAME_SPLITS = (("val", "valid", "validation"),)
-_NO_LABELS = re.compile(r"(?:classes|train|val|valid|test|trainval|minival|readme.*|notes.*|license.*|origin)\.txt", re.I)
+_NO_LABELS = re.compile(
+    r"(?:classes|train|val|valid|test|trainval|minival|readme.*|notes.*|license.*|origin)\.txt", re.I
+)
 """Text files that lie among labels and often are none."""
 
 

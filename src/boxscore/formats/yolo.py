@@ -292,6 +292,7 @@ class _Shapes(NamedTuple):
     outlines: list[list[FloatArray] | None] | None
     corners: FloatArray | None
     keypoints: FloatArray | None
+    area: FloatArray | None
 
 
 def _shapes(lines: Lines, kinds: Mapping[int, _Kind]) -> _Shapes:
@@ -306,6 +307,7 @@ def _shapes(lines: Lines, kinds: Mapping[int, _Kind]) -> _Shapes:
     scores = np.empty(number) if all(kind.scores for kind in kinds.values()) else None
     outlines: list[list[FloatArray] | None] | None = [None] * number if polygons else None
     corners = np.empty((number, 4, 2)) if four else None
+    area = np.empty(number) if polygons else None
     keypoints = None
     for rows in _by_count(lines.counts):
         columns = lines.columns(rows)
@@ -321,16 +323,27 @@ def _shapes(lines: Lines, kinds: Mapping[int, _Kind]) -> _Shapes:
                 outlines[row] = [outline]  # type: ignore[index]
             if corners is not None:
                 corners[rows] = points
+            if area is not None:
+                area[rows] = _polygon_areas(points)
             continue
         boxes[rows] = box_convert(shape[:, :4], "cxcywh", "xyxy") if polygons else shape[:, :4]
         _check_sizes(shape[:, 2:4], rows, lines)
+        if area is not None:
+            area[rows] = shape[:, 2] * shape[:, 3]
         if corners is not None:
             corners[rows] = boxes[rows][:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
         if kind.form == "keypoints":  # the only form then
             keypoints = _keypoints(shape[:, 4:], kind.side)
     if scores is not None:
         _check_scores(scores, lines)
-    return _Shapes(boxes, "xyxy" if polygons else "cxcywh", scores, outlines, corners, keypoints)
+    return _Shapes(boxes, "xyxy" if polygons else "cxcywh", scores, outlines, corners, keypoints, area)
+
+
+def _polygon_areas(points: FloatArray) -> FloatArray:
+    """Return the areas of polygons [N, P, 2]."""
+    x, y = (points - points[:, :1]).transpose(2, 0, 1)
+    areas: FloatArray = np.abs((x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1)).sum(axis=1)) / 2
+    return areas
 
 
 def _by_count(counts: IntArray) -> list[IntArray]:
@@ -443,6 +456,7 @@ def _rows(files: _Files, lines: Lines, shapes: _Shapes) -> Rows:
         outlines=shapes.outlines,
         keypoints=shapes.keypoints,
         corners=shapes.corners,
+        given={} if shapes.area is None else {"area": shapes.area},
     )
 
 
