@@ -410,6 +410,21 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert detections.category.tolist() == found.category.tolist()
 
 
+def test_writing_again_replaces_and_other_labels_are_refused(tmp_path: Path) -> None:
+    gt = truth(tmp_path)
+    for _ in range(2):
+        format_named("yolo").save(gt, tmp_path / "out")
+    write(tmp_path, {"out/labels/other.txt": ""})
+    with pytest.raises(InputError, match=r"must hold no other labels.*labels/other\.txt"):
+        format_named("yolo").save(gt, tmp_path / "out")
+    write(tmp_path, {"file": ""})
+    with pytest.raises(InputError, match="must be a folder"):
+        format_named("yolo").save(gt, tmp_path / "file")
+    with pytest.raises(InputError, match="cannot be written"):
+        format_named("yolo").save(gt, tmp_path / "file" / "inside")
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_writing_needs_sizes(tmp_path: Path) -> None:
     table = boxscore.GroundTruth.from_arrays(boxes=[[0, 0, 1, 1]], image_ids=["a"], category_ids=[0])
     with pytest.raises(InputError, match="must have a known size where boxes are written as fractions"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from boxscore.errors import FileFormatError, InputError
 
-__all__ = ["is_file", "read_text", "write_atomically", "write_folder"]
+__all__ = ["is_file", "read_text", "write_atomically", "write_folder", "write_new_folder"]
 
 
 def is_file(path: Path) -> bool:
@@ -53,6 +53,29 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
         except OSError as error:
             raise InputError(f"{inner}: cannot be made: {error.strerror}.") from None
     _write_all(paths)
+
+
+def write_new_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write many files into a folder that is not there yet; it appears when all are written."""
+    import shutil
+    import tempfile
+
+    temporary: Path | None = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
+        for inner in dict.fromkeys((temporary / name).parent for name in files):
+            inner.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            with (temporary / name).open("wb") as file:
+                file.writelines(_pieces(content))
+        temporary.chmod(0o777 & ~_umask())
+        temporary.rename(folder)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror}.") from None
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 Content = str | bytes | Iterable[bytes]

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
-from boxscore._utils.files import write_folder
+from boxscore._utils.files import write_folder, write_new_folder
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
@@ -123,8 +123,6 @@ class YoloFormat(RowFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""
-        if path.is_file():
-            raise InputError("the output of YOLO labels", "be a folder", got=f"the file {path}")
         names = _file_stems(table)
         boxes = box_convert(table.boxes, "xyxy", "cxcywh")
         boxes[:, 2:] = table.sizes
@@ -148,7 +146,7 @@ class YoloFormat(RowFormat):
             files["data.yaml"] = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
         else:
             files["labels/classes.txt"] = "".join(f"{label}\n" for label in labels)
-        write_folder(path, files)
+        _write(path, files)
 
 
 FORMAT = YoloFormat()
@@ -529,6 +527,20 @@ def _repeated(rows: Rows, lines: Lines) -> NDArray[np.bool_]:
 
 
 # ---------------------------------------------------------------- writing
+
+
+def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write a data set's folder; refuse one with label files that are not written anew."""
+    if not path.exists():
+        write_new_folder(path, files)
+        return
+    if not path.is_dir():
+        raise InputError("the output of YOLO labels", "be a folder", got=f"the file {path}")
+    others = {f"labels/{name}.txt" for name, _ in label_files(path / "labels")} - set(files)
+    if others:
+        rule = "hold no other labels, which would be read with these"
+        raise InputError("the output folder", rule, got=min(others), place=str(path))
+    write_folder(path, files)
 
 
 def _file_stems(table: BoxTable) -> list[str]:
