@@ -142,6 +142,18 @@ def test_image_set_chooses_a_split_and_val_is_the_default(tmp_path: Path) -> Non
         load_ground_truth(tmp_path, image_set="tset")
 
 
+def test_a_relative_path_finds_its_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"images/val/a.png": png(8, 4), "labels/val/a.txt": "0 .5 .5 .5 .5"})
+    for folder, path in (("labels/val", "."), ("labels", "val"), (".", "labels/val"), (".", ".")):
+        monkeypatch.chdir(tmp_path / folder)
+        assert load_ground_truth(path).images.sizes.tolist() == [[8, 4]]
+
+
+def test_labels_beside_images_of_a_folder_called_images(tmp_path: Path) -> None:
+    files = {"images/val/a.png": png(8, 4), "images/val/a.txt": "0 .5 .5 .5 .5", "data.yaml": YAML}
+    assert len(load_ground_truth(write(tmp_path, files))) == 1
+
+
 def test_names_that_occur_in_two_folders_keep_the_folder(tmp_path: Path) -> None:
     write(tmp_path, {"labels/x/a.txt": "0 .5 .5 .5 .5", "labels/y/a.txt": "", "labels/b.txt": ""})
     assert load_ground_truth(tmp_path).images.ids.tolist() == ["b", "x/a", "y/a"]
@@ -247,6 +259,23 @@ def test_forms_of_predictions(text: str, options: dict[str, Any], tmp_path: Path
     found = predicted(tmp_path, text, **options)
     assert found.boxes.tolist() == [[50, 25, 150, 75]]
     assert (found.scores.tolist(), found.category.tolist()) == ([0.75], [1])
+
+
+def test_predictions_beside_coco_ground_truth_take_its_sizes_and_names(tmp_path: Path) -> None:
+    content = {
+        "images": [{"id": 7, "file_name": "x/a.jpg", "width": 200, "height": 100}],
+        "categories": [{"id": 3, "name": "dog"}, {"id": 1, "name": "cat"}],
+        "annotations": [
+            {"id": 1, "image_id": 7, "category_id": 3, "bbox": [50, 25, 100, 50], "area": 5000, "iscrowd": 0}
+        ],
+    }
+    write(tmp_path, {"gt.json": json.dumps(content), "dt/a.txt": "1 0.5 0.5 0.5 0.5 0.75\n"})
+    gt = load_ground_truth(tmp_path / "gt.json")
+    found = load_detections(tmp_path / "dt", gt, format="yolo", classes=["cat", "dog"])
+    assert found.boxes.tolist() == gt.boxes.tolist() == [[50, 25, 150, 75]]
+    assert found.category.tolist() == gt.category.tolist()
+    with pytest.raises(InputError, match="class numbers must have names where the ground truth"):
+        load_detections(tmp_path / "dt", gt, format="yolo")
 
 
 def test_the_place_of_the_confidence_is_told_where_one_reading_leaves_the_image(tmp_path: Path) -> None:

@@ -482,11 +482,11 @@ def _is_list_or_split(path: Path, home: Path) -> bool:
 def _split_at(path: Path) -> _Split:
     """Return the folders of the split whose images, or labels, are at a path."""
     labels = _twin(path, "images", "labels")
-    if labels is not None:
-        return _Split(_existing(labels), _existing(path))
+    if labels is not None and _is_folder(labels):
+        return _Split(labels, _existing(path))
     images = _twin(path, "labels", "images")
-    if images is not None:
-        return _Split(path, _existing(images))
+    if images is not None and _is_folder(images):
+        return _Split(path, images)
     if not any(_text_files(path)) and (path / "labels").is_dir():
         return _Split(path / "labels", _existing(path / "images"))
     return _Split(path, path)
@@ -494,7 +494,7 @@ def _split_at(path: Path) -> _Split:
 
 def _twin(path: Path, one: str, other: str) -> Path | None:
     """Replace the last part that is ``one``; None where there is none."""
-    parts = list(path.parts)
+    parts = list((path if one in path.parts else path.absolute()).parts)
     for position in range(len(parts) - 1, -1, -1):
         if parts[position] == one:
             return Path(*parts[:position], other, *parts[position + 1 :])
