@@ -126,6 +126,13 @@ def test_images_of_the_folder_count_and_give_their_sizes(tmp_path: Path) -> None
     assert summary(tmp_path) == {"a": EXPECTED["a"], "b.c": [], "d": []}
 
 
+def test_sizes_by_file_name_are_found_by_the_name_without_ending(tmp_path: Path) -> None:
+    sizes = {"x/a.jpg": (8, 4), "b.c.png": (2, 3), "d.jpg": (5, 5), "d.png": (6, 6)}
+    write(tmp_path, {f"labels/{name}.txt": "0 .5 .5 .5 .5" for name in SIZES})
+    found = load_ground_truth(tmp_path / "labels", image_sizes=sizes).images.sizes
+    np.testing.assert_equal(found, [[8, 4], [2, 3], [np.nan, np.nan]])  # d is two images
+
+
 def test_labels_without_image_are_left_out_with_a_warning(tmp_path: Path) -> None:
     write(tmp_path, {"images/a.png": png(4, 4), "labels/a.txt": "0 .5 .5 .5 .5", "labels/x.txt": "0 1 1 0 0"})
     with pytest.warns(BoxscoreWarning, match=r"1 label file left out, without image in .*: x\."):
