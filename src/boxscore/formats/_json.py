@@ -27,6 +27,7 @@ from boxscore._utils.collector import paused_collector
 from boxscore.errors import FileFormatError
 
 __all__ = [
+    "check_utf8",
     "chunks_of",
     "decode_records",
     "explain",
@@ -34,7 +35,6 @@ __all__ = [
     "open_binary",
     "parts_of",
     "paused_collector",
-    "utf8",
 ]
 
 Record = TypeVar("Record")
@@ -118,7 +118,7 @@ def decode_records(
         if not cut:
             continue
         try:
-            records = decode(utf8(b"[" + buffer[: cut[0]] + b"]"))
+            records = _decoded(decode, b"[" + buffer[: cut[0]] + b"]")
         except (msgspec.MsgspecError, UnicodeDecodeError):
             break
         yield records
@@ -126,21 +126,26 @@ def decode_records(
         buffer = buffer[cut[1] :]
     else:
         try:
-            yield decode(utf8(b"[" + buffer))
+            yield _decoded(decode, b"[" + buffer)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             pass
         else:
             return
-    yield decode(utf8(whole().removeprefix(b"\xef\xbb\xbf")))[done:]
+    yield _decoded(decode, whole().removeprefix(b"\xef\xbb\xbf"))[done:]
 
 
-def utf8(text: bytes) -> bytes:
-    """Return a text as it is; raise ``UnicodeDecodeError`` where it is not UTF-8."""
+def _decoded(decode: Callable[[bytes], list[Record]], text: bytes) -> list[Record]:
+    records = decode(text)
+    check_utf8(text)
+    return records
+
+
+def check_utf8(text: bytes) -> None:
+    """Raise ``UnicodeDecodeError`` where JSON that was decoded is not UTF-8 in what was skipped."""
     if not text.isascii():
         decode = codecs.getincrementaldecoder("utf-8")().decode
         for start in range(0, len(text), SLICE_BYTES):  # a piece at a time: no second copy of the text
             decode(text[start : start + SLICE_BYTES], final=start + SLICE_BYTES >= len(text))
-    return text
 
 
 def _last_boundary(text: bytes) -> tuple[int, int] | None:
