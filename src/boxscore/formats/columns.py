@@ -180,7 +180,8 @@ def _check_text(text: str, place: str) -> None:
         try:
             json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError as error:
-            got = repr(error.object[max(0, error.start - 20) : error.start + 20])
+            written, at = str(error.object), error.start
+            got = repr(written[written.rfind('"', 0, at) + 1 : written.find('"', at)])[:60]
             raise InputError("names", "be text that UTF-8 can write", got=got, place=place) from None
 
 
