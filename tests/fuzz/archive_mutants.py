@@ -340,7 +340,8 @@ def check_vocabularies(table: Any, header: Any, arrays: Arrays) -> None:
 
 def use(folder: Path, options: list[str], table: Any) -> None:
     """Run the commands that read such files; none may fail on a file that was taken."""
-    slices = [("slices", "--by", name) for name in (*table.columns, *table.images.columns)]
+    sliced = [*table.images.columns, *(table.columns if table.schema.name == "ground truth" else ())]
+    slices = [("slices", "--by", name) for name in sliced]
     for command, *more in (("evaluate",), ("validate",), ("suspects",), *slices):
         output, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
