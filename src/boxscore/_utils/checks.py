@@ -149,8 +149,8 @@ def numbers(values: Any, *, name: str, rule: str = "be numbers") -> NDArray[np.f
 def _refuse_no_numbers(array: NDArray[Any], *, name: str, rule: str) -> None:
     kind = array.dtype.kind
     if kind in _KINDS:
-        if kind in "US":
-            array.astype(np.float64)  # whose error names what is no number
+        for item in array.ravel().tolist() if kind in "US" else ():
+            float(item)  # whose error names what is no number
         such = f", such as {array.flat[0].item()!r}" if kind in "US" and array.size else ""
         raise InputError(name, rule, got=_KINDS[kind] + such)
     for item in array.ravel().tolist() if kind == "O" else ():
