@@ -357,7 +357,7 @@ def test_mutants_are_refused_or_are_what_they_say(kind: str, tmp_path: Path) -> 
     good = archive_mutants.prepare(tmp_path)
     outcomes = [
         archive_mutants.one(
-            np.random.default_rng([3, number]), {kind: good[kind]}, tmp_path, commands=number == 0
+            np.random.default_rng([3, number]), {kind: good[kind]}, tmp_path, commands=float(number == 0)
         )
         for number in range(60)
     ]
