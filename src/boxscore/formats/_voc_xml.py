@@ -63,15 +63,16 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (code
 
 
 class XmlFile(NamedTuple):
-    """An XML file and its outermost element."""
+    """An XML file, its outermost element, and its text."""
 
     path: Path
     root: ElementTree.Element
+    text: str
 
     def place(self, element: ElementTree.Element) -> str:
         """Name the file and the line in which an element starts."""
         number = next(number for number, other in enumerate(self.root.iter()) if other is element)
-        return f"{self.path}, line {_line_of(_text(self.path), number)}"
+        return f"{self.path}, line {_line_of(self.text, number)}"
 
 
 def read_xml(path: Path) -> XmlFile:
@@ -88,7 +89,7 @@ def read_xml(path: Path) -> XmlFile:
             place = f"{path}, line {text.count(chr(10), 0, start) + 1}"
             raise FileFormatError("an XML file", f"have no {what}", got="one", place=place, cause=cause)
     try:
-        return XmlFile(path, ElementTree.fromstring(text))
+        return XmlFile(path, ElementTree.fromstring(text), text)
     except (ElementTree.ParseError, ValueError) as error:
         line = error.position[0] if isinstance(error, ElementTree.ParseError) else 1
         raise _malformed(path, line, str(error).split(":")[0]) from None
@@ -196,8 +197,11 @@ def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTr
 
 
 def _place_of_object(path: Path, number: int) -> str:
-    file = read_xml(path)
-    return file.place(file.root.findall("object")[number])
+    try:
+        file = read_xml(path)
+        return file.place(file.root.findall("object")[number])
+    except (FileFormatError, IndexError):  # the file has changed since it was read
+        return f"object {number} of {path}"
 
 
 def _text_of(element: Element, tag: str) -> str | None:
