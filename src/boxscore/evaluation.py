@@ -160,11 +160,12 @@ def _warn_of_id_zero(result: Evaluation) -> None:
             f": {row.key} {summary_total(row, each.protocol, each.curves_of):.4f}"
             for each in (result, without_matches_of_id_zero(result))
         )
+    plural = "s" * (hits > 1)
     warnings.warn(
-        f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other{here}; pycocotools "
-        f"reads a match with it as no match ({hits} true positive{'s' * (hits > 1)} here){there}. For "
-        'pycocotools\' number choose matching.annotation_id_zero = "unmatched" in the protocol, or '
-        "--annotation-id-zero unmatched.",
+        f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other{here}; "
+        f"pycocotools reads a match with it as no match ({hits} true positive{plural} here){there}. "
+        "For pycocotools' number choose "
+        'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',
         BoxscoreWarning,
         stacklevel=3,
     )

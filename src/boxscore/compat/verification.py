@@ -239,13 +239,14 @@ def _numbers(ids: NDArray[Any]) -> list[Any]:
 
     Else they are rows counted from 1, and 0 where an id reads as 0.
     """
-    numbers = ids.tolist()
+    numbers: list[Any] = ids.tolist()
     if len(set(numbers)) == len(numbers):
         with contextlib.suppress(ValueError, OverflowError):
             for number in numbers if ids.dtype == object else ():
                 float(number)
             return numbers
-    return np.where(zero_ids(ids), 0, np.arange(1, len(ids) + 1)).tolist()
+    rows: list[Any] = np.where(zero_ids(ids), 0, np.arange(1, len(ids) + 1)).tolist()
+    return rows
 
 
 def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:

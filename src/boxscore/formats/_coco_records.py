@@ -59,6 +59,7 @@ __all__ = [
     "rotated_records",
     "text_in_file",
     "text_in_memory",
+    "whole",
 ]
 
 Box = tuple[float, float, float, float]
@@ -278,7 +279,7 @@ class Reading:
             return values
         if values.dtype != object:
             return values.astype(np.int64)
-        ids = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
+        ids = list(map(whole, values))
         for row, value in enumerate(ids):
             if isinstance(value, float):
                 raise FileFormatError(
@@ -290,6 +291,12 @@ class Reading:
         if name == "id" and None in ids:
             return np.arange(1, len(ids) + 1)
         return as_ids(ids, name=name)
+
+
+def whole(identifier: Any) -> Any:
+    """Return an id, a whole number written ``7.0`` as an integer."""
+    is_whole = isinstance(identifier, float) and identifier.is_integer()
+    return int(identifier) if is_whole else identifier
 
 
 def _refuse() -> bytes:

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.files import write_atomically
 from boxscore.data.alignment import align
@@ -301,6 +302,9 @@ def _needed(path: Path, schema: Schema, header: dict[str, Any], arrays: Arrays) 
         elif values is None:
             raise _damaged(column.name, "be there", "none", path)
         needed[column.name] = _checked(column, values, count, path, place)
+    # A side below 0 is a box's own only where its corners say so too: it was read from a file.
+    turned = needed["boxes"][:, 2:] <= needed["boxes"][:, :2]
+    checks.sizes_not_negative(np.where(turned, 0.0, needed["sizes"]), place=place, cause="")
     sizes = len(header.get("image_ids", ()))
     extent = Column("image_sizes", "numbers", (2,))
     if "image_sizes" not in arrays:

@@ -326,7 +326,7 @@ class Matcher:
     ) -> Matches:
         """Match candidate pairs of ranked detections; ground truths come back in the order given."""
         truth, rules = self._ordered_truth, self._truth_ignoring
-        ranges = list(protocol.ignore.area_ranges.values())
+        ranges = protocol.ignore.bounds
         values = self.ground_truth.area if truth_values is None else truth_values
         inside = inside_ranges(values, ranges)  # [G,A], in the order given
         back = self._truth_rows

@@ -276,6 +276,12 @@ class IgnoreRules(Rules):
         word=Word("area", text=wording.areas, note="`coco`, `all`, or each range"),
     )
 
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Ends of the area ranges, [A]; a lone range from 0 to infinity holds negative areas as well."""
+        ranges = list(self.area_ranges.values())
+        return [(-math.inf, math.inf)] if ranges == [(0.0, math.inf)] else ranges
+
 
 @with_attributes
 @dataclasses.dataclass(frozen=True)

@@ -168,6 +168,8 @@ def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
         scores=_finite(_column(rows, "score", params)),
     )
     area = _column(rows, "area", params)
+    if min(area.min(initial=0), truth_table.area.min(initial=0)) < 0 and len(params.areaRng) == 1:
+        raise _NotOrdinaryError  # below a range from 0 to infinity, which takes everything here
     matches = Matcher(truth_table, table, protocol, areas=area).match()
     return CoreRun(truth_rows, rows, Evaluation(truth_table, table, protocol, matches), list(params.maxDets))
 
