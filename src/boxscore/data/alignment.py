@@ -40,6 +40,7 @@ __all__ = [
     "concatenate",
     "find_categories",
     "find_images",
+    "other_spellings",
     "pool_classes",
     "select",
     "spelled_as",
@@ -100,32 +101,36 @@ def find_categories(
 def spelled_as(
     ids: NDArray[Any], known: Iterable[Id], *, names: Iterable[Id] = ()
 ) -> tuple[NDArray[Any], int]:
-    """Write ids as the known ones of the same value are written; return them and how many changed.
-
-    ``"2299"`` becomes 2299, and 7 becomes ``"7"``, where the id itself is not known and exactly one known id
-    has its value. ``names`` stay as they are.
-    """
+    """Write ids as known ones of the same value are written; return them and how many changed."""
     known = list(known)
-    kinds = {type(identifier) for identifier in known}
-    if str not in kinds and ids.dtype != object:
+    if ids.dtype != object and not any(isinstance(identifier, str) for identifier in known):
         return ids, 0
+    given = ids.tolist()
+    other = other_spellings(given, known, names=names)
+    if not other:
+        return ids, 0
+    written = as_ids([other.get(identifier, identifier) for identifier in given], name="ids")
+    return written, sum(identifier in other for identifier in given)
+
+
+def other_spellings(ids: Iterable[Id], known: Sequence[Id], *, names: Iterable[Id] = ()) -> dict[Id, Id]:
+    """Map each id that is not known to the known one that has its value, where there is exactly one.
+
+    ``"2299"`` has the value of 2299, and 7 that of ``"07"``. ``names`` are not looked up.
+    """
     by_value: dict[int, Id | None] = {}
     for identifier in known:
         value = _value(identifier)
         if value is not None:
             by_value[value] = None if value in by_value else identifier
     settled = {*known, *names}
-    given = ids.tolist()
-    other = {
-        identifier: by_value.get(value)
-        for identifier in dict.fromkeys(given)
-        if identifier not in settled and (value := _value(identifier)) is not None
-    }
-    other = {identifier: written for identifier, written in other.items() if written is not None}
-    if not other:
-        return ids, 0
-    written = as_ids([other.get(identifier, identifier) for identifier in given], name="ids")
-    return written, sum(identifier in other for identifier in given)
+    other = {}
+    for identifier in dict.fromkeys(ids):
+        value = None if identifier in settled else _value(identifier)
+        written = None if value is None else by_value.get(value)
+        if written is not None:
+            other[identifier] = written
+    return other
 
 
 def as_numbers(ids: NDArray[Any]) -> tuple[NDArray[Any], int]:

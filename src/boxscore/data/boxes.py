@@ -14,7 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 
-__all__ = ["BOX_FORMATS", "BoxFormat", "box_convert", "checked_corners", "corners_and_sizes"]
+__all__ = [
+    "BOX_FORMATS",
+    "ROUNDING",
+    "BoxFormat",
+    "box_convert",
+    "checked_corners",
+    "corners_and_sizes",
+    "without_inverted",
+]
+
+ROUNDING = 1e-3
+"""Pixels by which rounding may bring a side below 0: float32 numbers near 10,000 lie so far apart."""
 
 FloatArray = NDArray[np.float64]
 
@@ -80,6 +91,13 @@ def corners_and_sizes(
             corners[:, low] -= sizes[:, low] / 2
         corners[:, high] = corners[:, low] + sizes[:, low]
     return corners, sizes
+
+
+def without_inverted(corners: FloatArray) -> FloatArray:
+    """Return corners [N, 4] in which a side below 0, as some files have, is one of 0."""
+    if not len(corners) or (corners[:, 2:] >= corners[:, :2]).all():
+        return corners
+    return np.hstack([corners[:, :2], np.maximum(corners[:, :2], corners[:, 2:])])
 
 
 def checked_corners(

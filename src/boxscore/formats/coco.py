@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
 from boxscore.data.alignment import OwnVocabulary, as_numbers, find_categories, find_images, spelled_as
+from boxscore.data.boxes import ROUNDING
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.lazy import Reader
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
@@ -61,10 +62,6 @@ from boxscore.formats._format import Format, Read, Snapshot
 from boxscore.formats.results import Kept
 
 __all__ = ["FORMAT", "CocoFormat", "ResultsReading"]
-
-
-ROUNDING = 1e-3
-"""Pixels by which a side may be below 0: float32 numbers near 10,000 lie so far apart."""
 
 
 class _Image(msgspec.Struct, gc=False):
