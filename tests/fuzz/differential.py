@@ -115,7 +115,9 @@ def trapped(record: Record) -> Record:
     number = zlib.crc32(json.dumps(record, sort_keys=True).encode())
     if record["kind"] not in TRAPPED or number % 2:
         return record
-    truth, results, id_zero = traps.with_traps(record["truth"], record["results"], number)
+    truth, results, id_zero = traps.with_traps(
+        record["truth"], record["results"], number, per_class=record.get("per_class", True)
+    )
     return {**record, "truth": truth, "results": results, "id_zero": id_zero}
 
 
