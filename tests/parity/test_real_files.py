@@ -175,6 +175,50 @@ def test_sides_below_zero_by_rounding(side: int, value: float, tmp_path: Path) -
             boxscore.evaluate(gt, dt)
 
 
+TINY = [0.0, 0.0, 1e-200, 1e-200]
+LARGE = [0.0, 0.0, 50.0, 50.0]
+
+
+def tiny_case(truths: list[tuple[list[float], int]], found: list[list[float]]) -> tuple[Record, list[Record]]:
+    """Objects (box, iscrowd) and detections in one image and class."""
+    where = {"image_id": 1, "category_id": 1}
+    rows = [
+        {**where, "id": number, "bbox": box, "area": box[2] * box[3], "iscrowd": crowd}
+        for number, (box, crowd) in enumerate(truths, start=1)
+    ]
+    results = [{**where, "bbox": box, "score": 0.9 - 0.1 * number} for number, box in enumerate(found)]
+    return {"images": [{"id": 1}], "categories": [{"id": 1, "name": "a"}], "annotations": rows}, results
+
+
+@pytest.mark.parametrize(
+    ("truths", "found"),
+    [
+        ([(TINY, 0)], [TINY]),
+        ([(TINY, 0), (TINY, 0)], [TINY, TINY, TINY]),
+        ([(LARGE, 0), (TINY, 0)], [TINY, LARGE]),
+        ([(LARGE, 1)], [TINY, LARGE]),
+        ([(TINY, 0), (LARGE, 1)], [TINY, TINY, LARGE]),
+        ([(LARGE, 0)], [TINY, LARGE]),
+        ([([0.0, 0.0, 1e-200, 0.0], 0), (TINY, 0)], [[0.0, 0.0, 1e-200, 0.0], TINY]),
+    ],
+    ids=str,
+)
+def test_areas_too_small_for_a_float(
+    truths: list[tuple[list[float], int]], found: list[list[float]], tmp_path: Path
+) -> None:
+    """0 / 0 is NaN in pycocotools, and NaN reaches every threshold."""
+    with np.errstate(invalid="raise", divide="raise"):
+        as_pycocotools(tmp_path, *tiny_case(truths, found))
+
+
+def test_a_documented_difference_after_nan_any_object_will_do(tmp_path: Path) -> None:
+    """pycocotools goes on from NaN to the next object, which the detection does not overlap."""
+    truth, results = tiny_case([(TINY, 0), ([60.0, 60.0, 9.0, 9.0], 0)], [TINY, TINY])
+    evaluation = boxscore.evaluate(*load(tmp_path, truth, results))
+    assert evaluation.metrics["AR100"] == 0.5
+    assert run_pycocotools(truth, results).stats[8] == 1.0
+
+
 def spelled(record: Record, results: list[Record], which: str) -> None:
     """Write ids of one list in another way."""
     if which == "images as text":

@@ -18,7 +18,8 @@ def with_traps(
     """Set some traps, and choose a value of ``matching.annotation_id_zero``.
 
     Not with classes pooled: a repeated id and a class that is not listed. pycocotools then counts what stands in
-    for an annotation of such a class, and per class it does not; a loader does not know.
+    for an annotation of such a class, and per class it does not; a loader does not know. Nor, with masks, a
+    repeated id and an image that is not listed, which is a KeyError there.
     """
     rng = np.random.default_rng(seed)
     truth, results = copy.deepcopy(truth), copy.deepcopy(results)
@@ -30,13 +31,18 @@ def with_traps(
             numbers = rng.permutation(len(annotations)).tolist()
         for row, number in zip(annotations, numbers, strict=True):
             row["id"] = number
-    cut_classes = per_class or len({row["id"] for row in annotations}) == len(annotations)
+    each_once = len({row["id"] for row in annotations}) == len(annotations)
+    cut_classes = per_class or each_once
+    cut_images = each_once or "segmentation" not in annotations[0]
     if annotations and rng.random() < 0.3:
         for row in annotations:
             if rng.random() < 0.3:
-                key = "category_id" if cut_classes and rng.random() < 0.5 else "image_id"
-                row[key] = 990 + int(rng.integers(2))
-    if len(images) > 1 and rng.random() < 0.2:  # somebody cut the list of images, and the results to it
+                key = "category_id" if rng.random() < 0.5 else "image_id"
+                if cut_classes if key == "category_id" else cut_images:
+                    row[key] = 990 + int(rng.integers(2))
+    if (
+        cut_images and len(images) > 1 and rng.random() < 0.2
+    ):  # somebody cut the list of images, and the results to it
         gone = images[int(rng.integers(len(images)))]
         left = [row for row in results if row["image_id"] != gone["id"]]
         if left:  # pycocotools takes no empty list
