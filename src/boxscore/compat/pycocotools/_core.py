@@ -270,6 +270,7 @@ def _boxes(records: list[Record]) -> dict[str, Any]:
     if not (np.abs(flat) <= LARGEST_COORDINATE).all():
         raise _NotOrdinaryError
     corner, sizes = flat[:, :2], np.ascontiguousarray(flat[:, 2:])
-    if ((sizes > 0).all(axis=1) & (sizes[:, 0] * sizes[:, 1] == 0)).any():
+    area = sizes[:, 0] * sizes[:, 1]
+    if not area.all() and (sizes[area == 0] > 0).all(axis=1).any():
         raise _NotOrdinaryError  # 0 / 0 in the reference, and what follows from NaN there
     return {"boxes": np.concatenate([corner, corner + sizes], axis=1), "sizes": sizes}
