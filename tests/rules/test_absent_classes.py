@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from support.scenes import BOX_PROTOCOLS, ULTRALYTICS, Scene, check_oracles, det, evaluate, headline, obj, rules
+from support.scenes import (
+    BOX_PROTOCOLS,
+    ULTRALYTICS,
+    Scene,
+    check_oracles,
+    det,
+    evaluate,
+    headline,
+    obj,
+    rules,
+)
 
 #   class 0 is found; class 1 is only detected; class 2 is not there at all
 SCENE = Scene(

@@ -93,7 +93,7 @@ def of_classes(data: Data, areas: list[float], elevens: list[float], failed: tup
         "per_class": {
             "mAP 11": dict(zip(data.classes, map(float, elevens), strict=True)),
             "mAP": dict(zip(data.classes, map(float, areas), strict=True)),
-        }
+        },
     }
 
 
@@ -170,7 +170,9 @@ def detectron2(data: Data, files: Path) -> Numbers:
         called: dict[tuple[str, float], float] = {}
         voc_eval = module.voc_eval
 
-        def kept(*args: Any, ovthresh: float, called: Any = called, voc_eval: Any = voc_eval, **rest: Any) -> Any:
+        def kept(
+            *args: Any, ovthresh: float, called: Any = called, voc_eval: Any = voc_eval, **rest: Any
+        ) -> Any:
             answer = voc_eval(*args, ovthresh=ovthresh, **rest)
             called[args[3], ovthresh] = float(answer[2])
             return answer
@@ -227,10 +229,15 @@ def chainercv(data: Data, files: Path) -> Numbers:
     cuda = types.SimpleNamespace(get_array_module=lambda *arrays: np)
     sys.modules["chainer.backends"].cuda = cuda  # type: ignore[attr-defined]
     load(files / "chainercv/utils/bbox/bbox_iou.py", "chainercv.utils.bbox.bbox_iou")
-    module = load(files / "chainercv/evaluations/eval_detection_voc.py", "chainercv.evaluations.eval_detection_voc")
+    module = load(
+        files / "chainercv/evaluations/eval_detection_voc.py", "chainercv.evaluations.eval_detection_voc"
+    )
     order = [1, 0, 3, 2]
     sides: list[Any] = [
-        [column(rows, name, dtype)[:, order] if name == "box" else column(rows, name, dtype) for rows in records.values()]
+        [
+            column(rows, name, dtype)[:, order] if name == "box" else column(rows, name, dtype)
+            for rows in records.values()
+        ]
         for records, name, dtype in (
             (data.detections, "box", np.float64),
             (data.detections, "class", int),
@@ -251,7 +258,10 @@ def padilla_voc(data: Data, files: Path) -> Numbers:
     module, boxes = _padilla(data, files, "src/evaluators/pascal_voc_evaluator.py", "XYX2Y2")
     methods = sys.modules["src.utils.enumerators"].MethodAveragePrecision  # type: ignore[attr-defined]
     answers = {}
-    for key, method in (("mAP", methods.EVERY_POINT_INTERPOLATION), ("mAP 11", methods.ELEVEN_POINT_INTERPOLATION)):
+    for key, method in (
+        ("mAP", methods.EVERY_POINT_INTERPOLATION),
+        ("mAP 11", methods.ELEVEN_POINT_INTERPOLATION),
+    ):
         found = module.get_pascalvoc_metrics(*boxes, iou_threshold=0.5, method=method)
         answers[key] = {label: float(row["AP"]) for label, row in found["per_class"].items()}
     return {"per_class": answers}
@@ -304,11 +314,15 @@ def fiftyone(data: Data, files: Path) -> Numbers:
     detection: Any = sys.modules["fiftyone.utils.eval.detection"]
 
     class Config:
-        def __init__(self, pred_field: str, gt_field: str, iou: Any = None, classwise: Any = None, **rest: Any) -> None:
+        def __init__(
+            self, pred_field: str, gt_field: str, iou: Any = None, classwise: Any = None, **rest: Any
+        ) -> None:
             self.pred_field, self.gt_field, self.iou, self.classwise = pred_field, gt_field, iou, classwise
 
     class Results:
-        def __init__(self, samples: Any, config: Any, eval_key: Any, matches: Any, classes: Any, **rest: Any) -> None:
+        def __init__(
+            self, samples: Any, config: Any, eval_key: Any, matches: Any, classes: Any, **rest: Any
+        ) -> None:
             self.classes = np.asarray(classes)
 
     detection.DetectionEvaluationConfig, detection.DetectionEvaluation = Config, object
@@ -383,7 +397,9 @@ def globox(data: Data, files: Path) -> Numbers:
     from globox import AnnotationSet, COCOEvaluator
 
     truth = AnnotationSet.from_coco(data.folder / "instances.json")
-    evaluator = COCOEvaluator(ground_truths=truth, predictions=truth.from_results(data.folder / "results.json"))
+    evaluator = COCOEvaluator(
+        ground_truths=truth, predictions=truth.from_results(data.folder / "results.json")
+    )
     return {"AP": evaluator.ap(), "AP50": evaluator.ap_50(), "AP75": evaluator.ap_75()}
 
 
@@ -407,7 +423,10 @@ def tide(data: Data, files: Path) -> Numbers:
     runs = TIDE().evaluate_range(truth, found, thresholds=TIDE.COCO_THRESHOLDS, mode=TIDE.BOX)
     aps = [run.ap / 100 for run in runs.thresholds.values()] if hasattr(runs, "thresholds") else []
     if not aps:
-        aps = [TIDE().evaluate(truth, found, pos_threshold=t, mode=TIDE.BOX).ap / 100 for t in TIDE.COCO_THRESHOLDS]
+        aps = [
+            TIDE().evaluate(truth, found, pos_threshold=t, mode=TIDE.BOX).ap / 100
+            for t in TIDE.COCO_THRESHOLDS
+        ]
     return {"AP": sum(aps) / len(aps), "AP50": aps[0], "AP75": aps[5]}
 
 

@@ -164,7 +164,9 @@ def read_coco(instances: Path, results: Path) -> DataSet:
     )
 
 
-def _truths_of_voc(annotations: Path, names: list[str], classes: list[str]) -> tuple[list[Record], list[Record]]:
+def _truths_of_voc(
+    annotations: Path, names: list[str], classes: list[str]
+) -> tuple[list[Record], list[Record]]:
     images, truths = [], []
     for name in names:
         root = ElementTree.parse(annotations / f"{name}.xml").getroot()
@@ -192,7 +194,9 @@ def read_voc(folder: Path, results: Path) -> DataSet:
     annotated = {
         name.text or ""
         for image in names
-        for name in ElementTree.parse(folder / "Annotations" / f"{image}.xml").getroot().findall("object/name")
+        for name in ElementTree.parse(folder / "Annotations" / f"{image}.xml")
+        .getroot()
+        .findall("object/name")
     }
     classes = sorted(annotated | set(found))
     images, truths = _truths_of_voc(folder / "Annotations", names, classes)
@@ -236,7 +240,6 @@ def read_padilla(folder: Path) -> DataSet:
                 }
             )
     return DataSet("voc", images, VOC_CLASSES, truths, detections)
-
 
 
 FAKE, CUT = REAL / "coco_val2014_fake100", REAL / "coco_val2017_masks206"
