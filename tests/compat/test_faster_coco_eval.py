@@ -22,9 +22,20 @@ from boxscore.compat import faster_coco_eval as drop_in
 SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 KINDS = ("bbox", "segm", "keypoints")
 
-BOX_NAMES = (
-    "AP_all AP_50 AP_75 AP_small AP_medium AP_large AR_all AR_second AR_third AR_small AR_medium AR_large"
-).split()
+BOX_NAMES = [
+    "AP_all",
+    "AP_50",
+    "AP_75",
+    "AP_small",
+    "AP_medium",
+    "AP_large",
+    "AR_all",
+    "AR_second",
+    "AR_third",
+    "AR_small",
+    "AR_medium",
+    "AR_large",
+]
 
 
 def plain_json(value: Any) -> Any:

@@ -8,7 +8,6 @@ Imports nothing of boxscore: the interpreter is another one.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import importlib
 import importlib.machinery
@@ -301,9 +300,23 @@ def _padilla(data: Data, files: Path, path: str, form: str) -> Any:
 def fiftyone(data: Data, files: Path) -> Numbers:
     """``utils/eval/coco.py`` and ``utils/iou.py`` on objects that hold what theirs hold; no database."""
     stand_in(
-        *"eta eta.core eta.core.utils eta.core.numutils eta.core.image fiftyone fiftyone.core fiftyone.core.labels "
-        "fiftyone.core.plots fiftyone.core.utils fiftyone.core.validation fiftyone.utils fiftyone.utils.utils3d "
-        "fiftyone.utils.eval fiftyone.utils.eval.detection".split()
+        *[
+            "eta",
+            "eta.core",
+            "eta.core.utils",
+            "eta.core.numutils",
+            "eta.core.image",
+            "fiftyone",
+            "fiftyone.core",
+            "fiftyone.core.labels",
+            "fiftyone.core.plots",
+            "fiftyone.core.utils",
+            "fiftyone.core.validation",
+            "fiftyone.utils",
+            "fiftyone.utils.utils3d",
+            "fiftyone.utils.eval",
+            "fiftyone.utils.eval.detection",
+        ]
     )
     labels: Any = sys.modules["fiftyone.core.labels"]
     for kind in ("Polyline", "Polylines", "Keypoint", "Keypoints"):
@@ -380,7 +393,7 @@ def fiftyone(data: Data, files: Path) -> Numbers:
             )
         samples.append(sample)
     config = module.COCOEvaluationConfig("found", "truth", iou=0.5, classwise=True, compute_mAP=True)
-    precision, recall, thresholds, ious, classes, sweep = module._compute_pr_curves(samples, config)
+    precision, recall, _, ious, classes, sweep = module._compute_pr_curves(samples, config)
     results = module.COCODetectionResults(samples, config, "key", [], precision, recall, ious, classes, sweep)
     by_iou = {"AP": slice(None), "AP50": slice(0, 1)}
     per_class = {
