@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from boxscore._utils import checks
+from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
@@ -51,8 +51,8 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     processes = readers(arguments)
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)
-        if arguments.format == "auto" and sys.stderr.isatty():
-            print(f"{name}: {path} is {reason}; reading it as {detected}", file=sys.stderr)
+        if arguments.format == "auto" and stderr_is_terminal():
+            say(f"{name}: {path} is {reason}; reading it as {detected}")
     ground_truth, detections = load_both(
         arguments.ground_truth,
         arguments.detections,

@@ -1,0 +1,22 @@
+"""Tells whether an error means that memory has run out."""
+
+from __future__ import annotations
+
+import errno
+
+__all__ = ["OUT_OF_MEMORY", "is_out_of_memory"]
+
+OUT_OF_MEMORY = 3
+"""The exit status of the command line: the input may be good, and no check has failed."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory was missing; a library that could not be loaded for want of it is an ImportError."""
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    text = str(error).lower()
+    return isinstance(error, ImportError) and (
+        "cannot allocate memory" in text or "failed to map segment" in text
+    )
