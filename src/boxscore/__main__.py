@@ -6,6 +6,7 @@ before them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import sys
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory
 
 __all__ = ["program"]
+
 
 def program() -> int:
     """Run the command line on ``sys.argv``; return the exit status."""
@@ -79,15 +81,13 @@ def _open_closed_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
         if getattr(sys, name) is None:
-            stream = open(number, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
+            stream = os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False)
             setattr(sys, name, stream)
 
 
 def _write_error(text: str) -> None:
-    try:
+    with contextlib.suppress(OSError):
         os.write(2, text.encode())
-    except OSError:
-        pass
 
 
 def _flushed(status: int) -> int:

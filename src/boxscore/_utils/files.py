@@ -2,11 +2,12 @@
 
 Conventions
 -----------
-- Content goes to a hidden temporary name beside the file, and is renamed when all of it is there. Several files
-  are renamed only when all of them are there; should one not be replaceable, the others get their old content
-  back. Whatever ends the writing, no temporary file is left; only a kill can leave one.
-- What a shell's ``>`` would not write is not replaced: a folder, a file without write permission. A file keeps
-  its mode, and its owner where the system allows that. A symbolic link stays: what it leads to is written.
+- Content goes to a hidden temporary name beside the file, and is renamed when all of it is there. Several
+  files are renamed only when all of them are there; should one not be replaceable, the others get their old
+  content back. Whatever ends the writing, no temporary file is left; only a kill can leave one.
+- What a shell's ``>`` would not write is not replaced: a folder, a file without write permission. A file
+  keeps its mode, and its owner where the system allows that. A symbolic link stays: what it leads to is
+  written.
 - What is no regular file (``/dev/null``, a named pipe, ``/dev/stdout``) is never replaced: it is written to,
   when the content is complete.
 """
@@ -29,7 +30,7 @@ from boxscore.errors import InputError
 __all__ = ["Content", "is_file", "write_atomically", "write_folder"]
 
 Content = str | bytes | Iterable[bytes]
-"""Of a file: whole or in pieces. Lone surrogates in text, as in file names that are no text, are written ``\\udc80``."""
+"""Of a file: whole or in pieces. In text, what is none (from file names) is written as ``\\udc80``."""
 
 MOST_LINKS = 40
 
@@ -54,8 +55,8 @@ def write_folder(folder: Path, files: Mapping[str, Content] | Iterable[tuple[str
     """Write several files into a folder, which is made where it is missing.
 
     The files may be made one by one while they are written. All are written under temporary names before the
-    first is renamed: a full disk, an interrupt or an error of what makes them leaves the folder's files as they
-    were, all of them. Others that lie in the folder are not touched.
+    first is renamed: a full disk, an interrupt or an error of what makes them leaves the folder's files as
+    they were, all of them. Others that lie in the folder are not touched.
     """
     writing = _Writing()
     with unfinished(writing.end):
@@ -116,7 +117,9 @@ class _Writing:
                     os.fsync(file.fileno())
                     _keep_owner_and_mode(file.fileno(), old)
                 else:
-                    self._streams.append((path, target, cast(BinaryIO, os.fdopen(os.dup(file.fileno()), "rb"))))
+                    self._streams.append(
+                        (path, target, cast(BinaryIO, os.fdopen(os.dup(file.fileno()), "rb")))
+                    )
 
     def _spool(self, path: Path, target: Path) -> BinaryIO:
         import tempfile
@@ -217,13 +220,16 @@ def _followed(path: Path) -> Path:
     for _ in range(MOST_LINKS):
         if _descriptor(path) is not None or not path.is_symlink():
             return path
-        path = path.parent / os.readlink(path)
+        path = path.parent / path.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def _descriptor(path: Path) -> int | None:
     """Return which open file of this process a path stands for, such as 1 for ``/dev/fd/1``."""
-    if not path.name.isdecimal() or os.path.realpath(path.parent) not in ("/dev/fd", f"/proc/{os.getpid()}/fd"):
+    if not path.name.isdecimal() or os.path.realpath(path.parent) not in (
+        "/dev/fd",
+        f"/proc/{os.getpid()}/fd",
+    ):
         return None
     return int(path.name)
 

@@ -163,7 +163,8 @@ def _start(task: Callable[[], object]) -> _Child:
         return _Child(process, file, pipe)
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)  # a handler of the parent's is not for its children
+            if callable(signal.getsignal(number)):  # a handler of the parent's is not for its children
+                signal.signal(number, signal.SIG_DFL)
         _write(task(), file)
         os.write(word, DONE)
     finally:

@@ -1,7 +1,7 @@
 """Work that has to be ended when the process is told to end: half-written files, children.
 
-The command line's signal handler calls :func:`end_all` and leaves. In any other process nothing is ever called
-from here: there the same work ends where an exception passes it.
+The command line's signal handler calls :func:`end_all` and leaves. In any other process nothing is ever
+called from here: there the same work ends where an exception passes it.
 """
 
 from __future__ import annotations

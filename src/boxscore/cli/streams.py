@@ -3,8 +3,8 @@
 Conventions
 -----------
 - A command shows its result when everything is checked, so that an error leaves nothing on stdout.
-- A reader that has left (``head``) ends no command and changes no exit status. Any other failure of stdout, such
-  as a full disk, is an error. A failure of stderr is none: nobody could be told.
+- A reader that has left (``head``) ends no command and changes no exit status. Any other failure of stdout,
+  such as a full disk, is an error. A failure of stderr is none: nobody could be told.
 - Control characters never get to the terminal from here; tables and titles have none already.
 """
 
