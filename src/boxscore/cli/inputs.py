@@ -34,6 +34,10 @@ __all__ = [
 ]
 
 
+LONGEST_ID = 1000
+"""Digits; Python reads numbers of no more than 4,300 from text."""
+
+
 class Inputs(NamedTuple):
     """The input that the arguments name, read and checked."""
 
@@ -98,7 +102,7 @@ def evaluate_inputs(inputs: Inputs) -> Evaluation:
 def readers(arguments: argparse.Namespace) -> int:
     """Return how many processes read a large file: ``--workers``, or one per available processor."""
     if arguments.workers is not None:
-        return checks.whole_number(arguments.workers, 1, name="--workers")
+        return checks.whole_number(arguments.workers, 1, name="--workers", high=checks.MOST_WORKERS)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -162,7 +166,15 @@ def _lines(path: Path, what: str) -> list[str]:
 
 def _ids(texts: Sequence[str], *, names: Sequence[str] | set[str], integers: bool) -> list[Id]:
     """Convert words to integers where ids are integers and the word is not a name."""
-    return [
-        int(text) if integers and text not in names and text.removeprefix("-").isdecimal() else text
-        for text in texts
-    ]
+    return [_integer(text) if integers and text not in names else text for text in texts]
+
+
+def _integer(text: str) -> Id:
+    """Convert a word of digits to an integer; leave any other."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()):
+        return text
+    if len(digits) > LONGEST_ID:
+        got = f"{len(digits):,} digits, {digits[:12]}..."
+        raise InputError("an id", f"have at most {LONGEST_ID} digits", got=got)
+    return int(text)
