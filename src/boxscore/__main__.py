@@ -15,6 +15,9 @@ from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory
 
 __all__ = ["program"]
 
+LEAST_MEMORY = 96 << 20
+"""Bytes; NumPy's OpenBLAS ends the process, with a status of its own choice, where it gets less."""
+
 
 def program() -> int:
     """Run the command line on ``sys.argv``; return the exit status."""
@@ -32,6 +35,10 @@ def program() -> int:
 
 def _run() -> int:
     import io
+    import mmap
+
+    mmap.mmap(-1, LEAST_MEMORY).close()  # or an error here, where it can still be told
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no matrices are multiplied here: a faster start
 
     from boxscore._utils.allocator import keep_freed_memory
     from boxscore.cli import main
@@ -91,13 +98,14 @@ def _write_error(text: str) -> None:
 
 
 def _flushed(status: int) -> int:
-    """Empty stdout while an error can still be told; what nobody reads is dropped."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        if not isinstance(error, BrokenPipeError):  # not the reader (head, less) that has left
-            return status or 2
+    """Empty the streams while there is a status to change; what nobody can read is dropped."""
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            if number == 1 and not isinstance(error, BrokenPipeError):  # the reader (head, less) may leave
+                status = status or 2
     return status
 
 

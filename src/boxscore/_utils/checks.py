@@ -83,8 +83,9 @@ def whole_number(
     """Check that a value is an integer in [low, high]."""
     is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not is_whole or not low <= value <= high:
-        bounded = high != LARGEST_WHOLE_NUMBER or (is_whole and value > high)
-        rule = f"be a whole number in [{low}, {high:,}]" if bounded else f"be a whole number >= {low}"
+        rule = f"be a whole number >= {low}"
+        if is_whole and value > high:
+            rule = f"be a whole number <= {high:,}"
         raise InputError(name, rule, got=_given(value), place=place)
     return int(value)
 

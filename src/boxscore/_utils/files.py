@@ -193,11 +193,11 @@ class _Writing:
 
 def _back_up(part: _Part) -> None:
     """Give the old content a second name."""
+    if not part.target.exists():
+        return
     part.backup = _beside(part.target)
     try:
         os.link(part.target, part.backup)
-    except FileNotFoundError:
-        part.backup = None
     except OSError:  # a file system without hard links: for a moment there is no file
         part.target.rename(part.backup)
 

@@ -17,6 +17,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     text = str(error).lower()
-    return isinstance(error, ImportError) and (
-        "cannot allocate memory" in text or "failed to map segment" in text
-    )
+    signs = _SIGNS.get(next((kind for kind in _SIGNS if isinstance(error, kind)), Exception), ())
+    return any(sign in text for sign in signs)
+
+
+_SIGNS: dict[type[Exception], tuple[str, ...]] = {
+    ImportError: ("cannot allocate memory", "failed to map segment"),
+    ValueError: ("array is too big", "maximum allowed dimension exceeded"),
+}
+"""What other errors say, by type: those of the loader and of NumPy."""

@@ -113,7 +113,7 @@ def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Names
         except (BoxscoreError, BoxscoreWarning) as error:
             _say(f"error: {error}")
             return 2
-        except (MemoryError, ImportError, OSError) as error:
+        except (MemoryError, ImportError, OSError, ValueError) as error:
             if is_out_of_memory(error):
                 return _out_of_memory(str(error))
             if not isinstance(error, OSError):

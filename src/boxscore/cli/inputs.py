@@ -175,6 +175,6 @@ def _integer(text: str) -> Id:
     if not (digits.isascii() and digits.isdecimal()):
         return text
     if len(digits) > LONGEST_ID:
-        got = f"{len(digits):,} digits, {digits[:12]}..."
-        raise InputError("an id", f"have at most {LONGEST_ID} digits", got=got)
+        got = f"{len(digits):,}, {digits[:12]}..."
+        raise InputError("an id", f"have at most {LONGEST_ID:,} digits", got=got)
     return int(text)
