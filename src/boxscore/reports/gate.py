@@ -46,22 +46,17 @@ def read_result(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
         raise FileFormatError(f"{path}: a result must be JSON, each key once; {_ADVICE}.") from None
-    metrics = result.get("metrics") if isinstance(result, dict) else None
-    if not isinstance(metrics, dict) or not isinstance(result.get("signature"), str):
+    metrics: Any = result.get("metrics") if isinstance(result, dict) else None
+    numbers = metrics.values() if isinstance(metrics, dict) else [""]
+    if not all(v is None or type(v) in (int, float) for v in numbers) or not isinstance(
+        result.get("signature"), str
+    ):
         raise FileFormatError(f"{path}: a result must have metrics and a signature; {_ADVICE}.")
     for name, value in metrics.items():
-        if value is not None:
-            _check_metric(value, name, path)
+        if value is not None and not 0 <= value <= HIGHEST:  # no evaluation gives it: a bound says nothing
+            rule, got = "be a number in [0, 1], or null", f"{value!s:.40}"
+            raise FileFormatError(name, rule, got=got, place=str(path), cause=_ADVICE)
     return dict(result)
-
-
-def _check_metric(value: Any, name: str, path: Path) -> None:
-    """Refuse what no evaluation gives: a bound that it meets would not mean anything."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= HIGHEST:
-        rule = "be a number in [0, 1], or null"
-        got = repr(value) if isinstance(value, (float, bool)) or value is None else f"{value!s:.40}"
-        raise FileFormatError(name, rule, got=got, place=str(path), cause=_ADVICE)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
