@@ -154,14 +154,14 @@ def judge(
 ) -> Outcome:
     faults = []
     status, killed = process.returncode, number == signal.SIGKILL
-    early = status == -number and not killed
-    python_began = early and "boxscore" not in errors.replace("from boxscore.__main__ import program", "")
-    if "Traceback" in errors and not (early and ("import" in errors or python_began)):
+    in_python = "<frozen site>" in errors and "boxscore" not in errors  # it then ends with status 1
+    early = (status == -number and not killed) or in_python
+    if "Traceback" in errors and not early:
         faults.append(f"a traceback: {errors[-300:]}")
     elif "Exception ignored" in errors:
         faults.append(f"an exception on the way: {errors[:300]}")
     kind = "done" if status == 0 else "early" if early else "ended"
-    if status not in (0, -number, 128 + number):
+    if status not in (0, -number, 128 + number) and not in_python:
         faults.append(f"exit status {status}: {errors[-300:]}")
     parts = [name for name in after if name.endswith(".part")]
     files = {name: content for name, content in after.items() if name not in parts}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from boxscore import MissingDependencyError
 from boxscore.cli import main
 from support.program import SOURCES
 
@@ -219,6 +220,20 @@ def test_forms_of_want_of_memory(
     monkeypatch.setattr("boxscore.formats.coco._read_object", fail)
     assert main(EVALUATE) == 3
     assert capsys.readouterr().err.startswith("boxscore: error: there is not enough memory (")
+
+
+def test_a_package_that_could_not_be_loaded_is_not_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        try:
+            raise ImportError("libx.so: failed to map segment from shared object")
+        except ImportError:
+            raise MissingDependencyError("Plots need matplotlib.") from None
+
+    monkeypatch.setattr("boxscore.formats.coco._read_object", fail)
+    assert main(EVALUATE) == 3
+    assert "there is not enough memory (Plots need matplotlib)" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ulimit -v")

@@ -11,7 +11,12 @@ OUT_OF_MEMORY = 3
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory was missing; a library that could not be loaded for want of it is an ImportError."""
+    """Whether memory was missing; a library that could not be loaded for want of it is an ImportError.
+
+    An error that was made from such a one counts too: then no package is missing, and no file is bad.
+    """
+    if error.__context__ is not None and is_out_of_memory(error.__context__):
+        return True
     if isinstance(error, MemoryError):
         return True
     if isinstance(error, OSError):

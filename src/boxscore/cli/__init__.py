@@ -111,6 +111,8 @@ def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Names
             _say(str(error))
             return 1
         except (BoxscoreError, BoxscoreWarning) as error:
+            if is_out_of_memory(error):
+                return _out_of_memory(str(error))
             _say(f"error: {error}")
             return 2
         except (MemoryError, ImportError, OSError, ValueError) as error:
