@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory
+from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 
 __all__ = ["program"]
 
@@ -35,9 +35,8 @@ def program() -> int:
 
 def _run() -> int:
     import io
-    import mmap
 
-    mmap.mmap(-1, LEAST_MEMORY).close()  # or an error here, where it can still be told
+    require_room(LEAST_MEMORY)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no matrices are multiplied here: a faster start
 
     from boxscore._utils.allocator import keep_freed_memory

@@ -169,8 +169,9 @@ def judge(
     if parts and not killed:
         faults.append(f"left behind: {parts}")
     if files not in (before, new):
-        mixed = all(files[name] in (before.get(name), new.get(name)) for name in files)
-        if not killed or not mixed:
+        whole = all(files[name] in (before.get(name), new.get(name)) for name in files)
+        mixed = any(content != b"a folder" for content in files.values())  # not only a folder that was made
+        if not killed or not whole:
             faults.append(f"neither old nor new: {sorted(files)}")
     if kind == "done" and files != new:
         faults.append("done, and not all is new")

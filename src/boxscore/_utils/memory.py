@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import errno
 
-__all__ = ["OUT_OF_MEMORY", "is_out_of_memory"]
+__all__ = ["OUT_OF_MEMORY", "is_out_of_memory", "require_room"]
 
 OUT_OF_MEMORY = 3
 """The exit status of the command line: the input may be good, and no check has failed."""
+
+
+def require_room(size: int) -> None:
+    """Raise an error where the system would not give this many bytes; none are touched.
+
+    For libraries that end the process, each with a status of its own choice, where they get too little.
+    """
+    import mmap
+
+    mmap.mmap(-1, size).close()
 
 
 def is_out_of_memory(error: BaseException) -> bool:

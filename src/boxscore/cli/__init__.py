@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory
+from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 from boxscore._version import __version__
 from boxscore.cli.arguments import STRICT, Option, add_options
 from boxscore.cli.diagnostics import DIAGNOSTICS
@@ -45,6 +45,9 @@ COMMANDS = {
     "protocols": "list the protocols, or print one as TOML",
 }
 """Subcommands and what they do."""
+
+LIBRARIES = 512 << 20
+"""Bytes of address space, few of which are used: pandas, pyarrow and matplotlib crash where they get less."""
 
 
 class Command(NamedTuple):
@@ -76,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _top_level_parser().parse_args(given or ["--help"])
             return 2
         command = load_command(given[0])
-        return _run(command.run, command_parser(given[0], command).parse_args(given[1:]))
+        arguments_of = command_parser(given[0], command).parse_args(given[1:])
+        return _run(command.run, arguments_of, room=_room(given[0], arguments_of))
     except SystemExit as stop:  # argparse: help or a usage error, already printed
         return stop.code if isinstance(stop.code, int) else 2
 
@@ -101,11 +105,19 @@ def command_parser(name: str, command: Command) -> argparse.ArgumentParser:
     return parser
 
 
-def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+def _room(name: str, arguments: argparse.Namespace) -> int:
+    """Return the address space that a command needs before it begins."""
+    with_tables = name in DIAGNOSTICS or name in ("compare", "draw", "explain", "report", "sweep")
+    return LIBRARIES if with_tables or getattr(arguments, "report", None) is not None else 0
+
+
+def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace, *, room: int) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("error" if arguments.strict else "always", BoxscoreWarning)
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
+            if room:
+                require_room(room)
             return command(arguments)
         except VerificationError as error:
             _say(str(error))
