@@ -90,7 +90,7 @@ def evaluate(
     1.0
     """
     chosen = load_protocol(protocol)
-    checks.whole_number(workers, 1, name="workers")
+    checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     ground_truth, detections = _tables(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
     detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)

@@ -19,6 +19,7 @@ from boxscore._utils.text import (
     text_table,
 )
 from boxscore.cli.inputs import existing_folder
+from boxscore.cli.streams import show
 from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation
 
@@ -97,7 +98,7 @@ def print_frame(
         "rows": table_rows(frame),
     }
     section = Section(title, table_columns(frame), evaluation.counts_text, digits)
-    print(written(form, [section], value=value, footer=evaluation.signature))
+    show(written(form, [section], value=value, footer=evaluation.signature))
 
 
 def table_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, stable_order
+from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.candidates import Pairs, candidate_pairs
@@ -161,12 +162,9 @@ class Matcher:
                 self._ordered(self.areas),
                 self.protocol,
             )
-        from concurrent.futures import ThreadPoolExecutor
-
         bounds = np.linspace(0, len(self.ground_truth.images), workers + 1).round().astype(int)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-        with ThreadPoolExecutor(workers) as pool:
-            return merge(pool.map(lambda block: self._block(*block), blocks))
+        return merge(in_threads(lambda block: self._block(*block), blocks, workers=workers))
 
     def match_some(self, rows: NDArray[np.int64], scores: FloatArray) -> Matches:
         """Match some rows [K], each given once, with changed scores [K]; overlaps are computed only once."""

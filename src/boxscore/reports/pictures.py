@@ -17,7 +17,7 @@ from typing import Any
 from boxscore.errors import InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation
 
-__all__ = ["embed_pictures", "find_picture", "require_pillow"]
+__all__ = ["embed_pictures", "find_picture", "read_picture", "require_pillow"]
 
 LONGEST_SIDE = 560
 """Pixels of the longer side of an embedded picture."""
@@ -55,6 +55,16 @@ def find_picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
         except OSError:
             continue
     return None
+
+
+def read_picture(path: Path) -> Any:
+    """Read a picture as a Pillow image in RGB."""
+    image_module = require_pillow()
+    try:
+        with image_module.open(path) as opened:
+            return opened.convert("RGB")
+    except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError) as error:
+        raise InputError(f"{path}: cannot be read as an image: {error}.") from None
 
 
 def embed_pictures(

@@ -221,13 +221,9 @@ def _pixels(image: Any) -> NDArray[Any] | None:
     if image is None:
         return None
     if isinstance(image, (str, Path)):
-        from boxscore.reports.pictures import require_pillow
+        from boxscore.reports.pictures import read_picture
 
-        try:
-            with require_pillow().open(image) as opened:
-                image = opened.convert("RGB")
-        except OSError as error:
-            raise InputError(f"{image}: cannot be read as an image: {error}.") from None
+        image = read_picture(Path(image))
     pixels = np.asarray(image)
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (3, 4)):
         raise InputError(
