@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, stable_order
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.errors import InputError
 from boxscore.matching.candidates import MOST_PAIRS, Pairs, candidate_blocks, candidate_pairs
 from boxscore.matching.greedy import match_greedily
 from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges
@@ -41,6 +42,10 @@ __all__ = ["CrossPairs", "Matcher"]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Rows = NDArray[np.intp]
+
+
+MOST_HELD = 1 << 25
+"""Pairs that are held to answer further questions; about 100 bytes each while they are sorted."""
 
 
 class CrossPairs(NamedTuple):
@@ -379,7 +384,16 @@ def _overlaps(
     rows = stable_order(group, len(detections.images) * len(detections.categories))
     everyone = np.arange(len(rows))
     ranking = Ranking(rows, np.zeros(len(rows), dtype=np.int32), everyone, group[rows])
-    pairs = candidate_pairs(ground_truth, detections, ranking, protocol, rules)
+    try:
+        pairs = candidate_pairs(ground_truth, detections, ranking, protocol, rules, most=MOST_HELD)
+    except TooManyPairs:
+        raise InputError(
+            "overlapping pairs",
+            f"be at most {MOST_HELD:,} where all are held together",
+            got="more",
+            cause="the detections of one image may nearly all overlap: suppress them first, or raise the "
+            "score threshold of what writes them",
+        ) from None
     row = rows[pairs.detection]
     by_row = stable_order(row, len(rows))
     count = np.bincount(row, minlength=len(rows))
