@@ -84,7 +84,9 @@ class Curves:
     @functools.cached_property
     def interpolated(self) -> FloatArray:
         """Precision at the protocol's recall points, [T, R, K]; 0 past the highest recall."""
-        return np.ascontiguousarray(self._envelope().transpose(0, 2, 1))
+        interpolated = np.ascontiguousarray(self._envelope().transpose(0, 2, 1))
+        vars(self).pop("_padded_precision", None)  # 8 bytes per true positive, seldom asked for again
+        return interpolated
 
     @property
     def cells(self) -> FloatArray | Cells:
@@ -143,11 +145,17 @@ class Curves:
         size = max(1, MOST_CELLS // (threshold_count * self._point_count))
         yield from (slice(low, low + size) for low in range(0, K, size))
 
-    @functools.cached_property
+    @property
     def precision(self) -> FloatArray:
         """Precision at each true positive, [N]."""
+        return self._padded_precision[:-1]
+
+    @functools.cached_property
+    def _padded_precision(self) -> FloatArray:
+        """:attr:`precision` and a 0, so that every bound of a stretch is a position; [N + 1]."""
         epsilon = self.rules.precision_epsilon
-        return np.concatenate([nth / (counted + epsilon) for nth, counted in self.counts.lines()])
+        lines = (nth / (counted + epsilon) for nth, counted in self.counts.lines())
+        return np.concatenate([*lines, np.zeros(1)])
 
     def _envelope(self, thresholds: slice = EVERY, classes: slice = EVERY) -> FloatArray:
         """Precision at the recall points, [T, K, R]; of all thresholds and classes, or of some."""
@@ -192,11 +200,6 @@ class Curves:
     @property
     def _point_count(self) -> int:
         return len(self._points)
-
-    @functools.cached_property
-    def _padded_precision(self) -> FloatArray:
-        """:attr:`precision` and a 0, so that every bound is a position; [N + 1]."""
-        return np.append(self.precision, 0.0)
 
     @functools.cached_property
     def _needed_by_count(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:

@@ -117,7 +117,7 @@ def _placed(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) 
 def _degenerate(context: Context, table: BoxTable) -> Iterator[Finding]:
     noun, _ = _what(table)
     flat = np.flatnonzero((table.sizes[:, 0] == 0) | (table.sizes[:, 1] == 0))
-    kept = np.setdiff1d(np.arange(len(table)), flat) if len(flat) else flat
+    kept = np.delete(np.arange(len(table)), flat) if len(flat) else flat
     if not len(flat) or context.protocol.boxes.pixel_offset:  # with inclusive pixels it is one pixel wide
         return
     is_truth = isinstance(table, GroundTruth)
