@@ -92,13 +92,27 @@ class Curves:
     def cells(self) -> FloatArray | Cells:
         """:attr:`interpolated`, [T, R, K]; where it is large, a view that makes it block by block."""
         T, K = self._counts.shape
-        held = "interpolated" in vars(self) or T * self._point_count * K <= MOST_CELLS
+        held = "interpolated" in vars(self) or T * self.point_count * K <= MOST_CELLS
         return self.interpolated if held else Cells(self, list(range(T)))
 
     @functools.cached_property
     def scores(self) -> FloatArray:
         """Score of the detection that reaches each recall point, [T, R, K]; 0 past the highest recall."""
-        entry, reached = self._entries()
+        return self._scores()
+
+    @property
+    def reached_scores(self) -> FloatArray:
+        """:attr:`scores`, NaN at the recall points that are not reached, [T, R, K]."""
+        return np.where(self._points[:, None] <= self.recall[:, None], self.scores, np.nan)
+
+    def at(self, threshold: int) -> tuple[FloatArray, FloatArray]:
+        """:attr:`interpolated` and :attr:`reached_scores` of one threshold (position on T), each [R, K]."""
+        one = slice(threshold, threshold + 1)
+        reached = self._points[:, None] <= self.recall[threshold]
+        return self._envelope(one)[0].T, np.where(reached, self._scores(one)[0], np.nan)
+
+    def _scores(self, thresholds: slice = EVERY) -> FloatArray:
+        entry, reached = self._entries(thresholds)
         first, has_first = self.counts.first_detections()
         # Recall point 0 is reached by the first detection of the class, true positive or not.
         at_once = (self._needed() == 0)[None]  # [1,K,R]
@@ -107,11 +121,6 @@ class Curves:
         score = np.where(reached, np.append(self.counts.outcomes.score, 0.0)[position], 0.0)
         score[:, self.positive == 0] = np.nan
         return np.ascontiguousarray(score.transpose(0, 2, 1))
-
-    @property
-    def reached_scores(self) -> FloatArray:
-        """:attr:`scores`, NaN at the recall points that are not reached, [T, R, K]."""
-        return np.where(self._points[:, None] <= self.recall[:, None], self.scores, np.nan)
 
     @functools.cached_property
     def average_precision(self) -> FloatArray:
@@ -134,7 +143,7 @@ class Curves:
     def _means(self, envelope: FloatArray) -> FloatArray:
         """AP by the mean at the recall points; from [T, K, R] to [T, K]."""
         if self.rules.sequential_mean:
-            summed: FloatArray = np.cumsum(envelope / self._point_count, axis=-1)[..., -1]
+            summed: FloatArray = np.cumsum(envelope / self.point_count, axis=-1)[..., -1]
             return summed
         mean: FloatArray = np.ascontiguousarray(envelope).mean(axis=-1)
         return mean
@@ -142,7 +151,7 @@ class Curves:
     def _class_blocks(self, threshold_count: int) -> Iterator[slice]:
         """Cut the classes into runs of at most :data:`MOST_CELLS` cells."""
         K = len(self.positive)
-        size = max(1, MOST_CELLS // (threshold_count * self._point_count))
+        size = max(1, MOST_CELLS // (threshold_count * self.point_count))
         yield from (slice(low, low + size) for low in range(0, K, size))
 
     @property
@@ -198,7 +207,8 @@ class Curves:
         return np.array(self.rules.recall_points) if self.points is None else self.points
 
     @property
-    def _point_count(self) -> int:
+    def point_count(self) -> int:
+        """R."""
         return len(self._points)
 
     @functools.cached_property
@@ -259,7 +269,7 @@ class Cells:
         """Mean of the cells that are not NaN, to the bits of ``numpy.mean`` of all; NaN when there are none."""
         curves = self._curves
         defined = np.flatnonzero(~curves._undefined)
-        count = len(self._thresholds) * curves._point_count * len(defined)
+        count = len(self._thresholds) * curves.point_count * len(defined)
         return _sum(_Stream(self._planes(defined)), count) / count if count else float("nan")
 
     def mean_per_class(self) -> FloatArray:
@@ -278,7 +288,7 @@ class Cells:
         """Yield the cells of the classes with a curve, threshold by threshold, [R * K]."""
         curves = self._curves
         for t in self._thresholds:
-            plane = np.empty((curves._point_count, len(defined)))
+            plane = np.empty((curves.point_count, len(defined)))
             done = 0
             for classes in curves._class_blocks(1):
                 envelope = curves._envelope(slice(t, t + 1), classes)[0, ~curves._undefined[classes]]
