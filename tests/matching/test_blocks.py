@@ -91,7 +91,7 @@ def test_of_very_many_pairs_only_matches_are_kept(rules: str, monkeypatch: pytes
     for name, values in whole.arrays().items():
         assert part.arrays()[name].tobytes() == values.tobytes()
     assert part.matches.equals(whole.matches)
-    with pytest.raises(boxscore.InputError, match="overlapping pairs must be at most .* max_detections"):
+    with pytest.raises(boxscore.InputError, match=r"overlapping pairs must be at most .* max_detections"):
         tie_bounds(part)
 
 

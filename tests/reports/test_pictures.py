@@ -35,9 +35,7 @@ def png_of(path: Path, width: int, height: int) -> Path:
     row = bytes(1 + (width + 7) // 8)
     data = b"".join(deflate.compress(row) for _ in range(height)) + deflate.flush()
     head = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
-    path.write_bytes(
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
-    )
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b""))
     return path
 
 
@@ -58,12 +56,16 @@ def test_strips_give_the_picture_that_the_whole_gives(
 
 def test_a_picture_of_more_pixels_than_pillow_reads(tmp_path: Path) -> None:
     path = png_of(tmp_path / "a.png", 20_000, 20)
-    path.write_bytes(path.read_bytes().replace(struct.pack(">II", 20_000, 20), struct.pack(">II", 20_000, 20_000)))
+    path.write_bytes(
+        path.read_bytes().replace(struct.pack(">II", 20_000, 20), struct.pack(">II", 20_000, 20_000))
+    )
     with pytest.raises(boxscore.InputError, match=r"a.png: cannot be read as an image: .*pixels"):
         read_picture(path, 100)
 
 
-def test_a_large_picture_is_drawn_small_at_its_own_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_picture_is_drawn_small_at_its_own_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(boxes, "LONGEST_SIDE", 20)
     truth = boxscore.GroundTruth.from_arrays([1], [1], [[10, 10, 50, 30]])
     path = save(tmp_path / "a.png", 120, 80)

@@ -99,7 +99,7 @@ def print_frame(
             "a table to print",
             f"have at most {MOST_PRINTED:,} cells",
             got=f"{len(frame):,} rows of {len(frame.columns):,}",
-            cause="print a part (--classes, or --top where the command has it), or take it from the Python API",
+            cause="print a part (--classes, or --top), or take it from the Python API",
         )
     value = {
         "table": title,

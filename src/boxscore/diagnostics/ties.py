@@ -149,7 +149,7 @@ def contested_detections(evaluation: Evaluation) -> NDArray[np.intp]:
             "overlapping pairs",
             f"be at most {MOST_KEPT:,} to tell which equal scores matter",
             got="more",
-            cause="evaluate fewer detections per image: a max_detections in the protocol, or suppression before",
+            cause="evaluate fewer detections per image: max_detections in the protocol, or suppression",
         )
     starts = tie_starts(matched.category, matched.score)
     tie = np.searchsorted(starts, matched.pair_detection, side="right") - 1

@@ -6,8 +6,8 @@ Avoid the full matrix of detections and ground truths, which is almost empty. Pa
 (image, category) group that has both; the similarity decides what is compared, and how. A detection without
 a pair is a false positive at every threshold.
 
-Where very many pairs overlap, detections are compared block by block, each with all its ground truths: what is
-held at once is bounded, and the pairs are the same.
+Where very many pairs overlap, detections are compared block by block, each with all its ground truths: what
+is held at once is bounded, and the pairs are the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.ranking import Ranking
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.pairs import Comparison, TooManyPairs
+from boxscore.similarity.pairs import Comparison, TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
 __all__ = ["MOST_PAIRS", "Pairs", "candidate_blocks", "candidate_pairs"]
@@ -52,7 +52,7 @@ def candidate_pairs(
 ) -> Pairs:
     """Find every pair whose similarity reaches the lowest threshold.
 
-    Raises :exc:`TooManyPairs` when there are more than ``most``.
+    Raises :exc:`TooManyPairsError` when there are more than ``most``.
     """
     return _Candidates(ground_truth, detections, ranking, protocol, ignoring).between(
         0, len(ranking.group), most
@@ -84,7 +84,7 @@ def candidate_blocks(
             continue
         try:
             yield candidates.between(low, high, MOST_PAIRS if high - low > 1 else sys.maxsize)
-        except TooManyPairs:
+        except TooManyPairsError:
             waiting.append((low, high, size // 2))
 
 

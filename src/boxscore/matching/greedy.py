@@ -49,7 +49,7 @@ def match_greedily(
     """Match detections to ground truths, block by block: runs of detections in group order.
 
     Returns the pairs [P] that the candidate rule keeps, bits [P, A]: bit ``t`` for a match at threshold
-    ``t``, and whether these are all pairs. ``group`` [G] and ``counted`` [G, A] are those of the ground truths.
+    ``t``, and whether these are all pairs. ``group`` [G] and ``counted`` [G, A] are of the ground truths.
     """
     lanes = _lanes(counted, absorbs, len(rules.iou_thresholds))
     parts: list[tuple[Pairs, Bits]] = []
@@ -62,14 +62,15 @@ def match_greedily(
         parts.append((pairs, matched) if every_pair else _only_matches(pairs, matched))
     if len(parts) == 1:
         return *parts[0], every_pair
-    columns = zip(*(pairs for pairs, _ in parts), strict=True)
-    pairs = Pairs(*(np.concatenate(column) for column in columns))
-    return pairs, np.concatenate([matched for _, matched in parts]), every_pair
+    position, truth, iou = (
+        np.concatenate(column) for column in zip(*(pairs for pairs, _ in parts), strict=True)
+    )
+    return Pairs(position, truth, iou), np.concatenate([matched for _, matched in parts]), every_pair
 
 
 def _only_matches(pairs: Pairs, matched: Bits) -> tuple[Pairs, Bits]:
     some = np.flatnonzero(matched.any(axis=1))
-    return Pairs(*(column[some] for column in pairs)), matched[some]
+    return Pairs(pairs.detection[some], pairs.ground_truth[some], pairs.iou[some]), matched[some]
 
 
 def _match_block(
@@ -97,7 +98,7 @@ def _match_block(
 def _best(
     iou: NDArray[np.float64], starts: NDArray[np.intp], widths: NDArray[np.intp], *, last_wins: bool
 ) -> NDArray[np.intp]:
-    """Position of the largest overlap of each detection, of equal ones the last or first in file order, [C]."""
+    """Position of each detection's largest overlap, of equal ones the last or first in file order, [C]."""
     if not len(starts):
         return starts
     largest = np.flatnonzero(iou == np.repeat(np.maximum.reduceat(iou, starts), widths))
@@ -139,7 +140,7 @@ def _rounds_of(group: NDArray[np.int64], starts: NDArray[np.intp], widths: NDArr
 class _Lanes(NamedTuple):
     """Area ranges whose thresholds fit into 64 bits: bit ``lane * T + t`` of each column."""
 
-    count: int
+    area_count: int
     if_counted: NDArray[np.uint64]  # [G], all bits of the lanes in which a ground truth is counted
     kept_by_match: NDArray[np.uint64]  # [G], what a match does not take
     free: NDArray[np.uint64]  # [G], what is not taken yet
@@ -168,11 +169,11 @@ def _match_rounds(
     threshold_count: int,
 ) -> Bits:
     """Match in rounds, each detection's pairs in order of preference; bits [P, A]."""
-    matched = np.empty((len(truth), sum(some.count for some in lanes)), dtype=bit_type(threshold_count))
+    matched = np.empty((len(truth), sum(some.area_count for some in lanes)), dtype=bit_type(threshold_count))
     area = 0
     for some in lanes:
         packed = _match_lanes(truth, level, rounds, some, threshold_count)
-        for lane in range(some.count):
+        for lane in range(some.area_count):
             matched[:, area] = (packed >> np.uint64(lane * threshold_count)) & np.uint64(
                 (1 << threshold_count) - 1
             )
@@ -190,7 +191,7 @@ def _match_lanes(
     """Match for as many area ranges as fit into 64 bits; [P], bit ``lane * T + t``."""
     # A lane is the bits of one area range. An overlap that reaches a threshold reaches all lower ones, in
     # every lane: a pair of level n has the n lowest bits of each.
-    every_lane = sum(1 << (lane * threshold_count) for lane in range(lanes.count))
+    every_lane = sum(1 << (lane * threshold_count) for lane in range(lanes.area_count))
     up_to = np.array([((1 << n) - 1) * every_lane for n in range(threshold_count + 1)], dtype=np.uint64)
     reached = up_to[level]  # [P]
     everything = up_to[-1]

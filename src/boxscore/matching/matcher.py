@@ -34,7 +34,7 @@ from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges
 from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import MatchingRules, Protocol
-from boxscore.similarity.pairs import TooManyPairs
+from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
 __all__ = ["CrossPairs", "Matcher"]
@@ -182,7 +182,9 @@ class Matcher:
         detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
         ranking = rank_detections(detections, self.protocol)
         pairs = self._overlaps.under(chosen[ranking.rows[ranking.grouped]], ranking.grouped, self._floor)
-        matches = self._matches(detections, ranking, [pairs], self._ordered(self.areas)[chosen], self.protocol)
+        matches = self._matches(
+            detections, ranking, [pairs], self._ordered(self.areas)[chosen], self.protocol
+        )
         return dataclasses.replace(matches, row=self._given_rows(chosen[ranking.rows]))
 
     def match_ranges(
@@ -277,7 +279,7 @@ class Matcher:
                 self._candidates = candidate_pairs(
                     *tables, ranking, self.protocol, self._truth_ignoring, most=MOST_PAIRS
                 )
-            except TooManyPairs as many:
+            except TooManyPairsError as many:
                 return candidate_blocks(
                     *tables, ranking, self.protocol, self._truth_ignoring, compared=many.compared // 2
                 )
@@ -386,7 +388,7 @@ def _overlaps(
     ranking = Ranking(rows, np.zeros(len(rows), dtype=np.int32), everyone, group[rows])
     try:
         pairs = candidate_pairs(ground_truth, detections, ranking, protocol, rules, most=MOST_HELD)
-    except TooManyPairs:
+    except TooManyPairsError:
         raise InputError(
             "overlapping pairs",
             f"be at most {MOST_HELD:,} where all are held together",

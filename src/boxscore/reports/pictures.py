@@ -5,8 +5,8 @@ Conventions
 - Pillow reads and shrinks; it is imported here only. Without an image folder nothing is read.
 - File names come from the data and are not trusted: a picture is read only if it lies inside the folder.
 - A picture that is missing or cannot be read leaves a blank frame.
-- A picture is made small while it is read, strip by strip. A small file may hold very many pixels; Pillow refuses
-  more than 179 million.
+- A picture is made small while it is read, strip by strip. A small file may hold very many pixels; Pillow
+  refuses more than 179 million.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class Curves:
 
     @functools.cached_property
     def _needed_by_count(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """:func:`needed_hits` of each number of positives that occurs, [U, R], and its row for each class, [K]."""
+        """:func:`needed_hits` of each number of positives [U, R]; the row of each class, [K]."""
         positive, row = np.unique(self.positive, return_inverse=True)
         return np.ascontiguousarray(needed_hits(self._points, positive).T), row
 
@@ -225,7 +225,7 @@ class Curves:
     def _entries(
         self, thresholds: slice = EVERY, classes: slice = EVERY
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The true positive that reaches each recall point, and whether there is one; [T, K, R]."""
+        """Find the true positive that reaches each recall point, and whether there is one; [T, K, R]."""
         counts = self._counts[thresholds, classes, None]  # [T,K,1]
         needed = np.maximum(self._needed(classes)[None], 1)  # [1,K,R]
         entry = np.minimum(needed - 1, counts) + self._starts[thresholds, classes, None]
@@ -266,7 +266,7 @@ class Cells:
         return Cells(self._curves, [self._thresholds[position] for position in thresholds])
 
     def mean_of_defined(self) -> float:
-        """Mean of the cells that are not NaN, to the bits of ``numpy.mean`` of all; NaN when there are none."""
+        """Mean of the cells that are not NaN, with the bits of ``numpy.mean``; NaN when there are none."""
         curves = self._curves
         defined = np.flatnonzero(~curves._undefined)
         count = len(self._thresholds) * curves.point_count * len(defined)
@@ -319,7 +319,7 @@ def _sum(numbers: _Stream, count: int) -> float:
 
     References
     ----------
-    NumPy's pairwise summation, ``pairwise_sum`` in ``loops_utils.h.src``: halves whose lengths are multiples of 8.
+    NumPy's ``pairwise_sum`` in ``loops_utils.h.src``: halves whose lengths are multiples of 8.
     """
     if count <= SUMMED_TOGETHER:
         return float(np.add.reduce(numbers.read(count)))

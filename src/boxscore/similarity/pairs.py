@@ -29,7 +29,7 @@ __all__ = [
     "Comparison",
     "Overlap",
     "PairValues",
-    "TooManyPairs",
+    "TooManyPairsError",
     "at_least",
     "centre_distance",
     "chunks",
@@ -73,7 +73,7 @@ class Comparison(NamedTuple):
     most: int = sys.maxsize  # more pairs are not held
 
 
-class TooManyPairs(Exception):
+class TooManyPairsError(Exception):
     """More pairs were found than are to be held together; the caller compares fewer detections at once.
 
     Parameters
@@ -226,7 +226,7 @@ class _Kept:
         """Keep the pairs of a chunk that ends before ground truth ``end``."""
         self._room -= len(pairs.value)
         if self._room < 0:
-            raise TooManyPairs(int(self._comparison.counts[:end].sum()))
+            raise TooManyPairsError(int(self._comparison.counts[:end].sum()))
         self.parts.append(pairs)
 
 

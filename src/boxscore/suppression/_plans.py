@@ -66,7 +66,7 @@ CROWDED = 2.5
 FIRST_STAGE, STAGE_GROWTH = 1024, 4
 
 VERY_CROWDED, FIRST_BEST = 64, 8
-"""Grids more crowded than this are asked for the neighbours of the best boxes first: so many of each group."""
+"""Grids more crowded than this are asked for the neighbours of the best boxes first, so many a group."""
 
 
 def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IndexArray:
@@ -127,7 +127,11 @@ def pairs_with(block: Block, threshold: float, kept: BoolArray) -> Iterable[Valu
     May be iterated over several times; a pair may come twice.
     """
     grid = _crowded(block, threshold)
-    return _PairsWith(PairStore(block, threshold), kept) if grid is None else _Around(block, grid, threshold, kept)
+    return (
+        _PairsWith(PairStore(block, threshold), kept)
+        if grid is None
+        else _Around(block, grid, threshold, kept)
+    )
 
 
 class _PairsWith:

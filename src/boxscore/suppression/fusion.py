@@ -306,9 +306,7 @@ def _cluster_abreast(
         fused[:, now] = box.take(changes, axis=1)
 
 
-def _cluster_long(
-    clusters: _Clusters, start: int, end: int, threshold: float, cluster: IndexArray
-) -> None:
+def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, cluster: IndexArray) -> None:
     """Cluster one group, many boxes at a time.
 
     The slot of each is guessed from the fused boxes as they are. With the guesses every fused box is known
@@ -334,9 +332,9 @@ def _cluster_long(
         latest = np.tile(np.arange(count), (joins, 1))  # [joins, count], state that a box meets in each slot
         for number, slot in enumerate(named.tolist()):
             members = np.flatnonzero(which == number)
-            total = np.cumsum(
-                np.column_stack([sums[:, start + slot], weighted[:, at + members]]), axis=1
-            )[:, 1:]
+            total = np.cumsum(np.column_stack([sums[:, start + slot], weighted[:, at + members]]), axis=1)[
+                :, 1:
+            ]
             state = np.tile(fused[:, start + slot, None], len(members))
             heavy = np.flatnonzero(total[4] > 0)  # a cluster whose scores are all 0 stays as given
             state[:4, heavy] = total[:4, heavy] / total[4, heavy]
@@ -366,11 +364,13 @@ def _ious(theirs: FloatArray, ours: FloatArray) -> FloatArray:
     np.maximum(sides, 0, out=sides)
     shared = sides[0] * sides[1]
     area = np.broadcast_to(theirs[4], shared.shape).copy()
-    return np.divide(shared, over(shared, area, ours[4]), out=np.zeros_like(shared), where=shared > 0)
+    iou: FloatArray = np.zeros_like(shared)
+    np.divide(shared, over(shared, area, ours[4]), out=iou, where=shared > 0)
+    return iou
 
 
 def _best_of(iou: FloatArray, threshold: float) -> IndexArray:
-    """Slot of the largest IoU [boxes, slots], of equal ones the first; -1 where none exceeds the threshold."""
+    """Slot of the largest IoU [boxes, slots], of equal ones the first; -1 where none is large enough."""
     if iou.shape[1] == 0:
         return np.full(len(iou), -1)
     best = iou.argmax(axis=1)

@@ -74,3 +74,24 @@ def test_many_classes_take_memory_for_their_numbers_only(monkeypatch: pytest.Mon
     assert isinstance(evaluation.curves_of().cells, Cells)
     assert peak < 6_000_000
     assert Curves.interpolated.attrname not in vars(evaluation.curves_of())
+
+
+def test_arrays_of_very_many_classes_are_refused_with_what_they_need() -> None:
+    K = 50_000
+    truth = boxscore.GroundTruth.from_arrays([0], [0], [[0, 0, 9, 9]], categories=range(K))
+    found = boxscore.Detections.from_arrays([0], [0], [[0, 0, 9, 9]], [0.5])
+    evaluation = boxscore.evaluate(truth, found)
+    with pytest.raises(
+        boxscore.InputError, match=r"arrays must take at most 4 GiB\. Got 9\.0 GiB, 193,920 bytes for"
+    ):
+        evaluation.arrays()
+    assert evaluation.metrics["AP"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("points", [0, 11], ids=["COCO", "11 points"])
+def test_one_threshold_is_that_of_all(points: int) -> None:
+    rules: dict[str, Any] = {"recall_points": {"start": 0, "stop": 1, "count": points}} if points else {}
+    curves = boxscore.evaluate(*tables(2), protocol={"extends": "coco", "ap": rules}).curves_of()
+    for t in range(10):
+        for ours, whole in zip(curves.at(t), (curves.interpolated, curves.reached_scores), strict=True):
+            assert ours.tobytes() == whole[t].tobytes()
