@@ -144,7 +144,7 @@ def _filled(column: Column, value: Any, count: int, *, own: bool) -> NDArray[Any
     if column.form == "numbers":
         array = checks.float_array(value, name=column.name)
         return array if own else np.array(array)
-    return np.array(value, dtype=column.dtype)
+    return column.made_of(value)
 
 
 def _instances(

@@ -329,7 +329,9 @@ def _read_object(path: Path) -> _File:
         text = file.read().removeprefix(b"\xef\xbb\xbf")
     try:
         with _json.paused_collector():
-            return msgspec.json.decode(text, type=_File)
+            content = msgspec.json.decode(text, type=_File)
+            _json.check_utf8(text)
+            return content
     except DECODING_ERRORS as error:
         raise _explain_object(error, path, text) from None
 

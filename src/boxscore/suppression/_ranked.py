@@ -214,14 +214,16 @@ def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatA
 
 def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IndexArray:
     """Check groups [N], one per box: int64 >= 0; names become the numbers of their sorted values."""
-    array = np.asarray(groups)
+    array = checks.any_array(groups, name=name)
     if array.size == 0 and array.ndim <= 1:
         array = array.astype(np.int64)
     if array.ndim != 1:
         raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}")
     checks.same_length(length, of=of, **{name: array})
-    if array.dtype.kind in "fcmM":
-        raise InputError(name, "be whole numbers or names", got=f"numbers of type {array.dtype}")
+    if array.dtype.kind in "fcmMSV":
+        raise InputError(name, "be whole numbers or names", got=f"values of type {array.dtype}")
+    if array.dtype == object and len({isinstance(one, str) for one in array.tolist()}) > 1:
+        raise InputError(name, "be whole numbers or names", got="both")
     if array.dtype.kind in "iub" and array.dtype != np.uint64:
         array = array.astype(np.int64, copy=False)
         lowest = int(array.min()) if length else 0
