@@ -1,7 +1,7 @@
 """Time and peak memory of every command at 10^5 to 10^7 detections: the table in docs/reference/limits.md.
 
     python benchmarks/limits.py                          # 100,000 and 1,000,000 detections, half an hour
-    python benchmarks/limits.py --rows 10000000 evaluate nms convert
+    python benchmarks/limits.py evaluate nms fuse --rows 10000000
     python benchmarks/limits.py --write-docs             # all stored results to the page, nothing is run
 
 Each command runs in a process of its own with one worker, under a limit of address space and of time. Time is

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import rank_in_runs, run_starts, stable_order
+from boxscore._utils.ordering import ragged_ranges, rank_in_runs, run_starts, stable_order
 from boxscore.matching.candidates import Pairs
 from boxscore.matching.matches import Bits, bit_type
 from boxscore.protocols.protocol import MatchingRules
@@ -99,11 +99,18 @@ def _best(
     iou: NDArray[np.float64], starts: NDArray[np.intp], widths: NDArray[np.intp], *, last_wins: bool
 ) -> NDArray[np.intp]:
     """Position of each detection's largest overlap, of equal ones the last or first in file order, [C]."""
-    if not len(starts):
-        return starts
-    largest = np.flatnonzero(iou == np.repeat(np.maximum.reduceat(iou, starts), widths))
-    before = np.searchsorted(largest, starts + widths if last_wins else starts)
-    best: NDArray[np.intp] = largest[before - 1 if last_wins else before]
+    best = starts.copy()
+    several = np.flatnonzero(widths > 1)
+    if not len(several):
+        return best
+    widths = widths[several]
+    pairs = ragged_ranges(starts[several], widths)
+    ends = np.cumsum(widths)
+    firsts = ends - widths
+    iou = iou[pairs]
+    largest = np.flatnonzero(iou == np.repeat(np.maximum.reduceat(iou, firsts), widths))
+    chosen = np.searchsorted(largest, ends) - 1 if last_wins else np.searchsorted(largest, firsts)
+    best[several] = pairs[largest[chosen]]
     return best
 
 
