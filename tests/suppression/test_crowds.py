@@ -25,7 +25,7 @@ def stages(monkeypatch):
 @pytest.mark.usefixtures("stages")
 @pytest.mark.parametrize("overlap", ["iou", "ios"])
 def test_best_boxes_first(overlap):
-    for seed in range(150):
+    for seed in range(80):
         boxes, scores, groups, threshold, options = random_case(seed)
         matrix = overlaps(boxes, overlap=overlap, **options)
         merged = nmm(boxes, scores, threshold, groups=groups, overlap=overlap, **options)
