@@ -219,11 +219,12 @@ def sizes_not_negative(
     name: str = "boxes",
     place: Place | None = None,
     cause: str = "are these x1,y1,x2,y2?",
+    lowest: float = 0.0,
 ) -> None:
-    """Check that widths and heights [N, 2] are not negative."""
-    if not sizes.size or sizes.min() >= 0:
+    """Check that widths and heights [N, 2] are not negative, or not below ``lowest``."""
+    if not sizes.size or sizes.min() >= lowest:
         return
-    row, side = (int(i) for i in np.argwhere(sizes < 0)[0])
+    row, side = (int(i) for i in np.argwhere(sizes < lowest)[0])
     where = place(row) if place else f"row {row}"
     raise InputError(
         name,

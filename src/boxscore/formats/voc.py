@@ -6,6 +6,8 @@ Conventions
   A folder of XML files alone works as well.
 - Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as given; the protocol's
   ``pixel_offset`` defines what they mean. Decimals occur.
+- Results may hold boxes turned inside out (xmax < xmin), as darknet writes at an image's edge. They are read
+  as they are, as in the devkit: with its arithmetic they overlap nothing, unless by less than a pixel.
 - Results are ``comp4_det_<set>_<class>.txt``, lines of ``image score xmin ymin xmax ymax``. Without ground
   truth their classes are the names of the files: sorted, with ids 1, 2, ... in that order.
 
@@ -29,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, write_folder
 from boxscore.data.alignment import find_images
@@ -250,10 +253,24 @@ def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
         np.ascontiguousarray(numbers[:, 1:]),
         box_format="xyxy",
         given={"scores": np.ascontiguousarray(numbers[:, 0])},
+        lowest_size=-np.inf,
         own=True,
         place=place,
     )
+    _warn_of_inverted(table["sizes"], path, place)
     return Detections(**table, left_out=left_out, source=str(path))
+
+
+def _warn_of_inverted(sizes: NDArray[np.float64], path: Path, place: Place) -> None:
+    if not sizes.size or sizes.min() >= 0:
+        return
+    rows = np.flatnonzero((sizes < 0).any(axis=1))
+    warnings.warn(
+        f"{path}: {len(rows)} of {len(sizes)} boxes have xmax < xmin or ymax < ymin, the first in "
+        f"{place(int(rows[0]))}; as in the VOC devkit they are false positives.",
+        BoxscoreWarning,
+        stacklevel=4,
+    )
 
 
 def _results_files(path: Path) -> list[Path]:
