@@ -16,7 +16,6 @@ import math
 import re
 import warnings
 from pathlib import Path
-from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
@@ -76,23 +75,26 @@ def _drawn(evaluation: Evaluation, row: int, score: float, arguments: argparse.N
 
     identifier = evaluation.ground_truth.images.ids[row : row + 1].tolist()[0]
     image = None if arguments.image_folder is None else _picture(evaluation, row, arguments.image_folder)
-    figure = draw_evaluated(image, evaluation, identifier, score_threshold=score)
+    try:
+        figure = draw_evaluated(image, evaluation, identifier, score_threshold=score)
+    except InputError as error:  # of the picture: everything else was checked
+        _warn_of_blank_frame(str(error))
+        figure = draw_evaluated(None, evaluation, identifier, score_threshold=score)
     return picture(figure, arguments.form)
 
 
-def _picture(evaluation: Evaluation, row: int, folder: Path) -> Any:
-    """Read an image; None, with a warning, where that is impossible."""
-    from boxscore.reports.pictures import find_picture, read_picture
+def _picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
+    """Return the file of an image; None, with a warning, where it is not there."""
+    from boxscore.reports.pictures import find_picture
 
     path = find_picture(evaluation, row, folder)
-    text = f"image {evaluation.ground_truth.images.ids[row]}: not found in {folder}."
-    if path is not None:
-        try:
-            return read_picture(path)
-        except InputError as error:
-            text = str(error)
-    warnings.warn(f"{text.rstrip('.')}; drawn on a blank frame.", BoxscoreWarning, stacklevel=2)
-    return None
+    if path is None:
+        _warn_of_blank_frame(f"image {evaluation.ground_truth.images.ids[row]}: not found in {folder}.")
+    return path
+
+
+def _warn_of_blank_frame(text: str) -> None:
+    warnings.warn(f"{text.rstrip('.')}; drawn on a blank frame.", BoxscoreWarning, stacklevel=3)
 
 
 def plain_file_name(text: str) -> str:
