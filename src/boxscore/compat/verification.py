@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import Protocol
@@ -171,7 +170,7 @@ def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
     from pycocotools import mask as coco_mask
 
     def outline(annotation: dict[str, Any]) -> Any:
-        pixels = decoded([annotation["segmentation"]])[:, :, 0]
+        pixels = np.array(coco_mask.decode(annotation["segmentation"]), dtype=bool)
         boundary = mask_boundary(pixels, dilation_ratio=protocol.masks.boundary_dilation)
         return coco_mask.encode(np.asfortranarray(boundary, dtype=np.uint8))
 
