@@ -232,8 +232,9 @@ class Masks:
         """Return the spans of these masks, one batch at most, in any order, and each row's position there."""
         store = self._store
         spans, position = spans_of(store.columns, self._rows, store.place)
-        store.area[self._rows] = spans.area[position]
-        store.measured[self._rows] = True
+        if not store.measured[self._rows].all():
+            store.area[self._rows] = spans.area[position]
+            store.measured[self._rows] = True
         return spans, position
 
     def codes(self) -> list[Code]:

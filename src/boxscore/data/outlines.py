@@ -50,7 +50,7 @@ PLACES_TOGETHER = 1 << 18
 class Edges(NamedTuple):
     """Edges of polygons on the grid, those of one polygon together, with what is asked of each polygon."""
 
-    ends: NDArray[np.int64]  # [4,E], x and y of the start, x and y of the end
+    ends: NDArray[np.int32]  # [4,E], x and y of the start, x and y of the end
     polygon: Positions  # [E]
     length: NDArray[np.int64]  # [P], of the outline on the grid
 
@@ -60,7 +60,7 @@ def edges_of(points: FloatArray, counts: Positions) -> Edges:
     corners = counts // 2
     if (counts & 1).any():  # an odd last number is not read
         points = np.delete(points, (np.cumsum(counts) - 1)[(counts & 1) == 1])
-    grid = np.trunc(FINENESS * points + 0.5).astype(np.int64).reshape(-1, 2).T
+    grid = (FINENESS * points + 0.5).astype(np.int32).reshape(-1, 2).T  # towards 0
     stops = np.cumsum(corners)
     following = np.arange(1, grid.shape[1] + 1)
     some = corners > 0
@@ -70,7 +70,7 @@ def edges_of(points: FloatArray, counts: Positions) -> Edges:
     longer = np.maximum(np.abs(ends[2] - ends[0]), np.abs(ends[3] - ends[1]))
     length = np.zeros(len(counts), dtype=np.int64)
     if some.any():
-        length[some] = np.add.reduceat(longer, (stops - corners)[some])
+        length[some] = np.add.reduceat(longer, (stops - corners)[some], dtype=np.int64)
     return Edges(ends, polygon, length)
 
 
@@ -89,13 +89,15 @@ def toggles(
     y1, y2 = np.where(swap, y2, y1), np.where(swap, y1, y2)
     left, right = np.minimum(x1, x2), np.maximum(x1, x2)
     begin = np.maximum(-((2 - left) // FINENESS), 0)  # the first step from 5n+2 at or after the left end
-    end = np.minimum((right - 3) // FINENESS, sizes[polygon, 1] - 1)
+    end = np.minimum((right - 3) // FINENESS, (sizes[:, 1] - 1).astype(np.int32)[polygon])
     counts = np.maximum(end - begin + 1, 0)
     number = np.zeros(len(base), dtype=np.intp)
     starts = run_starts(polygon)
     if len(starts):
         number[polygon[starts]] = np.add.reduceat(counts, starts)
     places = np.empty(int(counts.sum()), dtype=np.int32)
+    heights = np.int32(sizes[0, 0]) if len(sizes) else np.int32(0)
+    one_height = bool((sizes[:, 0] == heights).all())
     at = 0
     for chosen, of_edges in ((flat, _along), (~flat, _across)):
         rows = np.flatnonzero(chosen & (counts > 0))
@@ -103,15 +105,16 @@ def toggles(
         cuts = run_starts(np.cumsum(some) // PLACES_TOGETHER).tolist()
         for low, high in itertools.pairwise([*cuts, len(rows)]):
             part, size = rows[low:high], some[low:high]
-            steps = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size - begin[part], size)
-            y = of_edges(FINENESS * steps + 2, x1[part], y1[part], x2[part], y2[part], size)
-            height = sizes[polygon[part], 0]
-            high_enough = np.repeat(np.stack([height, base[polygon[part]]], axis=1), size, axis=0)
-            y += 2
-            y //= FINENESS
-            np.clip(y, 0, high_enough[:, 0], out=y)
-            y += steps * high_enough[:, 0]
-            y += high_enough[:, 1]
+            steps = np.arange(int(size.sum()), dtype=np.int32)
+            steps -= np.repeat((np.cumsum(size) - size - begin[part]).astype(np.int32), size)
+            y = of_edges(FINENESS * steps + np.int32(2), x1[part], y1[part], x2[part], y2[part], size)
+            y += np.int32(2)
+            y //= np.int32(FINENESS)
+            height = heights if one_height else np.repeat(sizes[polygon[part], 0].astype(np.int32), size)
+            np.clip(y, 0, height, out=y)
+            steps *= height
+            y += steps
+            y += np.repeat(base[polygon[part]].astype(np.int32), size)
             places[at : at + len(y)] = y
             at += len(y)
     places.sort()
@@ -119,13 +122,13 @@ def toggles(
 
 
 def _along(
-    c: NDArray[np.int64],
-    x1: NDArray[np.int64],
-    y1: NDArray[np.int64],
-    x2: NDArray[np.int64],
-    y2: NDArray[np.int64],
+    c: NDArray[np.int32],
+    x1: NDArray[np.int32],
+    y1: NDArray[np.int32],
+    x2: NDArray[np.int32],
+    y2: NDArray[np.int32],
     size: Positions,
-) -> NDArray[np.int64]:
+) -> NDArray[np.int32]:
     """Y of edges that the C code walks in x, x ascending: the smaller of those at c and c+1."""
     slope = (y2 - y1) / (x2 - x1)
     edge = np.repeat(np.stack([x1 - (slope < 0), y1, slope], axis=1), size, axis=0)
@@ -133,17 +136,17 @@ def _along(
     t *= edge[:, 2]
     t += edge[:, 1]
     t += 0.5
-    return t.astype(np.int64)
+    return t.astype(np.int32)
 
 
 def _across(
-    c: NDArray[np.int64],
-    x1: NDArray[np.int64],
-    y1: NDArray[np.int64],
-    x2: NDArray[np.int64],
-    y2: NDArray[np.int64],
+    c: NDArray[np.int32],
+    x1: NDArray[np.int32],
+    y1: NDArray[np.int32],
+    x2: NDArray[np.int32],
+    y2: NDArray[np.int32],
     size: Positions,
-) -> NDArray[np.int64]:
+) -> NDArray[np.int32]:
     """Y of edges that the C code walks in y, y ascending: that before the first on the other side of c+1/2."""
     rise = (y2 - y1).astype(np.float64)
     edge = np.repeat(np.stack([x1, y1, rise, (x2 - x1).astype(np.float64)], axis=1), size, axis=0)
@@ -159,4 +162,4 @@ def _across(
     first[tied] += beyond != (run > 0)
     first += edge[:, 1]
     first -= 1
-    return first.astype(np.int64)
+    return first.astype(np.int32)

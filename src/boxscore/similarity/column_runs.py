@@ -2,13 +2,14 @@
 
 Goal
 ----
-Most columns of most masks hold one run of pixels, and two runs share a minimum less a maximum. So the first
-run of every column is kept in a dense array, where a pair is one gather and one minimum over the columns that
+Most columns of most masks hold one run of pixels, and two runs share a minimum less a maximum. So one run
+of every column is kept in a dense array, where a pair is one gather and one minimum over the columns that
 both masks reach. Further runs of a column are few, and compared one by one.
 
 Conventions
 -----------
-- A run is kept as ``-low, high``: the minimum of two of these is the run that they share. 0, 0 is none.
+- A run is kept as ``-low, high``: the minimum of two of these is the run that they share, and none where its
+  length is not positive. 0, 0 is none.
 - Dense columns are those of all masks of a batch one after the other, each followed by an empty one.
 - Memory is that of the runs and the images' widths; pairs are compared a few at a time.
 """
@@ -16,6 +17,7 @@ Conventions
 from __future__ import annotations
 
 import itertools
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.spans import Spans
 
-__all__ = ["ColumnRuns", "column_runs", "equal_sizes", "shared_pixels"]
+__all__ = ["SHORT", "ColumnRuns", "column_runs", "equal_sizes", "packed", "shared_pixels"]
 
 Positions = NDArray[np.intp]
 
@@ -38,19 +40,19 @@ SHORT = 1 << 15
 class ColumnRuns(NamedTuple):
     """The runs of several masks by column."""
 
-    first: NDArray[Any]  # [C], two int16 or int32 (-low, high) as one integer: the first run of each column
-    begin: Positions  # [N], where a mask's columns begin in ``first``
+    dense: NDArray[Any]  # [C], two int16 or int32 (-low, high) as one integer: one run of each column
+    begin: Positions  # [N], where a mask's columns begin in ``dense``
     left: Positions  # [N], first column that it reaches
     right: Positions  # [N], column after the last one
-    column: Positions  # [E], of the runs that are not the first of theirs, ascending, in ``first``
+    column: Positions  # [E], of the other runs, ascending, in ``dense``
     low: NDArray[np.int64]  # [E]
     high: NDArray[np.int64]  # [E]
     more: Positions  # [N+1], where a mask's further runs begin
 
     @property
     def lanes(self) -> NDArray[Any]:
-        """``first`` as [C,2]."""
-        return _lanes(self.first)
+        """``dense`` as [C,2]."""
+        return _lanes(self.dense)
 
 
 def equal_sizes(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -64,13 +66,8 @@ def column_runs(spans: Spans) -> ColumnRuns:
     widths = spans.sizes[:, 1] + 1
     begin = np.cumsum(widths) - widths
     bounds, counts = spans.bounds, spans.counts
-    full = bounds[:, 0] < bounds[:, 1]
-    if not full.all():
-        counts = np.bincount(np.repeat(np.arange(len(counts)), counts)[full], minlength=len(counts))
-        bounds = bounds[full]
     stops = np.append(0, np.cumsum(counts))
     column, last, low, high = np.empty((4, len(bounds)), dtype=np.int32)
-    heights = np.empty(0)
     for low_mask, high_mask in equal_sizes(spans.sizes):
         some = slice(stops[low_mask], stops[high_mask])
         _in_columns(
@@ -79,40 +76,24 @@ def column_runs(spans: Spans) -> ColumnRuns:
             int(begin[low_mask]),
             (column[some], last[some], low[some], high[some]),
         )
-    over = last > column
-    if over.any():
-        heights = np.repeat(spans.sizes[:, 0], counts)
-        column, low, high = _cut(column, last, low, high, heights)
+    over = np.flatnonzero(last > column)
+    cut = _cut(column, last, high, over, np.repeat(spans.sizes[:, 0], counts)[over]) if len(over) else None
     tall = int(spans.sizes[:, 0].max()) >= SHORT
-    runs = np.empty((len(column), 2), dtype=np.int32 if tall else np.int16)
-    np.negative(low, out=runs[:, 0], casting="unsafe")
-    runs[:, 1] = high
-    packed = runs.view(np.int64 if tall else np.int32).ravel()
-    first = np.zeros(int(widths.sum()), dtype=packed.dtype)
-    new = np.empty(len(column), dtype=bool)
-    new[:1] = True
-    np.not_equal(column[1:], column[:-1], out=new[1:])
-    further = np.flatnonzero(~new)
-    if len(further):
-        first[column[new]] = packed[new]
-    else:
-        first[column] = packed
+    runs = packed(-low, high, tall=tall)
+    first = np.zeros(int(widths.sum()) + 1, dtype=runs.dtype)  # an empty span may lie past the last column
+    first[column] = runs  # the last of a column's runs remains
+    further = np.flatnonzero(column[1:] == column[:-1])
+    extra = column[further].astype(np.intp), low[further].astype(np.int64), high[further].astype(np.int64)
+    if cut is not None:
+        extra = _with_cut(first, extra, cut)
     starts = np.searchsorted(column, begin)
     ends = np.searchsorted(column, begin + widths)
     some_runs = np.flatnonzero(ends > starts)
     left, right = np.zeros((2, len(counts)), dtype=np.intp)
     left[some_runs] = column[starts[some_runs]] - begin[some_runs]
-    right[some_runs] = column[ends[some_runs] - 1] - begin[some_runs] + 1
-    extra = column[further].astype(np.intp)
+    right[some_runs] = last[ends[some_runs] - 1] - begin[some_runs] + 1
     return ColumnRuns(
-        first,
-        begin,
-        left,
-        right,
-        extra,
-        low[further].astype(np.int64),
-        high[further].astype(np.int64),
-        np.searchsorted(extra, np.append(begin, len(first))),
+        first, begin, left, right, *extra, np.searchsorted(extra[0], np.append(begin, len(first)))
     )
 
 
@@ -140,21 +121,38 @@ def _in_columns(
 def _cut(
     column: NDArray[np.int32],
     last: NDArray[np.int32],
-    low: NDArray[np.int32],
     high: NDArray[np.int32],
-    heights: NDArray[np.int64],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Cut spans that go on into further columns."""
-    pieces = (last - column) + 1
-    span = np.repeat(np.arange(len(column)), pieces)
-    piece = np.arange(len(span)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    height = heights[span]
-    top = high[span] - piece * height
-    return (
-        (column[span] + piece).astype(np.int32),
-        np.where(piece > 0, 0, low[span]).astype(np.int32),
-        np.minimum(top, height).astype(np.int32),
-    )
+    over: Positions,
+    height: NDArray[np.int64],
+) -> tuple[Positions, NDArray[np.int64]]:
+    """End spans that go on at their first column's end; return the further columns, and how high each goes."""
+    pieces = (last[over] - column[over]).astype(np.intp)
+    span = np.repeat(np.arange(len(over)), pieces)
+    piece = np.arange(1, len(span) + 1) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    columns = column[over][span] + piece
+    tops = np.minimum(high[over].astype(np.int64)[span] - piece * height[span], height[span])
+    high[over] = height
+    return columns.astype(np.intp), tops
+
+
+def _with_cut(
+    first: NDArray[Any],
+    extra: tuple[Positions, NDArray[np.int64], NDArray[np.int64]],
+    cut: tuple[Positions, NDArray[np.int64]],
+) -> tuple[Positions, NDArray[np.int64], NDArray[np.int64]]:
+    """Put in what starts at a column's top: it is the first run there, and what was first is a further one."""
+    columns, tops = cut
+    lanes = _lanes(first)
+    taken = np.flatnonzero(first[columns])
+    if len(taken):
+        moved = columns[taken]
+        column = np.concatenate([extra[0], moved])
+        low = np.concatenate([extra[1], -lanes[moved, 0].astype(np.int64)])
+        high = np.concatenate([extra[2], lanes[moved, 1].astype(np.int64)])
+        order = np.lexsort((low, column))
+        extra = column[order], low[order], high[order]
+    lanes[columns, 0], lanes[columns, 1] = 0, tops
+    return extra
 
 
 def shared_pixels(
@@ -170,23 +168,23 @@ def shared_pixels(
     cuts = run_starts(np.cumsum(width) // COLUMNS_TOGETHER).tolist()
     for low, high in itertools.pairwise([*cuts, len(meeting)]):
         some = slice(low, high)
-        counted[some] = _of_first_runs(one, other, i[some], j[some], left[some], width[some])
+        counted[some] = _of_dense_runs(one, other, i[some], j[some], left[some], width[some])
     counted += _of_further_runs(one, other, i, j, pairwise=True)
     counted += _of_further_runs(other, one, j, i, pairwise=False)
     shared[meeting] = counted
     return shared
 
 
-def _of_first_runs(
+def _of_dense_runs(
     one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions, left: Positions, width: Positions
 ) -> NDArray[Any]:
     ends = np.cumsum(width)
     starts = ends - width
     columns = np.arange(ends[-1])
     columns += np.repeat(one.begin[i] + left - starts, width)
-    runs = _lanes(one.first.take(columns))
+    runs = _lanes(one.dense.take(columns))
     columns += np.repeat(other.begin[j] - one.begin[i], width)
-    others = _lanes(other.first.take(columns))
+    others = _lanes(other.dense.take(columns))
     if runs.dtype != others.dtype:
         runs, others = runs.astype(np.int32), others.astype(np.int32)
     np.minimum(runs, others, out=runs)
@@ -209,7 +207,7 @@ def _of_further_runs(
         run = ragged_ranges(one.more[i[pairs]], size)
         column = one.column[run] + np.repeat(other.begin[j[pairs]] - one.begin[i[pairs]], size)
         bottom, top = one.low[run], one.high[run]
-        lanes = _lanes(other.first.take(column))
+        lanes = _lanes(other.dense.take(column))
         length = np.minimum(top, lanes[:, 1]) - np.maximum(bottom, -lanes[:, 0].astype(np.int64))
         np.maximum(length, 0, out=length)
         if pairwise:
@@ -225,7 +223,7 @@ def _covered(
     covered = np.zeros(len(column), dtype=np.int64)
     if not len(other.column):
         return covered
-    has_more = np.zeros(len(other.first), dtype=bool)
+    has_more = np.zeros(len(other.dense), dtype=bool)
     has_more[other.column] = True
     rows = np.flatnonzero(has_more[column])
     if not len(rows):
@@ -245,6 +243,18 @@ def _covered(
     return covered
 
 
+def packed(minus_low: NDArray[Any], high: NDArray[Any], *, tall: bool) -> NDArray[Any]:
+    """Put runs into one integer each, see :func:`_lanes`; ``minus_low`` is overwritten."""
+    kind, bits = (np.int64, 32) if tall else (np.int32, 16)
+    runs: NDArray[Any] = high.astype(kind)
+    runs <<= kind(bits)
+    lower = minus_low.astype(kind, copy=False)
+    lower &= kind((1 << bits) - 1)
+    runs |= lower
+    return runs
+
+
 def _lanes(packed: NDArray[Any]) -> NDArray[Any]:
+    """See runs as ``-low, high``, [C,2]."""
     lanes: NDArray[Any] = packed.view(np.int16 if packed.dtype == np.int32 else np.int32).reshape(-1, 2)
-    return lanes
+    return lanes[:, :: 1 if sys.byteorder == "little" else -1]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.spans import Spans
-from boxscore.similarity.column_runs import SHORT, ColumnRuns, equal_sizes
+from boxscore.similarity.column_runs import SHORT, ColumnRuns, equal_sizes, packed
 
 __all__ = ["inner_runs"]
 
@@ -36,10 +36,10 @@ def inner_runs(
     height = spans.sizes[:, 0]
     wide = int((height + distance).max()) >= SHORT
     lanes = runs.lanes.astype(np.int32 if wide else np.int16)
-    deep = np.repeat(distance, np.diff(np.append(runs.begin, len(lanes))))
+    end = np.append(runs.begin, len(lanes))
+    deep = np.repeat(distance, np.diff(end))
     lanes -= deep[:, None].astype(lanes.dtype)  # a run that is too short has a negative length from here on
     inner = np.zeros_like(lanes)
-    end = np.append(runs.begin, len(lanes))
     for low, high in equal_sizes(np.stack([spans.sizes.prod(axis=1), distance], axis=1)):
         some = slice(end[low], end[high])
         inner[some] = _eroded(lanes[some], int(distance[low]))
@@ -61,7 +61,7 @@ def inner_runs(
             np.searchsorted(end, column, side="right") - 1, weights=top - bottom, minlength=len(area)
         ).astype(np.int64)
     made = ColumnRuns(
-        inner.view(np.int64 if wide else np.int32).ravel(),
+        packed(inner[:, 0].copy(), inner[:, 1], tall=wide),
         runs.begin,
         runs.left + distance,
         np.maximum(runs.right - distance, 0),

@@ -47,7 +47,8 @@ class Batch:
     def __init__(self, masks: Masks) -> None:
         self.spans, self.position = masks.spans()
         self.runs = column_runs(self.spans)
-        self.area = self.spans.area
+        self.area = np.empty(len(masks), dtype=np.int64)  # in the order of the spans
+        self.area[self.position] = masks.area
         self.kept: dict[float, Any] = {}  # what a similarity computes from them
 
     @functools.cached_property
