@@ -164,7 +164,7 @@ def whole_sizes(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
 def _plain_code(mask: dict[str, Any], place: str) -> tuple[int, Any, Any]:
     """Return kind, size and counts of an RLE."""
     try:
-        size = np.clip(np.array(mask["size"], dtype=np.float64), -1, LARGEST_SIDE).astype(np.int64)
+        size = np.nan_to_num(np.array(mask["size"], dtype=np.float64), nan=-1).clip(-1, LARGEST_SIDE).astype(np.int64)
         counts = mask["counts"]
         if size.shape == (2,):
             if isinstance(counts, str):
