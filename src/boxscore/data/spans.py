@@ -10,6 +10,7 @@ Conventions
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +19,15 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.run_lengths import Runs
 
-__all__ = ["Spans", "joined_spans", "spans_of_runs", "union_of_parts"]
+__all__ = ["Spans", "equal_sizes", "joined_spans", "spans_of_runs", "union_of_parts"]
 
 Positions = NDArray[np.intp]
+
+
+def equal_sizes(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Cut masks into neighbours of equal size."""
+    keys = sizes[:, 0] << 32 | sizes[:, 1]
+    return list(itertools.pairwise([*run_starts(keys).tolist(), len(sizes)]))
 
 
 class Spans(NamedTuple):
@@ -45,26 +52,31 @@ class Spans(NamedTuple):
     def boxes(self) -> NDArray[np.float64]:
         """Box ``x1, y1, x2, y2`` around each mask, [N,4]; all 0 for an empty mask."""
         boxes = np.zeros((len(self.counts), 4))
-        mask = np.repeat(np.arange(len(self.counts)), self.counts)
         full = self.bounds[:, 1] > self.bounds[:, 0]
-        mask, bounds = mask[full], self.bounds[full] - self.base[mask[full], None]
-        if not len(mask):
-            return boxes
-        starts = run_starts(mask)
-        height = self.sizes[mask, 0]
-        x1, y1 = np.divmod(bounds[:, 0], height)
-        x2, y2 = np.divmod(bounds[:, 1] - 1, height)
-        over = x1 < x2  # on into the next column: all of the height
-        low = np.where(over, 0, y1), np.where(over, height - 1, y2)
-        boxes[mask[starts]] = np.stack(
-            [
-                x1[starts],
-                np.minimum.reduceat(low[0], starts),
-                np.maximum.reduceat(x2, starts) + 1,
-                np.maximum.reduceat(low[1], starts) + 1,
-            ],
-            axis=1,
-        )
+        counts, bounds = self.counts, self.bounds
+        if not full.all():
+            counts = np.bincount(np.repeat(np.arange(len(counts)), counts)[full], minlength=len(counts))
+            bounds = bounds[full]
+        stops = np.append(0, np.cumsum(counts))
+        for low, high in equal_sizes(self.sizes):
+            some = np.flatnonzero(counts[low:high]) + low
+            if not len(some):
+                continue
+            height, width = (np.int32(side) for side in self.sizes[low].tolist())
+            part = bounds[stops[low] : stops[high]] - np.int32(self.base[low])
+            starts = stops[some] - stops[low]
+            x1 = part[:, 0] // height
+            y1 = part[:, 0] - x1 * height
+            end = part[:, 1] - np.int32(1)
+            x2 = end // height
+            y2 = end - x2 * height
+            over = x1 < x2  # on into the next column: all of the height
+            if over.any():
+                y1[over], y2[over] = 0, height - 1
+            boxes[some, 0] = x1[starts] % width
+            boxes[some, 1] = np.minimum.reduceat(y1, starts)
+            boxes[some, 2] = x2[np.append(starts[1:], len(part)) - 1] % width + 1
+            boxes[some, 3] = np.maximum.reduceat(y2, starts) + 1
         return boxes
 
     def runs(self) -> tuple[NDArray[np.int64], Positions]:

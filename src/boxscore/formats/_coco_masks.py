@@ -27,6 +27,8 @@ class _Code(msgspec.Struct, gc=False):
 
 Segmentation = list[list[float]] | _Code | None
 
+_KINDS = {_Code: TEXT, list: POLYGONS, type(None): MISSING}
+
 LARGEST = 1 << 40
 """Numbers beyond it are refused as this one is; it fits an int64."""
 
@@ -34,7 +36,13 @@ LARGEST = 1 << 40
 def mask_columns(records: list[Any], name: str) -> MaskColumns:
     """Return the masks of some records."""
     values = list(map(operator.attrgetter(name), records))
-    kind = np.fromiter(map(_kind, values), np.uint8, len(values))
+    kind = np.fromiter(map(_KINDS.__getitem__, map(type, values)), np.uint8, len(values))
+    codes = [value for value in values if type(value) is _Code]
+    if len(codes):
+        listed = np.fromiter([type(code.counts) is list for code in codes], bool, len(codes))
+        kind[np.flatnonzero(kind == TEXT)[listed]] = LIST
+    if len(codes) < len(values):
+        kind[np.fromiter([value == [] for value in values], bool, len(values))] = MISSING
     text_rows, list_rows, polygon_rows = (np.flatnonzero(kind == one) for one in (TEXT, LIST, POLYGONS))
     size = np.full((len(values), 2), -1, dtype=np.int64)
     start, count = np.zeros((2, len(values)), dtype=np.int64)
@@ -56,8 +64,9 @@ def mask_columns(records: list[Any], name: str) -> MaskColumns:
     ):
         count[rows] = counts
         start[rows] = np.cumsum(count[rows]) - count[rows]
-    codes = np.sort(np.concatenate([text_rows, list_rows]))
-    size[codes] = _sizes([values[row].size for row in codes.tolist()])
+    size[(kind == TEXT) | (kind == LIST)] = _numbers(
+        list(itertools.chain.from_iterable([code.size for code in codes]))
+    ).reshape(-1, 2)
     return MaskColumns(
         kind,
         size,
@@ -69,18 +78,6 @@ def mask_columns(records: list[Any], name: str) -> MaskColumns:
         ring_count,
         np.fromiter(itertools.chain.from_iterable(rings), np.float64, int(ring_count.sum())),
     )
-
-
-def _kind(value: Any) -> int:
-    if not value:
-        return MISSING
-    if type(value) is list:
-        return POLYGONS
-    return TEXT if type(value.counts) is str else LIST
-
-
-def _sizes(sizes: list[tuple[int, int]]) -> Any:
-    return _numbers(list(itertools.chain.from_iterable(sizes))).reshape(-1, 2)
 
 
 def _numbers(values: list[int]) -> Any:

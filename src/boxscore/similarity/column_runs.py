@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, run_starts
-from boxscore.data.spans import Spans
+from boxscore.data.spans import Spans, equal_sizes
 
-__all__ = ["SHORT", "ColumnRuns", "column_runs", "equal_sizes", "packed", "shared_pixels"]
+__all__ = ["SHORT", "ColumnRuns", "column_runs", "packed", "shared_pixels"]
 
 Positions = NDArray[np.intp]
 
@@ -53,12 +53,6 @@ class ColumnRuns(NamedTuple):
     def lanes(self) -> NDArray[Any]:
         """``dense`` as [C,2]."""
         return _lanes(self.dense)
-
-
-def equal_sizes(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Cut masks into neighbours of equal size."""
-    keys = sizes[:, 0] << 32 | sizes[:, 1]
-    return list(itertools.pairwise([*run_starts(keys).tolist(), len(sizes)]))
 
 
 def column_runs(spans: Spans) -> ColumnRuns:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, run_starts
-from boxscore.data.spans import Spans
-from boxscore.similarity.column_runs import SHORT, ColumnRuns, equal_sizes, packed
+from boxscore.data.spans import Spans, equal_sizes
+from boxscore.similarity.column_runs import SHORT, ColumnRuns, packed
 
 __all__ = ["inner_runs"]
 
