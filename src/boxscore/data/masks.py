@@ -277,7 +277,7 @@ class Masks:
     def area(self) -> FloatArray:
         """Pixels of each mask, [N] float64."""
         store = self._store
-        for part in self._at(np.unique(self._rows[~store.measured[self._rows]]))._batches():
+        for part in self._lacking(store.measured)._batches():
             part.spans()
         return store.area[self._rows]
 
@@ -287,7 +287,7 @@ class Masks:
         store = self._store
         if store.box is None:
             store.box = np.zeros((len(store.area), 4))
-        for part in self._at(np.unique(self._rows[~store.boxed[self._rows]]))._batches():
+        for part in self._lacking(store.boxed)._batches():
             spans, position = part.spans()
             store.box[part._rows] = spans.boxes()[position]
             store.boxed[part._rows] = True
@@ -312,6 +312,13 @@ class Masks:
         if len(self):
             for low, high in batches(self.weights):
                 yield self._at(self._rows[low:high])
+
+    def _lacking(self, known: NDArray[np.bool_]) -> Masks:
+        """Return the rows, each once and ascending, for which something is not known yet."""
+        rows = self._rows[~known[self._rows]]
+        wanted = np.zeros(len(known) if len(rows) else 0, dtype=bool)
+        wanted[rows] = True
+        return self._at(np.flatnonzero(wanted))
 
     def _column(self, name: str) -> NDArray[Any]:
         column: NDArray[Any] = getattr(self._store.columns, name)[self._rows]

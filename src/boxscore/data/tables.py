@@ -168,6 +168,8 @@ class BoxTable:
 
     def replaced(self, **columns: Any) -> Self:
         """Return the table with other columns in place of some; nothing is checked."""
+        if "boxes" not in self.__dict__ and not {"boxes", "instances", *self.instances.names} & {*columns}:
+            columns = {**columns, "boxes": None, "sizes": None}  # still those around the same masks
         return dataclasses.replace(self, **columns)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
