@@ -282,7 +282,11 @@ def use_hostile(seed: int, count: int) -> None:
                 boxscore.boundary_iou(masks, masks)
             masks.boxes  # noqa: B018
             masks.codes()
-    print(json.dumps({"refused": refused, "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10}))
+    print(
+        json.dumps(
+            {"refused": refused, "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10}
+        )
+    )
 
 
 def check_hostile(seed: int, count: int) -> None:

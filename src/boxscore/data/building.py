@@ -174,9 +174,7 @@ def _instances(
     return instances
 
 
-def boxes_around(
-    schema: Schema, instances: Mapping[str, Any] | LazyColumns
-) -> tuple[FloatArray, FloatArray]:
+def boxes_around(schema: Schema, instances: Mapping[str, Any] | LazyColumns) -> tuple[FloatArray, FloatArray]:
     """Return the boxes around what a table has instead of boxes, and their sizes."""
     for column in schema.instances:
         if column.around is not None and column.name in instances and instances[column.name] is not None:

@@ -156,26 +156,27 @@ def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place
 
 
 def whole_sizes(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return widths and heights [N,2] as whole heights and widths; -1 where not known."""
+    """Return widths and heights [N,2] or [2] as whole heights and widths; -1 where not known."""
     known = np.clip(np.nan_to_num(sizes, nan=-1), -1, LARGEST_SIDE)
-    return known.astype(np.int64)[:, ::-1].copy()
+    return known.astype(np.int64)[..., ::-1].copy()
 
 
 def _plain_code(mask: dict[str, Any], place: str) -> tuple[int, Any, Any]:
     """Return kind, size and counts of an RLE."""
     try:
-        size = np.nan_to_num(np.array(mask["size"], dtype=np.float64), nan=-1).clip(-1, LARGEST_SIDE).astype(np.int64)
+        size = np.array(mask["size"], dtype=np.float64)
         counts = mask["counts"]
-        if size.shape == (2,):
-            if isinstance(counts, str):
-                return TEXT, size, counts.encode("utf-8", "surrogatepass")
-            if isinstance(counts, bytes):
-                return BYTES, size, counts
-            return LIST, size, _whole_numbers(counts, place)
     except (KeyError, TypeError, ValueError, OverflowError):
-        pass
-    got = f"keys {list(mask)}, size {mask.get('size')!r}"
-    raise InputError("a mask", RULE, got=got, place=place)
+        size = counts = None
+    if counts is None or size is None or size.shape != (2,):
+        got = f"keys {list(mask)}, size {mask.get('size')!r}"
+        raise InputError("a mask", RULE, got=got, place=place)
+    size = whole_sizes(size[::-1])
+    if isinstance(counts, str):
+        return TEXT, size, counts.encode("utf-8", "surrogatepass")
+    if isinstance(counts, bytes):
+        return BYTES, size, counts
+    return LIST, size, _whole_numbers(counts, place)
 
 
 def _whole_numbers(counts: Any, place: str) -> NDArray[np.int64]:
@@ -232,7 +233,9 @@ def _points(
     """Return all numbers of polygons, and how many each part has."""
     try:
         part_count = np.fromiter(map(len, parts), np.int64, len(parts))
-        return np.fromiter(itertools.chain.from_iterable(parts), np.float64, int(part_count.sum())), part_count
+        return np.fromiter(
+            itertools.chain.from_iterable(parts), np.float64, int(part_count.sum())
+        ), part_count
     except (TypeError, ValueError):
         for row in rows:
             for part in given[row]:

@@ -245,9 +245,7 @@ class Masks:
             spans, position = part.spans()
             texts = part._texts(kind, spans, position)
             text = {row: texts[row].decode() for row in np.flatnonzero(kind == TEXT).tolist()}
-            codes += [
-                {"size": size[row], "counts": text.get(row, texts[row])} for row in range(len(size))
-            ]
+            codes += [{"size": size[row], "counts": text.get(row, texts[row])} for row in range(len(size))]
         return codes
 
     def _texts(self, kind: NDArray[Any], spans: Spans, position: NDArray[np.intp]) -> list[bytes]:

@@ -82,7 +82,9 @@ def _check_sizes(columns: MaskColumns, rows: Positions, place: Place) -> None:
     height, width = columns.size[row].tolist()
     polygons = columns.kind[row] == POLYGONS
     known = (
-        f"{width} x {height}{' or more' * (max(width, height) > LARGEST_SIDE)}" if min(height, width) >= 0 else "none"
+        f"{width} x {height}{' or more' * (max(width, height) > LARGEST_SIDE)}"
+        if min(height, width) >= 0
+        else "none"
     )
     raise InputError(
         "an image with polygons" if polygons else "a mask",

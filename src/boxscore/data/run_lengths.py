@@ -27,7 +27,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DAMAGED", "MOST_CHARACTERS", "MOST_PIXELS", "Runs", "code_text", "read_runs", "run_totals", "split_runs"]
+__all__ = [
+    "DAMAGED",
+    "MOST_CHARACTERS",
+    "MOST_PIXELS",
+    "Runs",
+    "code_text",
+    "read_runs",
+    "run_totals",
+    "split_runs",
+]
 
 DAMAGED = -1
 """Total of a code that no mask has: foreign characters, too large a number, a negative run."""
@@ -67,7 +76,11 @@ def run_totals(codes: Sequence[bytes]) -> NDArray[np.int64]:
     lengths = np.fromiter(map(len, codes), np.intp, len(codes))
     batch = np.cumsum(lengths) // BATCH
     bounds = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(codes)]
-    parts = [read_runs(codes[low:high]).totals() for low, high in zip(bounds, bounds[1:], strict=False) if high > low]
+    parts = [
+        read_runs(codes[low:high]).totals()
+        for low, high in zip(bounds, bounds[1:], strict=False)
+        if high > low
+    ]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
@@ -157,7 +170,9 @@ def _numbers(digits: NDArray[np.uint8]) -> tuple[NDArray[np.int32], Positions, P
     extra = np.diff(heads, append=len(number))  # characters before the last
     longer = number[heads]
     end, value = more[heads] + extra, values[longer]
-    wrong = longer[(extra >= MOST_CHARACTERS) | ((extra == MOST_CHARACTERS - 1) & (np.abs(2 * value + 1) > 3))]
+    wrong = longer[
+        (extra >= MOST_CHARACTERS) | ((extra == MOST_CHARACTERS - 1) & (np.abs(2 * value + 1) > 3))
+    ]
     value = (value << 5) | (digits[end - 1] & 31)
     left = np.flatnonzero(extra > 1)
     for back in range(2, MOST_CHARACTERS):

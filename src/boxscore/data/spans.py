@@ -153,9 +153,7 @@ def union_of_parts(
     before = np.concatenate([[0], cover[:-1]])
     opened, closed = order[(before == 0) & (cover == 1)], order[(before == 1) & (cover == 0)]
     union = np.stack([places[opened], places[closed]], axis=1)
-    return Spans(
-        union, np.bincount(owner[opened], minlength=len(counts)), base, sizes, np.empty(0, np.int32)
-    )
+    return Spans(union, np.bincount(owner[opened], minlength=len(counts)), base, sizes, np.empty(0, np.int32))
 
 
 def joined_spans(parts: list[Spans]) -> Spans:

@@ -149,9 +149,7 @@ def _with_cut(
     return extra
 
 
-def shared_pixels(
-    one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions
-) -> NDArray[np.int64]:
+def shared_pixels(one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions) -> NDArray[np.int64]:
     """Count the pixels that masks ``i`` [P] of one batch share with masks ``j`` of another, of equal sizes."""
     left = np.maximum(one.left[i], other.left[j])
     width = np.maximum(np.minimum(one.right[i], other.right[j]) - left, 0)

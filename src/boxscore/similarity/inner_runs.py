@@ -48,7 +48,9 @@ def inner_runs(
     column, bottom, top = np.empty((3, 0), dtype=np.int64)
     if len(left):
         mask = np.searchsorted(end, runs.column[left], side="right") - 1
-        column, bottom, top = _in_bands(lanes, end, runs.column[left], extra[0][left], extra[1][left], mask, distance)
+        column, bottom, top = _in_bands(
+            lanes, end, runs.column[left], extra[0][left], extra[1][left], mask, distance
+        )
         for one in np.unique(mask).tolist():
             inner[end[one] : end[one + 1]] = 0
         new = np.flatnonzero(np.diff(column, prepend=-1))
