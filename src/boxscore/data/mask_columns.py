@@ -2,12 +2,12 @@
 
 Goal
 ----
-A million masks without a Python object each: they are read, pickled, joined and selected as arrays, and turned
-back into what was given only where somebody asks.
+A million masks without a Python object each: they are read, pickled, joined and selected as arrays, and
+turned back into what was given only where somebody asks.
 
 Conventions
 -----------
-- ``kind`` says what a row is; its content is ``count`` characters of ``text``, numbers of ``numbers``, or
+- ``kind`` says what a row is; its content is ``length`` characters of ``text``, numbers of ``numbers``, or
   parts of polygons, from ``start`` on.
 - What the content says is checked where it is rasterised, not here.
 """
@@ -45,7 +45,7 @@ class MaskColumns(NamedTuple):
     kind: NDArray[np.uint8]  # [N]
     size: NDArray[np.int64]  # [N,2], height and width; -1 where not known
     start: Lengths  # [N]
-    count: Lengths  # [N]
+    length: Lengths  # [N]
     text: bytes
     numbers: NDArray[np.int64]
     part_start: Lengths  # [P], in points
@@ -54,7 +54,7 @@ class MaskColumns(NamedTuple):
 
     def given(self, row: int) -> Any:
         """Return a mask in the form in which it was given."""
-        kind, low, high = int(self.kind[row]), int(self.start[row]), int(self.start[row] + self.count[row])
+        kind, low, high = int(self.kind[row]), int(self.start[row]), int(self.start[row] + self.length[row])
         if kind == MISSING:
             return None
         if kind == POLYGONS:
@@ -65,21 +65,27 @@ class MaskColumns(NamedTuple):
             counts = counts.decode("utf-8")
         return {"size": self.size[row].tolist(), "counts": counts}
 
+    def take(self, rows: NDArray[np.intp]) -> MaskColumns:
+        """Return these rows; their content is still everyone's."""
+        return self._replace(
+            kind=self.kind[rows], size=self.size[rows], start=self.start[rows], length=self.length[rows]
+        )
+
     def texts(self, rows: NDArray[np.intp]) -> list[bytes]:
         """Texts of rows that are compressed RLEs."""
         text, low = self.text, self.start[rows]
-        bounds = zip(low.tolist(), (low + self.count[rows]).tolist(), strict=True)
+        bounds = zip(low.tolist(), (low + self.length[rows]).tolist(), strict=True)
         return [text[start:end] for start, end in bounds]
 
     @property
     def weight(self) -> NDArray[np.int64]:
         """About how many numbers a mask has, [N]."""
-        weight = self.count.copy()
+        weight = self.length.copy()
         of_polygons = np.flatnonzero(self.kind == POLYGONS)
         if len(of_polygons):
             before = np.append(self.part_start, len(self.points))
             low = self.start[of_polygons]
-            weight[of_polygons] = before[low + self.count[of_polygons]] - before[low]
+            weight[of_polygons] = before[low + self.length[of_polygons]] - before[low]
         return weight
 
 
@@ -96,7 +102,7 @@ def joined_columns(parts: Sequence[MaskColumns]) -> MaskColumns:
         np.concatenate([part.kind for part in parts]),
         np.concatenate([part.size for part in parts]),
         np.concatenate(starts),
-        np.concatenate([part.count for part in parts]),
+        np.concatenate([part.length for part in parts]),
         b"".join([part.text for part in parts]),
         np.concatenate([part.numbers for part in parts]),
         np.concatenate([part.part_start + by for part, by in zip(parts, shift, strict=False)]),
@@ -167,16 +173,16 @@ def _plain_code(mask: dict[str, Any], place: str) -> tuple[int, Any, Any]:
         size = np.array(mask["size"], dtype=np.float64)
         counts = mask["counts"]
     except (KeyError, TypeError, ValueError, OverflowError):
-        size = counts = None
-    if counts is None or size is None or size.shape != (2,):
+        size, counts = np.empty(0), None
+    if counts is None or size.shape != (2,):
         got = f"keys {list(mask)}, size {mask.get('size')!r}"
         raise InputError("a mask", RULE, got=got, place=place)
-    size = whole_sizes(size[::-1])
+    whole = whole_sizes(size[::-1])
     if isinstance(counts, str):
-        return TEXT, size, counts.encode("utf-8", "surrogatepass")
+        return TEXT, whole, counts.encode("utf-8", "surrogatepass")
     if isinstance(counts, bytes):
-        return BYTES, size, counts
-    return LIST, size, _whole_numbers(counts, place)
+        return BYTES, whole, counts
+    return LIST, whole, _whole_numbers(counts, place)
 
 
 def _whole_numbers(counts: Any, place: str) -> NDArray[np.int64]:
@@ -186,7 +192,8 @@ def _whole_numbers(counts: Any, place: str) -> NDArray[np.int64]:
     if array.ndim == 1 and array.dtype.kind in "iuf":
         whole = np.clip(array, -1, 1 << 40)  # what is cut off here is refused as it is
         if np.isfinite(whole).all() and (np.trunc(whole) == whole).all():
-            return whole.astype(np.int64)
+            numbers: NDArray[np.int64] = whole.astype(np.int64)
+            return numbers
     rule = "have counts that are text or a list of whole numbers"
     raise InputError("a mask", rule, got=_short(counts), place=place)
 
@@ -204,11 +211,13 @@ def _plain_array(mask: Any, place: str) -> NDArray[Any]:
 
 
 def _runs_of(pixels: NDArray[Any]) -> NDArray[np.int64]:
-    """Runs of a binary array [H, W], column by column."""
+    """Return the runs of a binary array [H, W], column by column."""
     flat = pixels.T.astype(bool).ravel()
     edges = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     start = [0] if flat.size and flat[0] else []
-    return np.diff(np.concatenate([start, edges, [flat.size]]).astype(np.int64), prepend=0)
+    ends = np.concatenate([start, edges, [flat.size]]).astype(np.int64)
+    ends[1:] -= ends[:-1].copy()
+    return ends
 
 
 def _with_arrays(

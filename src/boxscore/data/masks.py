@@ -2,8 +2,8 @@
 
 Goal
 ----
-Tables hold masks in whatever form the file had. Areas, boxes and overlaps are computed in batches from spans of
-pixels, for the rows that are asked for; areas and boxes are kept for every later selection of those rows.
+Tables hold masks in whatever form the file had. Areas, boxes and overlaps are computed in batches from spans
+of pixels, for the rows that are asked for; areas and boxes are kept for every later selection of those rows.
 
 Conventions
 -----------
@@ -200,8 +200,7 @@ class Masks:
         """Return these masks, with ``other``'s in the rows that have none."""
         joined = joined_columns([self._own_columns(), other._own_columns()])
         rows = np.arange(len(self)) + len(self) * self.missing
-        of_rows = {name: getattr(joined, name)[rows] for name in ("kind", "size", "start", "count")}
-        return Masks.of_columns(joined._replace(**of_rows), place=self.place)
+        return Masks.of_columns(joined.take(rows), place=self.place)
 
     @property
     def given(self) -> list[MaskLike]:
@@ -258,7 +257,7 @@ class Masks:
         listed, drawn = np.flatnonzero(kind == LIST), np.flatnonzero(kind == POLYGONS)
         if len(listed):
             rows = self._rows[listed]
-            count = columns.count[rows]
+            count = columns.length[rows]
             numbers = columns.numbers[ragged_ranges(columns.start[rows], count)]
             for row, text in zip(listed.tolist(), code_text(numbers, count), strict=True):
                 texts[row] = text
@@ -324,8 +323,7 @@ class Masks:
 
     def _own_columns(self) -> MaskColumns:
         """Return the columns of these rows; their content is still everyone's."""
-        of_rows = {name: self._column(name) for name in ("kind", "size", "start", "count")}
-        return self._store.columns._replace(**of_rows)
+        return self._store.columns.take(self._rows)
 
     def _at(self, rows: NDArray[np.intp]) -> Masks:
         """Return these rows of the store."""

@@ -136,7 +136,8 @@ def _along(
     t *= edge[:, 2]
     t += edge[:, 1]
     t += 0.5
-    return t.astype(np.int32)
+    y: NDArray[np.int32] = t.astype(np.int32)
+    return y
 
 
 def _across(
@@ -147,7 +148,7 @@ def _across(
     y2: NDArray[np.int32],
     size: Positions,
 ) -> NDArray[np.int32]:
-    """Y of edges that the C code walks in y, y ascending: that before the first on the other side of c+1/2."""
+    """Y of edges that the C code walks in y, y ascending: that before the first beyond c+1/2."""
     rise = (y2 - y1).astype(np.float64)
     edge = np.repeat(np.stack([x1, y1, rise, (x2 - x1).astype(np.float64)], axis=1), size, axis=0)
     exact = c + 0.5
@@ -155,11 +156,12 @@ def _across(
     exact *= edge[:, 2]
     exact /= edge[:, 3]
     first = np.ceil(exact)
-    # Only where the line meets c+1/2 at a whole step does the rounding of the C code decide on which side it is.
+    # Only where the line meets c+1/2 at a whole step does the rounding of the C code decide on its side.
     tied = np.flatnonzero(first == exact)
     start, _, rise, run = edge[tied].T
     beyond = (start + run / rise * first[tied]) + 0.5 >= c[tied] + 1
     first[tied] += beyond != (run > 0)
     first += edge[:, 1]
     first -= 1
-    return first.astype(np.int32)
+    y: NDArray[np.int32] = first.astype(np.int32)
+    return y

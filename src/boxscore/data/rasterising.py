@@ -88,7 +88,8 @@ def _check_sizes(columns: MaskColumns, rows: Positions, place: Place) -> None:
     )
     raise InputError(
         "an image with polygons" if polygons else "a mask",
-        f"have a known width and height, 1 to {LARGEST_SIDE:,} pixels each and at most {MOST_PIXELS:,} in all",
+        f"have a known width and height, 1 to {LARGEST_SIDE:,} pixels each and at most "
+        f"{MOST_PIXELS:,} in all",
         got=known,
         place=place(row),
         cause="give the image's real width and height, in the file or by Images.build(ids, sizes=...)"
@@ -107,7 +108,7 @@ def _of_texts(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Span
 
 
 def _of_lists(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, None]:
-    counts = columns.count[rows]
+    counts = columns.length[rows]
     runs = split_runs(columns.numbers[ragged_ranges(columns.start[rows], counts)], counts)
     spans = spans_of_runs(runs, columns.size[rows])
     if spans is None:
@@ -140,7 +141,7 @@ def _refuse(
 
 
 def _of_polygons(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, Positions | None]:
-    count = columns.count[rows]
+    count = columns.length[rows]
     several = count > 1
     if not several.any():
         return _of_single_parts(columns, rows, place), None
@@ -164,8 +165,8 @@ def _of_several_parts(columns: MaskColumns, rows: Positions, place: Place) -> Sp
     size = columns.size[rows]
     pixels = size.prod(axis=1)
     base = np.cumsum(pixels) - pixels
-    mask = np.repeat(np.arange(len(rows)), columns.count[rows])
-    parts = ragged_ranges(columns.start[rows], columns.count[rows])
+    mask = np.repeat(np.arange(len(rows)), columns.length[rows])
+    parts = ragged_ranges(columns.start[rows], columns.length[rows])
     bounds, counts = [], []
     for low, high in batches(pixels[mask] / 2**30):
         owner = mask[low:high]

@@ -21,6 +21,7 @@ pycocotools 2.0.11, ``maskApi.c`` (``rleFrString``, ``rleToString``).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -76,11 +77,7 @@ def run_totals(codes: Sequence[bytes]) -> NDArray[np.int64]:
     lengths = np.fromiter(map(len, codes), np.intp, len(codes))
     batch = np.cumsum(lengths) // BATCH
     bounds = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(codes)]
-    parts = [
-        read_runs(codes[low:high]).totals()
-        for low, high in zip(bounds, bounds[1:], strict=False)
-        if high > low
-    ]
+    parts = [read_runs(codes[low:high]).totals() for low, high in itertools.pairwise(bounds) if high > low]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 

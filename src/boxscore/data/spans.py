@@ -126,7 +126,7 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
         or (bounds[2 * starts] != base + runs.first).any()
     ):
         return None
-    places = empty
+    places = np.empty(0, dtype=np.int32)
     if len(empty):
         # A zero is one of the code's own, unless it only fills up the last pair.
         mask = np.searchsorted(2 * stops, empty, side="right")
@@ -136,13 +136,13 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
         if (counts < runs.counts).any():
             kept = ragged_ranges(starts, counts)
             return Spans(bounds[:-1].reshape(-1, 2)[kept], counts, base, sizes, places)
-    return Spans(bounds[:-1].reshape(-1, 2), runs.counts, base, sizes, places.astype(np.int32))
+    return Spans(bounds[:-1].reshape(-1, 2), runs.counts, base, sizes, places)
 
 
 def union_of_parts(
     bounds: NDArray[np.int32], counts: Positions, base: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> Spans:
-    """Return the spans that any part of a mask covers; parts may overlap, ``counts`` [N] are all of a mask."""
+    """Return the spans that any part of a mask covers; ``counts`` [N] are those of all its parts."""
     kept = bounds[:, 1] > bounds[:, 0]
     mask = np.repeat(np.arange(len(counts)), counts)[kept]
     starts, ends = bounds[kept].T

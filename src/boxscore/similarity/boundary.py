@@ -166,7 +166,8 @@ def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.
     if dilation_ratio not in batch.kept:
         sizes, of_mask = np.unique(batch.spans.sizes, axis=0, return_inverse=True)
         distance = np.array(
-            [boundary_width(*size, dilation_ratio) for size in sizes.tolist()], dtype=np.int64
+            [boundary_width(height, width, dilation_ratio) for height, width in sizes.tolist()],
+            dtype=np.int64,
         )
         batch.kept[dilation_ratio] = inner_runs(batch.spans, batch.runs, distance[of_mask.ravel()])
     kept: tuple[ColumnRuns, NDArray[np.int64]] = batch.kept[dilation_ratio]

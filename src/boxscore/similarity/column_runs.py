@@ -64,11 +64,10 @@ def column_runs(spans: Spans) -> ColumnRuns:
     column, last, low, high = np.empty((4, len(bounds)), dtype=np.int32)
     for low_mask, high_mask in equal_sizes(spans.sizes):
         some = slice(stops[low_mask], stops[high_mask])
+        height, width = spans.sizes[low_mask].tolist()
+        part = bounds[some] - np.int32(spans.base[low_mask])
         _in_columns(
-            bounds[some] - np.int32(spans.base[low_mask]),
-            *spans.sizes[low_mask].tolist(),
-            int(begin[low_mask]),
-            (column[some], last[some], low[some], high[some]),
+            part, height, width, int(begin[low_mask]), (column[some], last[some], low[some], high[some])
         )
     over = np.flatnonzero(last > column)
     cut = _cut(column, last, high, over, np.repeat(spans.sizes[:, 0], counts)[over]) if len(over) else None
@@ -119,7 +118,7 @@ def _cut(
     over: Positions,
     height: NDArray[np.int64],
 ) -> tuple[Positions, NDArray[np.int64]]:
-    """End spans that go on at their first column's end; return the further columns, and how high each goes."""
+    """End spans that go on at their first column's end; return further columns, and how high each goes."""
     pieces = (last[over] - column[over]).astype(np.intp)
     span = np.repeat(np.arange(len(over)), pieces)
     piece = np.arange(1, len(span) + 1) - np.repeat(np.cumsum(pieces) - pieces, pieces)
@@ -134,7 +133,7 @@ def _with_cut(
     extra: tuple[Positions, NDArray[np.int64], NDArray[np.int64]],
     cut: tuple[Positions, NDArray[np.int64]],
 ) -> tuple[Positions, NDArray[np.int64], NDArray[np.int64]]:
-    """Put in what starts at a column's top: it is the first run there, and what was first is a further one."""
+    """Put in what starts at a column's top: it takes the dense place, and what was there is a further one."""
     columns, tops = cut
     lanes = _lanes(first)
     taken = np.flatnonzero(first[columns])
@@ -150,7 +149,7 @@ def _with_cut(
 
 
 def shared_pixels(one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions) -> NDArray[np.int64]:
-    """Count the pixels that masks ``i`` [P] of one batch share with masks ``j`` of another, of equal sizes."""
+    """Count the pixels that masks ``i`` [P] of one batch share with ``j`` of another, of equal sizes."""
     left = np.maximum(one.left[i], other.left[j])
     width = np.maximum(np.minimum(one.right[i], other.right[j]) - left, 0)
     shared = np.zeros(len(i), dtype=np.int64)
@@ -220,7 +219,7 @@ def _covered(
     rows = np.flatnonzero(has_more[column])
     if not len(rows):
         return covered
-    # All further runs on one axis, column after column, do not overlap; what lies before a point on it is a sum.
+    # On one axis, column after column, the further runs do not overlap: what lies before a point is a sum.
     stride = int(max(other.high.max(), top.max())) + 1
     starts, ends = other.column * stride + other.low, other.column * stride + other.high
     before = np.append(0, np.cumsum(other.high - other.low))
@@ -239,10 +238,10 @@ def packed(minus_low: NDArray[Any], high: NDArray[Any], *, tall: bool) -> NDArra
     """Put runs into one integer each, see :func:`_lanes`; ``minus_low`` is overwritten."""
     kind, bits = (np.int64, 32) if tall else (np.int32, 16)
     runs: NDArray[Any] = high.astype(kind)
-    runs <<= kind(bits)
-    lower = minus_low.astype(kind, copy=False)
-    lower &= kind((1 << bits) - 1)
-    runs |= lower
+    np.left_shift(runs, kind(bits), out=runs)
+    lower: NDArray[Any] = minus_low.astype(kind, copy=False)
+    np.bitwise_and(lower, kind((1 << bits) - 1), out=lower)
+    np.bitwise_or(runs, lower, out=runs)
     return runs
 
 

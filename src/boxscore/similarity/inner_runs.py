@@ -38,7 +38,9 @@ def inner_runs(
     lanes = runs.lanes.astype(np.int32 if wide else np.int16)
     end = np.append(runs.begin, len(lanes))
     deep = np.repeat(distance, np.diff(end))
-    lanes -= deep[:, None].astype(lanes.dtype)  # a run that is too short has a negative length from here on
+    np.subtract(
+        lanes, deep[:, None].astype(lanes.dtype), out=lanes
+    )  # a run that is too short has a negative length from here on
     inner = np.zeros_like(lanes)
     for low, high in equal_sizes(np.stack([spans.sizes.prod(axis=1), distance], axis=1)):
         some = slice(end[low], end[high])

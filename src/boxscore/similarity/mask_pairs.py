@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.masks import Masks
 from boxscore.data.rasterising import batches
-from boxscore.data.spans import Spans
-from boxscore.similarity.column_runs import ColumnRuns, column_runs, shared_pixels
+from boxscore.similarity.column_runs import column_runs, shared_pixels
 from boxscore.similarity.pairs import Comparison, PairValues, at_least, chunks, joined
 
 __all__ = ["Batch", "MaskBlock", "blocks", "overlaps_of_pairs", "pairs_of_runs"]
@@ -60,7 +59,8 @@ class Batch:
         """Spans [S,2] of one mask up to a place in its image."""
         end = int(self.spans.counts[: mask + 1].sum())
         bounds = self.spans.bounds[end - int(self.spans.counts[mask]) : end] - self.spans.base[mask]
-        return np.minimum(bounds, place)
+        before: NDArray[np.int64] = np.minimum(bounds, place)
+        return before
 
 
 @dataclasses.dataclass
