@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import boxscore
 from boxscore.data.masks import Masks
 from boxscore.data.run_lengths import DAMAGED, MOST_CHARACTERS, MOST_PIXELS, run_totals
+from boxscore.similarity.boundary import boundary_iou, mask_boundary
 from boxscore.similarity.mask import mask_iof, mask_iou
 from support.instances import assert_same_bits, evaluate, mask_case, run_pycocotools
 
@@ -167,6 +168,7 @@ def check_pairs(random: Random, count: int) -> None:
         for ours, crowd in ((mask_iou(one, other), 0), (mask_iof(one, other), 1)):
             theirs = coco_mask.iou(codes, others, [crowd] * len(others))
             assert np.array_equal(ours, theirs), (height, width, np.argwhere(ours != theirs)[0])
+        check_boundaries(one, other, codes, others)
         area = coco_mask.area(codes)
         assert one.area.tolist() == area.tolist()
         boxes = coco_mask.toBbox(codes)
@@ -178,6 +180,22 @@ def check_pairs(random: Random, count: int) -> None:
             code["counts"] for code in codes
         ]
         done += len(codes) * len(others)
+
+
+def check_boundaries(one: Masks, other: Masks, codes: list[Any], others: list[Any]) -> None:
+    """Boundary IoU of a few pairs, from the pixels of both boundaries."""
+    rows, columns = range(min(len(codes), 3)), range(min(len(others), 3))
+    for ratio in (0.02, 0.08):
+        ours = boundary_iou(one, other, dilation_ratio=ratio)
+        pixels, others_pixels = (
+            [mask_boundary(coco_mask.decode(side[row]), dilation_ratio=ratio) for row in some]
+            for side, some in ((codes, rows), (others, columns))
+        )
+        for row in rows:
+            for column in columns:
+                both = int((pixels[row] & others_pixels[column]).sum())
+                either = int((pixels[row] | others_pixels[column]).sum())
+                assert ours[row, column] == (both / either if both else 0)
 
 
 def check_evaluations(random: Random, count: int) -> None:

@@ -79,22 +79,30 @@ class Spans(NamedTuple):
             boxes[some, 3] = np.maximum.reduceat(y2, starts) + 1
         return boxes
 
-    def runs(self) -> tuple[NDArray[np.int64], Positions]:
-        """Lengths of background and foreground in turn, and how many each mask has, without empty runs."""
+    def merged(self) -> Spans:
+        """Return the same pixels, no span empty and none touching the next."""
         kept = np.flatnonzero(self.bounds[:, 1] > self.bounds[:, 0])
         mask = np.repeat(np.arange(len(self.counts)), self.counts)[kept]
-        bounds = self.bounds[kept].astype(np.int64)
+        bounds = self.bounds[kept]
         apart = np.flatnonzero((bounds[1:, 0] != bounds[:-1, 1]) | (mask[1:] != mask[:-1]))
         first = np.concatenate([np.arange(len(kept))[:1], apart + 1])
-        spans = np.stack([bounds[first, 0], bounds[np.append(apart, len(kept) - 1)[: len(first)], 1]], axis=1)
-        counts = np.bincount(mask[first], minlength=len(self.counts))
+        last = np.append(apart, len(kept) - 1)[: len(first)]
+        return self._replace(
+            bounds=np.stack([bounds[first, 0], bounds[last, 1]], axis=1),
+            counts=np.bincount(mask[first], minlength=len(self.counts)),
+        )
+
+    def runs(self) -> tuple[NDArray[np.int64], Positions]:
+        """Lengths of background and foreground in turn, and how many each mask has, without empty runs."""
+        spans = self.merged()
+        bounds, counts = spans.bounds.astype(np.int64), spans.counts
         # Every mask: its spans, then its end, unless the last span ends there.
         end = self.base + self.sizes.prod(axis=1)
         stops = np.cumsum(counts)
         closed = np.zeros(len(counts), dtype=bool)
         some = counts > 0
-        closed[some] = spans[stops[some] - 1, 1] == end[some]
-        edges = np.insert(spans.ravel(), 2 * stops[~closed], end[~closed])
+        closed[some] = bounds[stops[some] - 1, 1] == end[some]
+        edges = np.insert(bounds.ravel(), 2 * stops[~closed], end[~closed])
         counts = 2 * counts + ~closed
         starts = np.cumsum(counts) - counts
         runs = np.diff(edges, prepend=0)

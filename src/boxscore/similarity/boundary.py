@@ -29,7 +29,7 @@ from boxscore._utils import checks
 from boxscore.data.masks import Masks
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.column_runs import ColumnRuns, shared_pixels
+from boxscore.similarity.column_runs import ColumnRuns, column_runs, shared_pixels
 from boxscore.similarity.inner_runs import inner_runs
 from boxscore.similarity.mask import MaskSimilarity, MasksLike, as_masks, one_size
 from boxscore.similarity.mask_pairs import Batch, MaskBlock, blocks, pairs_of_runs
@@ -169,7 +169,8 @@ def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.
             [boundary_width(height, width, dilation_ratio) for height, width in sizes.tolist()],
             dtype=np.int64,
         )
-        batch.kept[dilation_ratio] = inner_runs(batch.spans, batch.runs, distance[of_mask.ravel()])
+        spans = batch.spans.merged()  # two spans that touch are one run, whose middle is not a boundary
+        batch.kept[dilation_ratio] = inner_runs(spans, column_runs(spans), distance[of_mask.ravel()])
     kept: tuple[ColumnRuns, NDArray[np.int64]] = batch.kept[dilation_ratio]
     return kept
 
