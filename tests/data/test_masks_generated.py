@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,23 @@ def test_evaluation_asks_for_no_boxes(tmp_path: Path, monkeypatch: pytest.Monkey
     assert result.detections.take([0]).boxes.tolist() == [[0, 0, 4, 8]]
     assert result.detections.sizes.tolist() == [[4, 8]]
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("side", [0, 0.5, 0.999])
+@pytest.mark.parametrize("protocol", ["coco-segm", "coco-boundary"])
+def test_an_image_without_pixels_ends_with_a_message(tmp_path: Path, side: float, protocol: str) -> None:
+    """pycocotools never comes to an end on two polygons that overlap in such an image."""
+    polygon = [[0, 0, 9, 0, 9, 9, 0, 9]]
+    row = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9], "area": 81, "iscrowd": 0}
+    truth = {
+        "images": [{"id": 1, "width": side, "height": 180}],
+        "categories": [{"id": 1, "name": "a"}],
+        "annotations": [{**row, "segmentation": polygon}],
+    }
+    found = [{"image_id": 1, "category_id": 1, "segmentation": polygon, "score": 0.5}]
+    (tmp_path / "gt.json").write_text(json.dumps(truth))
+    (tmp_path / "dt.json").write_text(json.dumps(found))
+    message = r"Got 0 x 180 in annotation 0 \(id 1\) of .*; give the image's real width and height"
+    with warnings.catch_warnings(), pytest.raises(boxscore.InputError, match=message):
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        boxscore.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", protocol=protocol)
