@@ -21,6 +21,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import reading
+from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
@@ -34,7 +35,7 @@ from boxscore.similarity.registry import similarity_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "evaluate", "without_matches_of_id_zero"]
 
 Answer = TypeVar("Answer")
 PER_LINE = 4
@@ -130,21 +131,44 @@ def _tables(
     return ground_truth, detections
 
 
+def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
+    """Return a result under ``matching.annotation_id_zero = "unmatched"``; nothing is matched again."""
+    matching = dataclasses.replace(result.protocol.matching, annotation_id_zero="unmatched")
+    zero = zero_ids(result.ground_truth.ids)
+    return dataclasses.replace(
+        result,
+        protocol=dataclasses.replace(result.protocol, matching=matching),
+        matched=result.matched.without_true_positives_of(zero[result.matched.truth_row]),
+    )
+
+
 def _warn_of_id_zero(result: Evaluation) -> None:
-    """Warn that pycocotools would read a match with annotation 0 as no match."""
-    ids = result.ground_truth.ids
-    if ids.dtype == object or result.protocol.matching.candidate != "best_available" or ids.all():
+    """Warn that pycocotools would read a match with annotation 0 as no match; say what it would print."""
+    rules, matched = result.protocol.matching, result.matched
+    if rules.annotation_id_zero == "unmatched" or rules.candidate != "best_available":
         return
-    matched = result.matched
-    true = matched.pairs_ever_true(0)
-    hits = ids[matched.truth_row[matched.pair_truth[true]]] == 0
-    if hits.any():
-        warnings.warn(
-            f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other; pycocotools "
-            f"reads a match with it as no match ({int(hits.sum())} true positive here).",
-            BoxscoreWarning,
-            stacklevel=3,
+    zero = zero_ids(result.ground_truth.ids)
+    if not zero.any():
+        return
+    hits = int(zero[matched.truth_row[matched.pair_truth[matched.pairs_ever_true(0)]]].sum())
+    if not hits:
+        return
+    here = there = ""
+    if result.protocol.rows:
+        row = result.protocol.rows[0]
+        here, there = (
+            f": {row.key} {summary_total(row, each.protocol, each.curves_of):.4f}"
+            for each in (result, without_matches_of_id_zero(result))
         )
+    plural = "s" * (hits > 1)
+    warnings.warn(
+        f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other{here}; "
+        f"pycocotools reads a match with it as no match ({hits} true positive{plural} here){there}. "
+        "For pycocotools' number choose "
+        'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',
+        BoxscoreWarning,
+        stacklevel=3,
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

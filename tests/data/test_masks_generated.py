@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +160,5 @@ def test_an_image_without_pixels_ends_with_a_message(tmp_path: Path, side: float
     (tmp_path / "gt.json").write_text(json.dumps(truth))
     (tmp_path / "dt.json").write_text(json.dumps(found))
     message = r"Got 0 x 180 in annotation 0 \(id 1\) of .*; give the image's real width and height"
-    with warnings.catch_warnings(), pytest.raises(boxscore.InputError, match=message):
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+    with pytest.warns(boxscore.BoxscoreWarning), pytest.raises(boxscore.InputError, match=message):
         boxscore.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", protocol=protocol)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 __all__ = [
+    "ANNOTATION_ID_ZERO",
     "AREA",
     "AT_SCORE",
     "CLASSES",
@@ -166,6 +167,12 @@ def _iou_types() -> Sequence[str]:
     return tuple(IOU_TYPES)
 
 
+def _annotation_id_zero() -> Sequence[str]:
+    from boxscore.protocols.protocol import AnnotationIdZero
+
+    return get_args(AnnotationIdZero)
+
+
 def _detection_areas() -> Sequence[str]:
     from boxscore.protocols.protocol import DetectionArea
 
@@ -217,6 +224,12 @@ DETECTION_AREA = Option(
     choices=_detection_areas,
     key="evaluation.detection_area",
 )
+ANNOTATION_ID_ZERO = Option(
+    "annotation-id-zero",
+    "whether a match with annotation id 0 is one, or none as in pycocotools (default: as the protocol says)",
+    choices=_annotation_id_zero,
+    key="evaluation.annotation_id_zero",
+)
 IMAGE_SET = Option(
     "image-set",
     "VOC: the image set, e.g. test",
@@ -245,7 +258,7 @@ WORKERS = Option(
 READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
 
 INPUTS = (
-    *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, IOU_TYPE, DETECTION_AREA),
+    *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, IOU_TYPE, DETECTION_AREA, ANNOTATION_ID_ZERO),
     *(IMAGE_SET, CLASSES, IMAGES, WORKERS),
 )
 """The options of every command that evaluates."""

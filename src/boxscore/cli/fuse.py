@@ -25,6 +25,7 @@ from boxscore.cli.inputs import readers
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
+from boxscore.suppression._ranked import boxes_of
 from boxscore.suppression.fusion import Confidence, nmw, weighted_boxes_fusion
 
 __all__ = ["OPTIONS", "run"]
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     fuse = weighted_boxes_fusion if arguments.method == "wbf" else nmw
     fused = fuse(
-        [table.boxes for table in tables],
+        [boxes_of(table) for table in tables],
         [table.scores for table in tables],
         groups,
         weights=arguments.weights,

@@ -80,6 +80,9 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     if arguments.detection_area is not None:
         ignore = dataclasses.replace(protocol.ignore, detection_area=arguments.detection_area)
         protocol = dataclasses.replace(protocol, ignore=ignore)
+    if arguments.annotation_id_zero is not None:
+        matching = dataclasses.replace(protocol.matching, annotation_id_zero=arguments.annotation_id_zero)
+        protocol = dataclasses.replace(protocol, matching=matching)
     return protocol
 
 

@@ -211,7 +211,7 @@ def _whole_numbers(counts: Any, place: str) -> NDArray[np.int64]:
 def _plain_array(mask: Any, place: str) -> NDArray[Any]:
     if isinstance(mask, (list, tuple)):
         raise InputError("a mask", RULE, got="[]", place=place, cause="annotated with boxes only?")
-    array = np.asarray(mask)
+    array = checks.any_array(mask, name="a mask")
     if array.ndim != 2 or array.dtype.kind not in "buif":
         raise InputError("a mask", RULE, got=_short(mask), place=place)
     if array.dtype.kind != "b" and not ((array == 0) | (array == 1)).all():

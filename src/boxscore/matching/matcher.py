@@ -29,7 +29,7 @@ from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.candidates import Pairs, candidate_pairs
 from boxscore.matching.greedy import match_greedily
-from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges
+from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, zero_ids
 from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import MatchingRules, Protocol
@@ -326,7 +326,7 @@ class Matcher:
     ) -> Matches:
         """Match candidate pairs of ranked detections; ground truths come back in the order given."""
         truth, rules = self._ordered_truth, self._truth_ignoring
-        ranges = list(protocol.ignore.area_ranges.values())
+        ranges = protocol.ignore.bounds
         values = self.ground_truth.area if truth_values is None else truth_values
         inside = inside_ranges(values, ranges)  # [G,A], in the order given
         back = self._truth_rows
@@ -341,7 +341,7 @@ class Matcher:
             in_range = np.full(len(ranking.rows), np.iinfo(bit_type(len(ranges))).max, bit_type(len(ranges)))
         else:
             in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), ranges))
-        return Matches(
+        matches = Matches(
             images=truth.images,
             categories=truth.categories,
             image=np.take(detections.image, ranking.rows),
@@ -361,6 +361,9 @@ class Matcher:
             threshold_count=len(protocol.matching.iou_thresholds),
             file_order=protocol.matching.equal_scores == "file_order",
         )
+        if protocol.matching.annotation_id_zero == "unmatched":
+            matches = matches.without_true_positives_of(zero_ids(self.ground_truth.ids))
+        return matches
 
 
 def _overlaps(

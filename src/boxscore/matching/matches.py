@@ -220,7 +220,7 @@ class Matches(PicklesFields):
         return DetectionOutcomes((self.inside(area) & ~matched) | true, true, matched, truth, iou)
 
     def without_true_positives_of(self, truth: BoolArray) -> Matches:
-        """Undo the true positives of some ground truths, [G], as pycocotools does for annotation id 0."""
+        """Undo the true positives of some ground truths, [G]; nothing else may match them instead."""
         pairs = np.flatnonzero(truth[self.pair_truth])
         bits = self.matched_bits.copy()
         bits[pairs] &= ~self._true_bits[pairs]

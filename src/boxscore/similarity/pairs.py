@@ -148,6 +148,7 @@ def overlapping(
     areas that are smaller than their boxes: the overlap is at most the smaller one.
     """
     starts, counts, by_foreground = comparison.starts, comparison.counts, comparison.by_foreground
+    may_underflow = not capped and not boxes.area.all()
     kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
     for low, high in chunks(counts, CHUNK_PAIRS):
         size = counts[low:high]
@@ -168,10 +169,24 @@ def overlapping(
         denominator = over(shared, truth_area, area)
         if by_foreground is not None:
             denominator = np.where(np.take(by_foreground, truth), area, denominator)
-        value = shared / denominator
+        if may_underflow:
+            value = _divided(shared, denominator)
+        else:
+            value = shared / denominator
         enough = np.flatnonzero(value >= comparison.lowest)
         kept.append(PairValues(truth[enough], box[enough], value[enough]))
     return joined(kept)
+
+
+def _divided(shared: FloatArray, denominator: FloatArray) -> FloatArray:
+    """Divide, with 1 for 0 / 0: areas of boxes that meet, too small for a float.
+
+    In pycocotools the quotient is NaN, which reaches every threshold.
+    """
+    with np.errstate(invalid="ignore"):
+        value = shared / denominator
+    value[np.isnan(value)] = 1.0
+    return value
 
 
 def at_least(pairs: PairValues, lowest: float) -> PairValues:

@@ -227,7 +227,9 @@ def _gather(
     names = numbers = None
     if groups is not None:
         parts = [
-            np.asarray(some) for some, count in zip(groups, counts, strict=True) if count or np.size(some)
+            checks.any_array(some, name="groups")
+            for some, count in zip(groups, counts, strict=True)
+            if count or np.size(some)
         ]
         names = np.concatenate(parts) if parts else np.empty(0, np.int64)
         numbers = check_groups(names, length=len(box_array))

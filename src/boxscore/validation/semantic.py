@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.similarity.box import box_iou
 from boxscore.similarity.registry import similarity_of
@@ -81,12 +82,13 @@ def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     rows, group, left = rows[order], group[order], left[order]
     # Of two boxes so near, the left sides differ by at most 1 - NEAR of the larger width, and the larger
     # width is at most 1 / NEAR of the smaller. So each box is compared with those that start soon after it.
+    boxes = without_inverted(table.boxes)
     last = left + (1 / NEAR - 1 + 1e-6) * (table.boxes[rows, 2] - left)
     repeats, at, step = [np.empty(0, dtype=np.intp)], np.arange(len(rows) - 1), 1
     while len(at):
         at = at[(group[at] == group[at + step]) & (left[at + step] <= last[at])]
         one, other = rows[at], rows[at + step]
-        near = box_iou(table.boxes[one], table.boxes[other], paired=True) >= NEAR
+        near = box_iou(boxes[one], boxes[other], paired=True) >= NEAR
         repeats.append(np.maximum(one, other)[near])
         step += 1
         at = at[at + step < len(rows)]
