@@ -2,8 +2,7 @@
 
 Goal
 ----
-What pycocotools computes from masks, bit for bit. Its C code compares the RLEs; it is called for whole
-groups of masks at once, and only with masks that can reach the lowest threshold.
+What pycocotools computes from masks, bit for bit, in NumPy: see :mod:`~boxscore.similarity.mask_pairs`.
 
 Conventions
 -----------
@@ -165,10 +164,9 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
 class MaskSimilarity(Similarity):
     """IoU of instance masks.
 
-    The box of a detection without a mask is compared instead, as in pycocotools. Only masks whose boxes and
-    areas allow the lowest threshold are compared: with ``b`` the area in which the boxes around two masks
-    overlap, at most the smaller mask's area, the IoU is at most ``b / (a1 + a2 - b)``; in floating point too,
-    since all are whole numbers.
+    The box of a detection without a mask is compared instead, as in pycocotools. Only masks that reach a
+    common column, and whose areas allow the lowest threshold, are compared: with ``a1 <= a2`` the IoU is at
+    most ``a1 / a2``; in floating point too, since all are whole numbers.
     """
 
     column = "masks"
