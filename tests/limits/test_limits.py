@@ -151,7 +151,7 @@ def test_polygons_are_skipped_when_boxes_are_compared(size: int, tmp_path: Path)
 
 MASKS = """
 half = {"size": [30_000, 30_000], "counts": [0, 450_000_000, 450_000_000]}
-hole = {"size": [30_000, 30_000], "counts": [0, 300_000_000, 7, 599_999_993]}
+hole = {"size": [30_000, 30_000], "counts": [0, 300_000_000, 7, 159_999_993, 440_000_000]}
 truth = boxscore.GroundTruth.from_arrays([1], [1], None, masks=[half])
 found = boxscore.Detections.from_arrays([1], [1], None, [0.5], masks=[hole])
 assert boxscore.evaluate(truth, found, protocol="coco-boundary").matches["iou"].item() > 0.5
