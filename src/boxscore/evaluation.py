@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "evaluate", "without_matches_of_id_zero"]
 
 Answer = TypeVar("Answer")
+MOST_BYTES = 4 << 30
+"""Of arrays over thresholds, recall points and classes; more is refused."""
+
 PER_LINE = 4
 """Summary metrics per line of a ``repr``."""
 
@@ -90,7 +93,7 @@ def evaluate(
     1.0
     """
     chosen = load_protocol(protocol)
-    checks.whole_number(workers, 1, name="workers")
+    checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     ground_truth, detections = _tables(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
     detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
@@ -355,6 +358,7 @@ class Evaluation(PicklesFields):
 
         names = list(self.protocol.ignore.area_ranges)
         checks.one_of(area, names, name="area")
+        self._check_size("curves", 5)
         drawn = self.curves_of(names.index(area), cap)
         defined = np.flatnonzero(drawn.positive)
         precision, score = drawn.interpolated[:, :, defined], drawn.reached_scores[:, :, defined]  # [T,R,K]
@@ -403,8 +407,15 @@ class Evaluation(PicklesFields):
         return outcomes_by_row(self.matched, len(self.detections), len(self.ground_truth))
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Pycocotools' arrays: precision and scores [T, R, K, A, M], recall [T, K, A, M]; NaN for its -1."""
+        """Pycocotools' arrays: precision and scores [T, R, K, A, M], recall [T, K, A, M]; NaN for its -1.
+
+        Raises
+        ------
+        InputError
+            When there are so many classes that the arrays take more than 4 GiB.
+        """
         areas, caps = len(self.protocol.ignore.area_ranges), len(self.protocol.caps)
+        self._check_size("arrays", 2 * areas * caps)
         grid = [self.curves_of(area, cap) for area in range(areas) for cap in range(caps)]
 
         def stacked(field: str) -> NDArray[np.float64]:
@@ -416,6 +427,19 @@ class Evaluation(PicklesFields):
             "recall": stacked("recall"),
             "scores": stacked("scores"),
         }
+
+    def _check_size(self, name: str, count: int) -> None:
+        """Refuse to make ``count`` arrays [T, R, K] that take more than :data:`MOST_BYTES`."""
+        T, R = len(self.protocol.matching.iou_thresholds), len(self.protocol.ap.recall_points)
+        K = len(self.labels)
+        if 8 * T * R * K * count > MOST_BYTES:
+            raise InputError(
+                name,
+                f"take at most {MOST_BYTES / 2**30:g} GiB",
+                got=f"{8 * T * R * K * count / 2**30:.1f} GiB, {8 * T * R * count:,} bytes for each of {K:,} "
+                "classes",
+                cause="evaluate some of the classes, or take class_values or curves_of().at()",
+            )
 
     def ap_by_iou(self) -> NDArray[np.float64]:
         """AP of each IoU threshold and class, [T, K], first area range, largest cap; NaN where undefined."""

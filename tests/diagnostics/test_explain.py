@@ -434,7 +434,8 @@ def test_overlaps_are_found_once_per_way_of_measuring(monkeypatch: pytest.Monkey
     calls = []
     find = boxscore.matching.matcher.candidate_pairs
     monkeypatch.setattr(
-        "boxscore.matching.matcher.candidate_pairs", lambda *args: calls.append(1) or find(*args)
+        "boxscore.matching.matcher.candidate_pairs",
+        lambda *args, **options: calls.append(1) or find(*args, **options),
     )
     truth = boxscore.load_ground_truth(SHAPES / "instances.json")
     detections = boxscore.load_detections(SHAPES / "detections.json", truth)

@@ -10,9 +10,9 @@ Examples
 from __future__ import annotations
 
 import argparse
-import sys
 
 from boxscore.cli.arguments import DETECTIONS, FORMAT, GROUND_TRUTH, IMAGE_SET, RESULTS_OUTPUT
+from boxscore.cli.streams import say
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.formats import load_detections, load_ground_truth, save_columns
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.detections is not None:
         table = load_detections(arguments.detections, ground_truth)
     save_columns(table, arguments.output)
-    size = arguments.output.stat().st_size
-    text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
-    print(f"{len(table):,} rows written to {arguments.output} ({text})", file=sys.stderr)
+    size = arguments.output.stat().st_size if arguments.output.is_file() else 0
+    text = f" ({size / 1e6:.1f} MB)" if size >= 1e6 else f" ({size / 1e3:.0f} kB)" if size else ""
+    say(f"{len(table):,} rows written to {arguments.output}{text}")
     return 0

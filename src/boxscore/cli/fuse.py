@@ -13,7 +13,6 @@ Examples
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,6 +21,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore.cli.arguments import DETECTIONS, READERS, RESULTS_OUTPUT, Option
 from boxscore.cli.inputs import readers
+from boxscore.cli.streams import say
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
@@ -104,10 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     save_table(table, arguments.output, like=read[0])
     total = sum(map(len, tables))
-    print(
-        f"{len(fused.scores):,} boxes from {total:,} detections of {len(files)} models in {arguments.output}",
-        file=sys.stderr,
-    )
+    say(f"{len(fused.scores):,} boxes from {total:,} detections of {len(files)} models in {arguments.output}")
     return 0
 
 

@@ -91,7 +91,11 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
     if type(value) is not kind:  # not isinstance: true is no whole number
         raise ProtocolError(option.key, f"be {wanted}", got=repr(value))
     if option.many:
-        return [str(item) for item in value]
+        value = [str(item) for item in value]
+    if any("\0" in text for text in ([value] if isinstance(value, str) else value if option.many else [])):
+        raise ProtocolError(option.key, "have no NUL character", got=repr(value))
+    if option.many:
+        return value
     if option.known():
         checks.one_of(value, option.known(), name=option.key)
     if option.kind is Path or (option.ending and value.endswith(option.ending)):

@@ -20,6 +20,7 @@ from typing import Any
 from boxscore._utils.text import Columns, printable
 from boxscore.cli.arguments import DETECTIONS, FORMAT, GROUND_TRUTH, IMAGE_SET, OUTPUT, PROTOCOL
 from boxscore.cli.output import Section, written
+from boxscore.cli.streams import show
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation import SEVERITIES, Finding, validate_files
@@ -48,10 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
         image_set=arguments.image_set,
     )
     if arguments.output == "text":
-        print(_text(findings, protocol))
+        show(_text(findings, protocol))
     else:
         effects = _table(findings, effect=[_effect(finding) for finding in findings])
-        print(
+        show(
             written(
                 arguments.output,
                 [Section("Validation", effects, _digest(findings))],

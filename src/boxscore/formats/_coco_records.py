@@ -49,6 +49,7 @@ __all__ = [
     "DECODING_ERRORS",
     "Columns",
     "Kind",
+    "NumericResult",
     "Reading",
     "Text",
     "annotation_kind",
@@ -88,7 +89,9 @@ class _Result(msgspec.Struct, gc=False):
     score: float
 
 
-class _NumericResult(msgspec.Struct, gc=False):
+class NumericResult(msgspec.Struct, gc=False):
+    """A result of numbers alone, as nearly every one is."""
+
     image_id: float
     category_id: float
     bbox: Box
@@ -395,7 +398,7 @@ def result_kind(instances: Sequence[str], *, sides: int) -> Kind:
     """Return the kind of results' records, read for boxes and for these instance columns."""
     boxes = functools.partial(_boxes, sides=sides)
     readers: Readers = {"image_id": _ids, "category_id": _ids, "bbox": boxes, "score": _numbers}
-    return _kind(_Result, _NumericResult, readers, instances, sides=sides, of_results=True)
+    return _kind(_Result, NumericResult, readers, instances, sides=sides, of_results=True)
 
 
 def instance_kind(instance: str, *, of_results: bool) -> Kind:

@@ -107,6 +107,7 @@ class CocoFormat(Format):
         kind = annotation_kind(columns, sides=first_record(text).sides)
         with Reading(text, path, kind, processes=processes) as reading:
             records = reading.columns()
+        snapshot.check_reading()
         images, categories = _vocabularies(content, path)
 
         def place(row: int) -> str:
@@ -215,6 +216,7 @@ class ResultsReading:
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
         """Return the table, in file order; without ground truth it has the images and classes that occur."""
         records = self._reading.columns()
+        self._snapshot.check_reading()
         path, instances = self._path, self._instances
 
         def place(row: int) -> str:

@@ -36,7 +36,7 @@ def read_ground_truth(
 ) -> GroundTruth:
     """Read ground truth; see :func:`boxscore.load_ground_truth`."""
     path = Path(path)
-    checks.whole_number(processes, 1, name="processes")
+    checks.whole_number(processes, 1, name="processes", high=checks.MOST_WORKERS)
     at = format_at(path, format)
     if image_set is not None and not at.takes_image_set:
         raise InputError("image_set", "be left out where the format is not voc", got=repr(str(image_set)))
@@ -56,7 +56,7 @@ def read_detections(
 ) -> Detections:
     """Read detections; see :func:`boxscore.load_detections`."""
     path = Path(path)
-    checks.whole_number(processes, 1, name="processes")
+    checks.whole_number(processes, 1, name="processes", high=checks.MOST_WORKERS)
     at = format_at(path, format)
     with at.reading(path, columns=columns, processes=processes, beside=0) as finish:
         detections = finish(ground_truth)
@@ -95,7 +95,7 @@ def load_both(
     FileFormatError, InputError
         As from the public loaders.
     """
-    checks.whole_number(processes, 1, name="processes")
+    checks.whole_number(processes, 1, name="processes", high=checks.MOST_WORKERS)
     path = Path(detections_path)
     truth_work = TRUTH_WORK * _size_of(Path(ground_truth_path))
     beside = truth_work / max(truth_work + _size_of(path), 1)

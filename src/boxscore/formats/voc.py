@@ -40,7 +40,7 @@ from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
-from boxscore.formats._format import Format, Read
+from boxscore.formats._format import Format, Read, changed_while_read
 from boxscore.formats.results import Kept
 
 __all__ = ["FORMAT", "VocFormat"]
@@ -109,22 +109,30 @@ class VocFormat(Format):
             lines[category].append(" ".join([image, repr(score), *map(repr, box)]) + "\n")
         write_folder(path, {name: "".join(texts) for name, texts in zip(names, lines, strict=True)})
 
+    def results_files(self, path: Path) -> list[Path]:
+        """List the devkit's results files of a folder."""
+        return sorted(path.glob(RESULTS))
+
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
         """Write the remaining lines, each as it stood unless it changes."""
         _refuse_file(output)
-        files = _results_files(path)
+        files = self.results_files(path)
         _refuse_other_results(output, {file.name for file in files})
         contents: dict[str, str | bytes] = {}
         row = 0
         for file in files:
-            lines: list[str] = []
-            for line in _read_text(file).splitlines():
-                if not line.split():
-                    continue
-                if kept.wanted[row]:
-                    lines.append(_line(line, *kept.changes(row)))
-                row += 1
-            contents[file.name] = "".join(f"{line}\n" for line in lines)
+            lines = [line for line in _read_text(file).splitlines() if line.split()]
+            rows = np.arange(row, row + len(lines))
+            row += len(lines)
+            if row > len(kept.wanted):
+                break
+            if kept.is_compared:
+                _check_lines(file, lines, kept, rows)
+            texts = [_line(lines[at - rows[0]], *kept.changes(at)) for at in rows[kept.wanted[rows]]]
+            contents[file.name] = "".join(f"{text}\n" for text in texts)
+        if row != len(kept.wanted):
+            raise changed_while_read(path, got=f"more or fewer than {len(kept.wanted)} lines")
+        kept.check_files()
         write_folder(output, contents)
 
 
@@ -378,6 +386,18 @@ def _refuse_other_results(path: Path, own: set[str]) -> None:
             got=f"{min(others)}",
             place=str(path),
         )
+
+
+def _check_lines(file: Path, lines: Sequence[str], kept: Kept, rows: NDArray[np.int64]) -> None:
+    """Refuse lines that are not those of the table."""
+    fields = [line.split() for line in lines]
+    try:
+        numbers = np.array([[float(text) for text in some[1:]] for some in fields]).reshape(-1, 5)
+    except ValueError:
+        raise changed_while_read(file, got="other lines") from None
+    corners = numbers[:, 1:]
+    corners[(corners[:, 2:] < corners[:, :2]).any(axis=1)] = np.nan  # inverted: read in a form of its own
+    kept.check_rows(rows, numbers[:, 0], corners, images=[some[0] for some in fields])
 
 
 def _line(line: str, score: float | None, box: list[float] | None) -> str:

@@ -100,7 +100,7 @@ def _area_ranges(value: Any, name: str) -> dict[str, tuple[float, float]]:
         raise ProtocolError(name, "be a table of name = [low, high]", got=repr(value))
     if not value:
         raise ProtocolError(name, "name at least one range", got="none")
-    return {key: _area_range(pair, f"{name}.{key}") for key, pair in value.items()}
+    return {text(key, name): _area_range(pair, f"{name}.{key}") for key, pair in value.items()}
 
 
 def _area_range(pair: Any, name: str) -> tuple[float, float]:

@@ -30,7 +30,7 @@ from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.masks import Masks
 from boxscore.data.rasterising import batches
 from boxscore.similarity.column_runs import column_runs, shared_pixels
-from boxscore.similarity.pairs import Comparison, PairValues, at_least, chunks, joined
+from boxscore.similarity.pairs import Comparison, Kept, PairValues, at_least, chunks, joined
 
 __all__ = ["Batch", "MaskBlock", "blocks", "overlaps_of_pairs", "pairs_of_runs"]
 
@@ -167,7 +167,7 @@ def pairs_of_runs(
     starts, counts = comparison.starts, comparison.counts
     by_foreground = comparison.by_foreground
     assert by_foreground is not None
-    kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+    kept = Kept(comparison)
     ends = starts + counts
     weight, first_weight = second.weights, first.weights
     total = np.append(0.0, np.cumsum(first_weight))
@@ -191,8 +191,8 @@ def pairs_of_runs(
                 if len(i):
                     value = compare(block, i, j, by_foreground[rows])
                     pairs = PairValues(low + j, begin + left + i, value)
-                    kept.append(at_least(pairs, comparison.lowest))
-    return joined(kept)
+                    kept.add(at_least(pairs, comparison.lowest), low + bottom)
+    return joined(kept.parts)
 
 
 def _may_agree(

@@ -157,7 +157,7 @@ def _inside_out(context: Context, table: BoxTable) -> Iterator[Finding]:
 
 def _without(table: BoxTable, rows: NDArray[np.intp]) -> Repair:
     """Return the tables without some rows of one of them."""
-    kept = np.setdiff1d(np.arange(len(table)), rows)
+    kept = np.delete(np.arange(len(table)), rows)
     is_truth = isinstance(table, GroundTruth)
 
     def repaired(c: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
