@@ -33,7 +33,7 @@ from boxscore.errors import BoxscoreWarning, InputError
 
 __all__ = ["Sample", "one_per_image", "sample_of"]
 
-KNOWN = "what torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV return is known"
+LIBRARIES = "torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV"
 
 
 @dataclasses.dataclass(slots=True)
@@ -83,7 +83,9 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
                 break
             return read(item, at)
     got = f"a {type(item).__name__}"
-    cause = "pass the Results it belongs to" if _has(item, "xyxy", "cls") else KNOWN
+    cause = (
+        "pass the Results it belongs to" if _has(item, "xyxy", "cls") else f"what {LIBRARIES} return is known"
+    )
     raise InputError(f"a {kind}", "be a mapping or a known object", got=got, place=place, cause=cause)
 
 
@@ -156,7 +158,7 @@ def _grounded(item: Mapping[str, Any], at: _Place) -> Sample:
 
 
 def _processor_target(item: Mapping[str, Any], at: _Place) -> Sample:
-    """Read what a Hugging Face image processor makes of annotations: fractions, and areas in resized pixels."""
+    """Read what a Hugging Face image processor makes of annotations: fractions, areas in resized pixels."""
     boxes = as_array(_needed(item, "boxes", at), "boxes").astype(np.float64).reshape(-1, 4)
     size, original = (_size(item.get(key), key, at) for key in ("size", "orig_size"))
     frame = size if original is None else original

@@ -170,9 +170,8 @@ def table_columns(
         flags = {"crowd": "iscrowd", "difficult": "difficult", "ignore": "ignore"}
         given |= {name: _joined(sides, key) for name, key in flags.items()}
     boxes, sizes = given.pop("boxes", None if filled else np.empty((0, 4))), given.pop("sizes", None)
-    ids = np.repeat(np.array(identifiers, dtype=object), counts)
     rows = vocabulary_columns(
-        as_ids(ids, name="image_ids"),
+        np.repeat(as_ids(identifiers, name="image_ids"), counts),
         as_ids(labels_of(sides), name="labels"),
         images,
         categories,

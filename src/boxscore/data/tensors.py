@@ -14,20 +14,18 @@ __all__ = ["as_array", "as_whole_numbers"]
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
     """Return an array of anything array-like; messages call it ``name``. No library is imported for it."""
+    if type(value) is np.ndarray:
+        return value
     if hasattr(value, "detach"):  # PyTorch
         return _of_torch(value)
     if hasattr(value, "to_tensor") and hasattr(value, "row_splits"):  # TensorFlow's ragged tensors
         value = value.to_tensor(-1)
-    if (
-        isinstance(value, (list, tuple))
-        and value
-        and not isinstance(value[0], (int, float, str, list, tuple))
-    ):
+    if isinstance(value, (list, tuple)) and value and hasattr(value[0], "detach"):
         value = [as_array(item, name) for item in value]
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         array = _of_dlpack(value, name)
     else:
-        array = np.asarray(value)
+        array = _of_numpy(value, name)
     if array.dtype.kind == "V" and array.dtype.name == "bfloat16":  # of JAX and TensorFlow
         array = array.astype(np.float32)
     return array
@@ -52,6 +50,16 @@ def _of_torch(value: Any) -> NDArray[Any]:
         return np.asarray(value.numpy())
     except TypeError:  # bfloat16 has no NumPy type
         return np.asarray(value.float().numpy())
+
+
+def _of_numpy(value: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        if hasattr(value, "get") and hasattr(value, "__dlpack__"):  # CuPy
+            return np.asarray(value.get())
+        words = str(error).split("\n", 1)[0].rstrip(".")
+        raise InputError(name, "be an array", got=words) from None
 
 
 def _of_dlpack(value: Any, name: str) -> NDArray[Any]:
