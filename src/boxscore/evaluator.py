@@ -293,11 +293,13 @@ class Evaluator:
                 in_classes(prediction, self.categories, place=place),
                 in_classes(target, self.categories, place=place),
             )
-        for known, side in zip(kinds, (prediction, target), strict=True):
-            known |= kinds_of_labels(side)
-        decided = names_are_used(*kinds)
-        if decided is not None and {"both"} in kinds:
-            _check_key(given, "names of classes", decided, identifier)
+        before = len(kinds[0]) + len(kinds[1])
+        kinds[0].update(kinds_of_labels(prediction))
+        kinds[1].update(kinds_of_labels(target))
+        if len(kinds[0]) + len(kinds[1]) > before:
+            decided = names_are_used(*kinds)
+            if decided is not None and {"both"} in kinds:
+                _check_key(given, "names of classes", decided, identifier)
         return prediction, target
 
     def _names_decided(self) -> bool:
@@ -419,8 +421,9 @@ class Evaluator:
         images = Images.build(list(self._waiting))
         ordered = [self._waiting[identifier] for identifier in images.ids.tolist()]
         predictions, targets = [pair[0] for pair in ordered], [pair[1] for pair in ordered]
-        if self.categories is None:
+        if self.categories is None and {"both"} in self._kinds:
             settle = without_names if names_are_used(*self._kinds) is False else by_name
+            _check_key(self._given, "names of classes", settle is by_name, images.ids.tolist()[0])
             predictions, targets = [settle(side) for side in predictions], [settle(side) for side in targets]
         labels = labels_of(predictions)
         categories = self.categories
@@ -471,9 +474,26 @@ class Evaluator:
         for counts in part.left_out.values():
             left_out.update(counts)
         warn_left_out(left_out, "predictions", stacklevel=3)
+        _warn_numbered_from_zero(part, "0" in left_out)
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         return Evaluation(truth, detections, self.protocol, part.matches)
+
+
+def _warn_numbered_from_zero(part: _Part, left_out_zero: bool) -> None:
+    """Warn where predictions look numbered from 0 and targets from 1."""
+    truth = part.ground_truth.categories.ids[np.unique(part.ground_truth.category)]
+    found = part.detections.categories.ids[np.unique(part.detections.category)]
+    if not len(truth) or not len(found) or object in (truth.dtype, found.dtype):
+        return
+    lowest = 0 if left_out_zero else found.min()
+    if lowest == 0 and truth.min() == 1 and truth.max() > found.max():
+        warnings.warn(
+            f"predictions have classes {lowest} to {found.max()} and targets {truth.min()} to {truth.max()}: "
+            "are predictions numbered from 0? prediction_class_names= says what they mean.",
+            BoxscoreWarning,
+            stacklevel=4,
+        )
 
 
 def _without_masks(table: Any) -> Any:
