@@ -247,8 +247,9 @@ def test_names_decide_where_both_sides_have_them() -> None:
     for item, side in zip(other, targets, strict=True):
         item.class_id = side["labels"] + 7
     assert numbers(scored(found, other)) == expected
-    with pytest.warns(BoxscoreWarning, match="of 1 class that the ground truth does not have: 0"):
+    with pytest.warns(BoxscoreWarning, match="of 1 class that the ground truth does not have: 0") as caught:
         assert numbers(scored(found, turned, classes=[1, 2, 3])) != expected  # without names: by number
+    assert "prediction_class_names" in str(caught[-1].message)
     numbered = [{**side, "labels": side["labels"]} for side in predictions]
     names = list(NAMES.values())
     assert numbers(scored(numbered, turned, classes=shifted, prediction_class_names=names)) == expected
