@@ -247,9 +247,11 @@ def test_names_decide_where_both_sides_have_them() -> None:
     for item, side in zip(other, targets, strict=True):
         item.class_id = side["labels"] + 7
     assert numbers(scored(found, other)) == expected
-    with pytest.warns(BoxscoreWarning, match="of 1 class that the ground truth does not have: 0") as caught:
+    with pytest.warns(BoxscoreWarning) as caught:
         assert numbers(scored(found, turned, classes=[1, 2, 3])) != expected  # without names: by number
-    assert "prediction_class_names" in str(caught[-1].message)
+    left_out, numbered_from_zero = (str(warning.message) for warning in caught)
+    assert "of 1 class that the ground truth does not have: 0" in left_out
+    assert "are predictions numbered from 0? prediction_class_names=" in numbered_from_zero
     numbered = [{**side, "labels": side["labels"]} for side in predictions]
     names = list(NAMES.values())
     assert numbers(scored(numbered, turned, classes=shifted, prediction_class_names=names)) == expected

@@ -109,14 +109,18 @@ def _columns(
             boxes = checks.float_array(as_array(side[key], f"{kind} {key}"), name=f"{kind} boxes", columns=4)
             columns[key] = np.array(boxes)
         elif key == "keypoints":
-            columns[key] = as_array(side[key], f"{kind} {key}").astype(np.float64)
+            columns[key] = np.array(
+                checks.numbers(as_array(side[key], f"{kind} {key}"), name=f"{kind} {key}")
+            )
         elif key == "rotated":
             column = DETECTIONS.column(key)
             columns[key] = column.made_of(as_array(side[key], f"{kind} {key}"))
             column.check(columns[key], lambda number: f"row {number} of the {kind} of {place}")
         else:
-            values = as_array(side[key], f"{kind} {key}").reshape(-1)
-            columns[key] = values.astype(bool if key in FLAGS else np.float64)
+            convert = checks.flags if key in FLAGS else checks.numbers
+            columns[key] = np.array(
+                convert(as_array(side[key], f"{kind} {key}").reshape(-1), name=f"{kind} {key}")
+            )
         checks.same_length(len(labels), of=f"labels of {place}", **{key: columns[key]})
 
     def row(number: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore.errors import InputError
 
 __all__ = ["as_array", "as_whole_numbers"]
@@ -54,7 +55,9 @@ def _of_torch(value: Any) -> NDArray[Any]:
 
 def _of_numpy(value: Any, name: str) -> NDArray[Any]:
     try:
-        return np.asarray(value)
+        return checks.any_array(value, name=name)
+    except InputError:
+        raise
     except (TypeError, ValueError) as error:
         if hasattr(value, "get") and hasattr(value, "__dlpack__"):  # CuPy
             return np.asarray(value.get())
