@@ -33,6 +33,7 @@ from boxscore.errors import BoxscoreWarning, InputError
 
 __all__ = ["Sample", "one_per_image", "sample_of"]
 
+KEYED = "a mapping by image? pass its values, and image_ids= its keys"
 LIBRARIES = "torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV"
 
 
@@ -223,7 +224,7 @@ def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
     boxes = items.get("boxes")
     array = None if boxes is None else as_array(boxes, "boxes")
     if array is None or array.ndim != 3:
-        raise _no_sequence(items, kind, "put it in a list?" if array is not None else "its values?")
+        raise _no_sequence(items, kind, "put it in a list?" if array is not None else KEYED)
     read = ("classes", "labels", "confidence", "scores", "num_detections", "masks", "image_id")
     arrays = {"boxes": array} | {
         name: as_array(items[name], name) for name in read if items.get(name) is not None
@@ -476,7 +477,7 @@ def _mmdetection(item: Any, at: _Place) -> Sample:
     size = information.get("ori_shape", _part(item, "ori_shape"))
     columns = _instance_columns(_needed(item, name, at), size, at)
     ignored = _part(item, "ignored_instances") if truth is not None else None
-    if ignored is not None and len(_needed(ignored, "labels", at)):
+    if ignored is not None and _part(ignored, "labels") is not None and len(_part(ignored, "labels")):
         columns = _with_ignored(columns, _instance_columns(ignored, size, at))
     if identifier is not None:
         columns["image_id"] = identifier
