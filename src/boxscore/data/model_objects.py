@@ -16,7 +16,6 @@ To add one: a reader, and a line in ``_OF_MAPPINGS`` or ``_OF_OBJECTS``.
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
@@ -37,8 +36,7 @@ KEYED = "a mapping by image? pass its values, and image_ids= its keys"
 LIBRARIES = "torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV"
 
 
-@dataclasses.dataclass(slots=True)
-class Sample:
+class Sample(NamedTuple):
     """One image's prediction or target in the keys of :mod:`boxscore.data.samples`."""
 
     columns: Mapping[str, Any]
@@ -70,10 +68,16 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
     InputError
         When it is no mapping and no known object, or lacks what such an object must have.
     """
+    is_mapping = type(item) is dict or isinstance(item, Mapping)
+    if (
+        is_mapping
+        and "boxes" in item
+        and "labels" in item
+        and not ("confidence" in item or "text_labels" in item)
+    ):
+        return _plain(item)
     at = _Place(kind, place)
-    if isinstance(item, Mapping):
-        if "boxes" in item and "labels" in item and "confidence" not in item and "text_labels" not in item:
-            return _plain(item)
+    if is_mapping:
         for is_one, read in _OF_MAPPINGS:
             if is_one(item):
                 return read(item, at)
@@ -145,6 +149,8 @@ def _given(**columns: Any) -> dict[str, Any]:
 
 def _plain(item: Mapping[str, Any]) -> Sample:
     """Keep torchvision's mapping and everything in its form; boxes of ``tv_tensors`` know their form."""
+    if type(item.get("boxes")) is np.ndarray:
+        return Sample(item)
     form = getattr(item.get("boxes"), "format", None)
     name = str(getattr(form, "name", form)).lower()
     if name in BOX_FORMATS and hasattr(item["boxes"], "canvas_size"):
@@ -414,7 +420,7 @@ def _detectron2_mapping(item: Mapping[str, Any], at: _Place) -> Sample:
         got = f"{list(instances.image_size)}"
         raise at.error("instances", f"be of an image of {list(stated)} pixels", got=got, cause=cause)
     if item.get("image_id") is not None:
-        sample.columns = {**sample.columns, "image_id": item["image_id"]}
+        return sample._replace(columns={**sample.columns, "image_id": item["image_id"]})
     return sample
 
 

@@ -176,7 +176,7 @@ def table_columns(
     boxes, sizes = given.pop("boxes", None if filled else np.empty((0, 4))), given.pop("sizes", None)
     rows = vocabulary_columns(
         np.repeat(as_ids(identifiers, name="image_ids"), counts),
-        as_ids(labels_of(sides), name="labels"),
+        as_ids(np.concatenate([side["labels"] for side in sides]) if sides else [], name="labels"),
         images,
         categories,
         count=None,

@@ -35,14 +35,14 @@ from boxscore.data.boxes import BoxFormat
 from boxscore.data.building import CategoriesLike, ImagesLike, built_columns, vocabulary_columns
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import MaskLike, Masks
-from boxscore.data.naming import ClassNames
-from boxscore.data.samples import table_of_objects
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.vocabulary import Categories, Id, Images, positions, read_only
 
 if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Self
+
+    from boxscore.data.naming import ClassNames
 
 __all__ = ["BoxTable", "Detections", "GroundTruth"]
 
@@ -389,6 +389,8 @@ class GroundTruth(BoxTable):
         >>> len(GroundTruth.from_targets(targets))
         1
         """
+        from boxscore.data.samples import table_of_objects
+
         columns = table_of_objects(
             cls.schema,
             targets,
@@ -580,6 +582,8 @@ class Detections(BoxTable):
         >>> len(table), table.images.ids.tolist(), table.categories.names.tolist()
         (1, ['a.jpg', 'b.jpg'], ['cat'])
         """
+        from boxscore.data.samples import table_of_objects
+
         columns = table_of_objects(
             cls.schema,
             predictions,
