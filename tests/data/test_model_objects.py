@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -422,6 +422,50 @@ BAD: list[tuple[Any, str]] = [
 def test_objects_that_lack_something(prediction: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Evaluator().update([prediction], [{"boxes": [[0, 0, 1, 1]], "labels": [1]}])
+
+
+JUNK = [None, "x", 3, [], np.zeros((2, 2)), np.zeros(0), [[1, 2], [3]], np.array([1e30, np.nan]), {"x": 1}]
+
+
+def places(item: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path to everything in an object."""
+    yield at
+    if isinstance(item, SimpleNamespace):
+        item = vars(item)
+    if isinstance(item, dict):
+        for key, value in item.items():
+            yield from places(value, (*at, key))
+    elif isinstance(item, (list, tuple)) and len(item) < 8:
+        for number, value in enumerate(item):
+            yield from places(value, (*at, number))
+
+
+def replaced(item: Any, at: tuple[Any, ...], value: Any) -> Any:
+    if not at:
+        return value
+    if isinstance(item, SimpleNamespace):
+        return SimpleNamespace(**replaced(vars(item), at, value))
+    changed = list(item) if isinstance(item, (list, tuple)) else dict(item)
+    changed[at[0]] = replaced(item[at[0]], at[1:], value)
+    return tuple(changed) if isinstance(item, tuple) else changed
+
+
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+@pytest.mark.parametrize("maker", dict.fromkeys([*PREDICTIONS, *TARGETS]))
+def test_junk_inside_is_read_or_refused(maker: Maker) -> None:
+    """No error but our own, whatever stands in place of any part of an object."""
+    predictions, targets = plain(masks=True)
+    read = Detections.from_predictions if maker in PREDICTIONS else GroundTruth.from_targets
+    sides = predictions if maker in PREDICTIONS else targets
+    item = maker(next(side for side in sides if len(side["labels"]) == 2))
+    refused = 0
+    for at in places(item):
+        for junk in JUNK:
+            try:
+                read([replaced(item, at, junk)], image_ids=[1], categories=NAMES)  # type: ignore[operator]
+            except InputError:
+                refused += 1
+    assert refused > 10
 
 
 def test_one_object_is_no_batch() -> None:

@@ -80,18 +80,35 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
     if is_mapping:
         for is_one, read in _OF_MAPPINGS:
             if is_one(item):
-                return read(item, at)
+                return _read(item, read, at)
         return _plain(item)
     for is_one, read in _OF_OBJECTS:
         if is_one(item):
             if at.is_target and isinstance(item, (list, tuple)):
                 break
-            return read(item, at)
+            return _read(item, read, at)
     got = f"a {type(item).__name__}"
     cause = (
         "pass the Results it belongs to" if _has(item, "xyxy", "cls") else f"what {LIBRARIES} return is known"
     )
     raise InputError(f"a {kind}", "be a mapping or a known object", got=got, place=place, cause=cause)
+
+
+def _read(item: Any, read: Callable[[Any, _Place], Sample], at: _Place) -> Sample:
+    """Read an object; what is in it is another library's, and any of it may be missing or of another type."""
+    try:
+        return read(item, at)
+    except InputError:
+        raise
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        words = str(error).split("\n", 1)[0].rstrip(".")
+        raise InputError(
+            f"a {at.kind}",
+            "be as its library makes it",
+            got=f"a {type(item).__name__} that cannot be read ({words})",
+            place=at.place,
+            cause="another version of the library?",
+        ) from None
 
 
 def one_per_image(items: Any, kind: str) -> Sequence[Any]:
