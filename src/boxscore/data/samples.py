@@ -140,8 +140,9 @@ def _columns(
 
 
 def labels_of(sides: Sequence[Columns]) -> list[Id]:
-    """Return every label, image by image."""
-    return [label for side in sides for label in side["labels"].tolist()]
+    """Return the labels that occur, each once."""
+    labels = np.concatenate([side["labels"] for side in sides])
+    return np.unique(labels).tolist() if labels.dtype != object else list(dict.fromkeys(labels.tolist()))
 
 
 def table_columns(
