@@ -56,6 +56,8 @@ class Outcomes(NamedTuple):
     """Whether its match is ignored, [T, C]."""
     positive: NDArray[np.int64]
     """Counted ground truths of each class, [K]."""
+    images: int = 0
+    """Images that were evaluated, those without any objects too; 0 where nobody asks."""
 
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Outcomes:
@@ -70,6 +72,7 @@ class Outcomes(NamedTuple):
             inside if limit is None else inside & (matches.rank < limit),
             *matches.pair_outcomes(area, max_detections=limit),
             matches.positives(area),
+            len(matches.images),
         )
 
     @classmethod
@@ -111,18 +114,25 @@ class HitCounts:
         """Counted ground truths of each class, [K]."""
         return self.outcomes.positive
 
+    @property
+    def images(self) -> int:
+        """Images that were evaluated."""
+        return self.outcomes.images
+
     @functools.cached_property
     def hits(self) -> Positions:
         """True positives of each threshold and class, [T, K]."""
         return np.diff(self.line_starts, axis=1)
 
-    def lines(self) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
+    def lines(
+        self, tie_order: TieOrder | None = None
+    ) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
         """Yield, per threshold, the number of true positives and of counted detections up to each; in-class.
 
         A running count of the detections that count when unmatched, corrected at the few that a match moves
-        in or out.
+        in or out. ``tie_order`` takes the place of the counts' own.
         """
-        outcomes = self.outcomes
+        outcomes, order = self.outcomes, tie_order or self._tie_order
         detection, base = outcomes.detection, outcomes.unmatched_counts
         before = np.zeros(len(base) + 1, dtype=np.int64)  # counted detections before each position
         np.cumsum(base, out=before[1:])
@@ -135,11 +145,11 @@ class HitCounts:
         ):
             moved_in, moved_out = true & ~base_candidate, ignored & base_candidate
             np.cumsum(moved_in.view(np.int8) - moved_out.view(np.int8), out=changes[1:])
-            if self._tie_order == "as_ranked":
+            if order == "as_ranked":
                 counted = np.take(up_to_candidate, candidate)
                 counted += np.take(changes[1:], candidate)
             else:
-                edge, side = tie_edges(outcomes, detection[candidate], self._tie_order)
+                edge, side = tie_edges(outcomes, detection[candidate], order)
                 counted = before[edge] + changes[np.searchsorted(detection, edge)]
                 counted += np.arange(1, len(side) + 1) - side  # from the edge to the true positive
             nth = np.arange(1, len(candidate) + 1)
