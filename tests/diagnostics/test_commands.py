@@ -106,7 +106,6 @@ def test_explain_json_is_the_fixed_form(capsys):
         (["operating-points", "--iou-threshold", "0.61"], "threshold of the protocol"),
         (["bootstrap", "--resamples", "0"], "whole number"),
         (["froc", "--fppi", "-1"], "fppi must be a number in [0, 1e+09]. Got -1"),
-        (["froc", "--fppi", "1", "--curve"], "not allowed with"),
         (["calibration", "--bins", "0"], "bins must be a whole number"),
         (["confusion", "--iou-threshold", "0"], "iou_threshold must be"),
         (["lrp", "--area", "huge"], "area must be one of"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import K, RANGES, tables
+from tests.scoring.test_curves import RANGES, K, tables
 from tests.scoring.test_weighted import weighted
 from tests.support.weights import evaluated_anew
 
@@ -155,7 +155,8 @@ def test_the_summary_is_the_mean_over_classes() -> None:
     assert "Mean Sensitivity (FROC) @[ IoU=0.20      | area=   all" in protocol.row_title(protocol.rows[0])
     intervals = bootstrap_intervals(evaluation, resamples=50).total
     assert (intervals.value == [evaluation[row["key"]] for row in summary]).all()
-    assert (intervals.low < intervals.value).all() and (intervals.value < intervals.high).all()
+    assert (intervals.low < intervals.value).all()
+    assert (intervals.value < intervals.high).all()
 
 
 def test_nothing_to_find_and_nothing_found() -> None:
