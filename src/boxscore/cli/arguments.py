@@ -345,7 +345,7 @@ DETECTION_FILES = (
     Option(
         "class-map",
         "which class of the ground truth each class of the detections is: auto (by the boxes), zero-based, "
-        "one-based, coco80to91, coco91to80, or a file of lines from,to",
+        "one-based, plus-one, minus-one, coco80to91, coco91to80, or a file of lines from,to",
         metavar="NAME|FILE",
         key="detections.class_map",
         ending=".csv",

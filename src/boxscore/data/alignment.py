@@ -66,8 +66,8 @@ def find_images(
 ) -> NDArray[np.int32]:
     """Return the image row of each id, int32 [D].
 
-    ``own`` translates an id into its file name. A file name of its own stands for the image that alone has it,
-    whatever the id. Where numbers are ids of images and the names of others, the more ``hits`` decide.
+    ``own`` translates an id into its file name. A file name of its own stands for the image that alone has
+    it, whatever the id. Where numbers are ids of images and the names of others, the more ``hits`` decide.
     """
     if own is not None and len(own):
         names = [
@@ -293,14 +293,18 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     )
 
 
-def warn_left_out(left_out: Mapping[str, int], source: str, *, stacklevel: int = 3) -> None:
+def warn_left_out(
+    left_out: Mapping[str, int], source: str, *, all_of_them: bool = False, stacklevel: int = 3
+) -> None:
     """Warn of detections whose class the ground truth does not have."""
     if left_out:
         total = sum(left_out.values())
         names = ", ".join(list(left_out)[:10]) + (", ..." if len(left_out) > 10 else "")
         warnings.warn(
             f"{source}: {total} detection{'s' * (total > 1)} left out, of {len(left_out)} "
-            f"class{'es' * (len(left_out) > 1)} that the ground truth does not have: {names}.",
+            f"class{'es' * (len(left_out) > 1)} that the ground truth does not have: {names}."
+            + " None is left; are classes numbered differently? See --class-map and class_map=."
+            * all_of_them,
             BoxscoreWarning,
             stacklevel=stacklevel + 1,
         )

@@ -40,6 +40,7 @@ __all__ = [
     "found_class_map",
     "mapped_rows",
     "placed_on",
+    "refused",
     "rows_as_given",
     "with_classes",
 ]
@@ -60,15 +61,13 @@ MAJORITY = 0.6
 """Share of the best detections that lie on their class under a map that explains them."""
 
 TIMES = 2
-"""How many times as many lie on their class as under every other reading, for a reading to be clear."""
+"""How many times as many lie on their class as by another reading, where the two readings differ."""
 
-COCO_IDS = tuple(
-    number for number in range(1, 91) if number not in (12, 26, 29, 30, 45, 66, 68, 69, 71, 83)
-)
+COCO_IDS = tuple(number for number in range(1, 91) if number not in (12, 26, 29, 30, 45, 66, 68, 69, 71, 83))
 """The ids of COCO's 80 classes, of 1 to 90."""
 
-CLASS_MAPS = ("zero-based", "one-based", "coco80to91", "coco91to80")
-"""Class maps with a name."""
+CLASS_MAPS = ("zero-based", "one-based", "plus-one", "minus-one", "coco80to91", "coco91to80")
+"""Class maps with a name; of those that explain the boxes alike, the first is named."""
 
 AS_THEY_ARE = "as-they-are"
 BY_EVIDENCE = "by-evidence"
@@ -92,7 +91,9 @@ def placed_on(
     """Place the best detections of at most ``most`` images, spread evenly; boxes are corners [D, 4]."""
     counted = np.flatnonzero(~ground_truth.crowd)
     with_truth = np.unique(ground_truth.image[counted])
-    chosen = with_truth[np.unique(np.linspace(0, len(with_truth) - 1, min(most, len(with_truth))).astype(int))]
+    chosen = with_truth[
+        np.unique(np.linspace(0, len(with_truth) - 1, min(most, len(with_truth))).astype(int))
+    ]
     sampled = np.zeros(len(ground_truth.images) + 1, dtype=bool)  # the last one for -1
     sampled[chosen] = True
     truths = counted[sampled[ground_truth.image[counted]]]
@@ -132,13 +133,17 @@ def _overlaps(one: FloatArray, other: FloatArray) -> FloatArray:
 def class_pairs(
     name: str, categories: Categories, *, classes: Sequence[str] | None = None
 ) -> dict[Id, Id | None]:
-    """Return the pairs of a class map with a name; ``classes`` are the names behind the detections' numbers."""
+    """Return the pairs of a class map with a name; ``classes`` are the names behind the numbers."""
     checks.one_of(name, CLASS_MAPS, name="class_map")
     known: list[Id] = categories.ids.tolist() if classes is None else list(classes)
     if name == "coco80to91":
         return dict(enumerate(COCO_IDS))
     if name == "coco91to80":
         return dict(zip(COCO_IDS, known, strict=False))
+    if name in ("plus-one", "minus-one"):
+        step = 1 if name == "plus-one" else -1
+        numbers = [known_id for known_id in categories.ids.tolist() if isinstance(known_id, int)]
+        return {number - step: number for number in numbers}
     return dict(enumerate(known, start=int(name == "one-based")))
 
 
@@ -150,9 +155,7 @@ def rows_as_given(own: Categories, categories: Categories) -> NDArray[np.int32]:
     return categories.rows_by_id_or_name((own.names if named else own.ids).tolist())
 
 
-def mapped_rows(
-    pairs: Mapping[Id, Id | None], own: Categories, categories: Categories
-) -> NDArray[np.int32]:
+def mapped_rows(pairs: Mapping[Id, Id | None], own: Categories, categories: Categories) -> NDArray[np.int32]:
     """Return the class that each class of the detections has by a map, [len(own)]; -1 for none."""
     rows = rows_as_given(own, categories)
     targets = [to for to in pairs.values() if to is not None]
@@ -165,9 +168,7 @@ def mapped_rows(
     return rows
 
 
-def with_classes(
-    detections: Detections, categories: Categories, rows: NDArray[np.int32]
-) -> Detections:
+def with_classes(detections: Detections, categories: Categories, rows: NDArray[np.int32]) -> Detections:
     """Return detections with their classes renumbered into ``categories``; those at -1 are left out."""
     category = np.append(rows, np.int32(-1))[detections.category]
     unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
@@ -228,6 +229,8 @@ _WORDS = {
     "one-based": "if the first class is number 1 (one-based)",
     "coco80to91": "if 0 to 79 stand for COCO's ids 1 to 90 (coco80to91)",
     "coco91to80": "if COCO's ids 1 to 90 stand for the 80 classes in order (coco91to80)",
+    "plus-one": "if each is the class whose id is 1 higher (plus-one)",
+    "minus-one": "if each is the class whose id is 1 lower (minus-one)",
     BY_EVIDENCE: "with another list of classes",
 }
 
@@ -268,16 +271,10 @@ def found_class_map(
     total, given = int(counts.sum()), hits[AS_THEY_ARE]
     named = {name: count for name, count in hits.items() if name != BY_EVIDENCE}
     likely = max(named, key=named.__getitem__)  # the first of equals
-    if max(named[likely], 1) * TIMES < hits[BY_EVIDENCE]:
+    if hits[likely] < MAJORITY * total <= hits[BY_EVIDENCE]:
         likely = BY_EVIDENCE
-    occurring = counts.any(axis=1)
-    others = [
-        count
-        for name, count in named.items()
-        if name != likely and (readings[name] != readings[likely])[occurring].any()
-    ]
     enough = total >= FEWEST and (likely == AS_THEY_ARE or hits[likely] >= MAJORITY * total)
-    clear = enough and hits[likely] > 0 and all(TIMES * count <= hits[likely] for count in others)
+    clear = enough and all(_beats(counts, readings[likely], readings[name]) for name in named)
     if likely == BY_EVIDENCE and clear:
         clear = _is_complete(counts, readings[likely], ground_truth)
     ids = known.ids.tolist()
@@ -310,9 +307,7 @@ def _readings(
     return readings
 
 
-def _listed_rows(
-    pairs: Mapping[Id, Id | None], own: Categories, known: Categories
-) -> NDArray[np.int32]:
+def _listed_rows(pairs: Mapping[Id, Id | None], own: Categories, known: Categories) -> NDArray[np.int32]:
     """Return the class of each class of the detections, [len(own)]; -1 where the map has none."""
     targets = [pairs.get(identifier) for identifier in own.ids.tolist()]
     rows = known.rows_by_id_or_name(["" if to is None else to for to in targets])
@@ -324,8 +319,17 @@ def _hits(counts: IntArray, rows: NDArray[np.int32]) -> int:
     return int(counts[at, rows[at]].sum())
 
 
+def _beats(counts: IntArray, rows: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
+    """Whether far more lie on their class by one reading, of the classes that another reads otherwise."""
+    differ = (rows != others) & counts.any(axis=1)
+    if not differ.any():
+        return True
+    one, other = (_hits(counts[differ], reading[differ]) for reading in (rows, others))
+    return one >= FEWEST_OF_CLASS and one >= TIMES * other
+
+
 def _by_evidence(counts: IntArray) -> NDArray[np.int32]:
-    """Return the class on which most of each class lie, [len(own)]; -1 where none has most, or two share it."""
+    """Return the class on which most of each lie, [len(own)]; -1 where none has most or two share it."""
     if not counts.size:
         return np.full(len(counts), -1, dtype=np.int32)
     totals, best, most = counts.sum(axis=1), counts.argmax(axis=1), counts.max(axis=1)

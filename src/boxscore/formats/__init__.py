@@ -103,6 +103,7 @@ def load_detections(
         Which class of the ground truth each class of the detections is, where the files do not agree: ids or
         names ``{from: to}``, a file of lines ``from,to``, or a name. ``"zero-based"`` and ``"one-based"``:
         the numbers count the ground truth's classes, in the order of their ids, or the names in ``classes``.
+        ``"plus-one"`` and ``"minus-one"``: the class whose id is 1 higher or lower.
         ``"coco80to91"`` and ``"coco91to80"``: between COCO's 80 classes in order and their ids. ``"auto"``
         tells by the boxes, and refuses where they are not clear. The page "File formats" defines them.
 

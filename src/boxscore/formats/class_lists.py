@@ -49,8 +49,9 @@ def check_listed(numbers: NDArray[Any], names: Sequence[str], path: Path) -> Non
         f"be 0 to {len(names) - 1} with a list of {len(names)} names",
         got=f"{min(found)} to {max(found)}",
         place=str(path),
-        cause="if they count from 1, say so: --class-map one-based beside the list" if from_one else
-        "is it the list of another model?",
+        cause="if they count from 1, say so: --class-map one-based beside the list"
+        if from_one
+        else "is it the list of another model?",
     )
 
 

@@ -35,7 +35,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 
-__all__ = ["ClassMap", "class_map_of", "read_through"]
+__all__ = ["ClassMap", "class_map_of", "in_own_classes", "renumbered"]
 
 ClassMap = str | Mapping[Id, Id | None]
 """``"auto"``, another name, or pairs."""
@@ -65,7 +65,9 @@ def class_map_of(value: str | Path | Mapping[Any, Any]) -> ClassMap:
 def _checked(pairs: Mapping[Any, Any]) -> dict[Id, Id | None]:
     for key, to in pairs.items():
         for value in (key, to):
-            if isinstance(value, bool) or not (isinstance(value, (int, str)) or (value is None and to is None)):
+            if isinstance(value, bool) or not (
+                isinstance(value, (int, str)) or (value is None and to is None)
+            ):
                 raise InputError("class_map", "map ids or names to ids or names", got=f"{key!r}: {to!r}")
     if not pairs:
         raise InputError("class_map", "map at least one class", got="none")
@@ -99,17 +101,23 @@ def _id(word: str) -> Id:
     return int(word) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else word
 
 
-def read_through(
-    read: Callable[[GroundTruth | None], Detections],
+def in_own_classes(read: Callable[[GroundTruth | None], Detections], ground_truth: GroundTruth) -> Detections:
+    """Read detections in the images of the ground truth, but in the classes of their file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)  # the second reading says it again
+        own = read(None).categories
+    empty = ground_truth.take(np.empty(0, dtype=np.intp))
+    return read(dataclasses.replace(empty, categories=own))
+
+
+def renumbered(
+    detections: Detections,
     ground_truth: GroundTruth,
     class_map: ClassMap,
     classes: tuple[str, ...] | None,
 ) -> Detections:
-    """Read detections in the classes of their file, and renumber them by a map."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoxscoreWarning)  # the second reading says it again
-        own = read(None).categories
-    detections = read(_in_classes_of(ground_truth, own))
+    """Return detections in the classes of their file with those of the ground truth, by a map."""
+    own = detections.categories
     if class_map == "auto":
         return _automatic(detections, ground_truth, classes)
     known = ground_truth.categories
@@ -122,12 +130,6 @@ def read_through(
         _check_sources(pairs, detections)
     rows = mapped_rows(pairs, own, known)
     return with_classes(detections, known, rows)
-
-
-def _in_classes_of(ground_truth: GroundTruth, own: Categories) -> GroundTruth:
-    """Return the ground truth as if its classes were those of the detections; without objects."""
-    empty = ground_truth.take(np.empty(0, dtype=np.intp))
-    return dataclasses.replace(empty, categories=own)
 
 
 def _automatic(
@@ -148,10 +150,8 @@ def _is_known(to: Id | None, known: Categories) -> bool:
     return to is not None and int(known.rows_by_id_or_name([to])[0]) >= 0
 
 
-def _check_targets(
-    pairs: Mapping[Id, Id | None], known: Categories, source: str, *, given: bool
-) -> None:
-    """Refuse a map to classes that the ground truth does not have; one with a name, if it has none of them."""
+def _check_targets(pairs: Mapping[Id, Id | None], known: Categories, source: str, *, given: bool) -> None:
+    """Refuse a map to unknown classes; one with a name only where it leads to none that is known."""
     missing = [to for to in pairs.values() if to is not None and not _is_known(to, known)]
     if not missing or (not given and len(missing) < len(pairs)):
         return

@@ -23,7 +23,7 @@ from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, Format, ReadOptions
 from boxscore.formats.registry import format_at, format_named, format_names
 
-__all__ = ["load_both", "read_detections", "read_ground_truth", "read_options"]
+__all__ = ["load_both", "read_detections", "read_ground_truth", "read_in_own_classes", "read_options"]
 
 TRUTH_WORK = 2.0
 """How much longer a byte of ground truth takes to read than one of results."""
@@ -81,17 +81,26 @@ def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOp
         with at.reading(path, options, beside=0) as finish:
             detections = finish(ground_truth)
     else:
-        from boxscore.formats.class_maps import read_through
+        from boxscore.formats.class_maps import renumbered
 
-        plain = dataclasses.replace(options, classes=None)  # the map says what numbers mean
-
-        def read(within: GroundTruth | None) -> Detections:
-            with at.reading(path, plain, beside=0) as finish:
-                return finish(within)
-
-        detections = read_through(read, ground_truth, options.class_map, options.classes)
+        detections = read_in_own_classes(path, ground_truth, options)
+        detections = renumbered(detections, ground_truth, options.class_map, options.classes)
     _warn(detections, at)
     return detections
+
+
+def read_in_own_classes(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Detections:
+    """Read detections in the images of the ground truth, but in the classes of their file."""
+    from boxscore.formats.class_maps import in_own_classes
+
+    at = format_at(path, options.format)
+    numbers = dataclasses.replace(options, classes=None)
+
+    def read(within: GroundTruth | None) -> Detections:
+        with at.reading(path, numbers, beside=0) as finish:
+            return finish(within)
+
+    return in_own_classes(read, ground_truth)
 
 
 def load_both(
@@ -173,6 +182,6 @@ def _size_of(path: Path) -> int:
 def _warn(detections: Detections, at: Format) -> None:
     if at.boxes is None:
         return  # warned of before saving, or when aligned
-    warn_left_out(detections.left_out, detections.source, stacklevel=5)
+    warn_left_out(detections.left_out, detections.source, all_of_them=not len(detections), stacklevel=5)
     if detections.boxes_given:
         warn_of_box_order(detections, given_sizes=at.boxes == "xywh", stacklevel=5)
