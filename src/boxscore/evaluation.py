@@ -175,7 +175,7 @@ def _warn_of_numbering(result: Evaluation, workers: int) -> None:
     ground_truth, detections, protocol = result.ground_truth, result.detections, result.protocol
     if not protocol.matching.per_class or not protocol.rows or protocol.similarity == "keypoints":
         return
-    if len(ground_truth.categories) < 2 or _many_best_are_true(result):
+    if len(ground_truth.categories) < 2 or _all_looks_right(result):
         return
     found = found_class_map(ground_truth, detections, most=NUMBERING_IMAGES)
     if found.name in (None, AS_THEY_ARE):
@@ -199,12 +199,14 @@ def _warn_of_numbering(result: Evaluation, workers: int) -> None:
     )
 
 
-def _many_best_are_true(result: Evaluation) -> bool:
-    """Whether many of the best detections match an object of their class, in the mean of the classes."""
+def _all_looks_right(result: Evaluation) -> bool:
+    """Whether no class was left out, and many of the best detections match an object of their class."""
     matched = result.matched
     counted = int(matched.positives(0).sum())
     if counted < FEWEST or not len(matched):
         return True  # too few to judge
+    if result.detections.left_out:
+        return False
     below = max(len(matched) - counted, 0)
     best = matched.score >= np.partition(matched.score, below)[below]
     true = matched.pair_detection[matched.pairs_ever_true(0)]

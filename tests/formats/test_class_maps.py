@@ -423,9 +423,7 @@ def test_a_file_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_numbers_that_are_ids_and_file_names_are_settled_by_the_boxes(tmp_path: Path) -> None:
     truth = collide(tmp_path)
     path = written(tmp_path, records(lambda place: place + 1, stem))
-    with pytest.warns(
-        BoxscoreWarning, match=r"read as file names, because .* 0 annotations .* 36 as file names"
-    ):
+    with pytest.warns(BoxscoreWarning, match=r"read as file names: .* 0 annotations .* 36 as file names"):
         assert perfect(truth, path)
     path = written(tmp_path, records(lambda place: place + 1))
     with warnings.catch_warnings():
@@ -448,7 +446,7 @@ def test_doubt_about_images_is_refused_or_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="13 annotations read as ids, and on 23 as file names"):
         load_detections(written(tmp_path, [*mixed, *as_ids[:3]]), truth)
     nowhere = [{**record, "bbox": [800, 5, 9, 9]} for record in as_ids]
-    with pytest.warns(BoxscoreWarning, match="read as ids, because the best detections lie on 0 annotations"):
+    with pytest.warns(BoxscoreWarning, match="read as ids: the best detections lie on 0 annotations"):
         load_detections(written(tmp_path, nowhere), truth)
 
 
@@ -543,7 +541,7 @@ def test_a_real_run_with_other_images_and_classes(tmp_path: Path) -> None:
     assert score(truth, load_detections(written(tmp_path, renumbered), truth)) == AP
     for record in renumbered:
         del record["file_name"]
-    with pytest.warns(BoxscoreWarning, match="read as file names, because .* 242 .* 1,457 as file names"):
+    with pytest.warns(BoxscoreWarning, match="read as file names: .* 242 .* 1,457 as file names"):
         assert score(truth, load_detections(written(tmp_path, renumbered), truth)) == AP
 
 

@@ -159,7 +159,7 @@ def _settled(
         row = int(np.argmax(by_id != by_stem))
         warnings.warn(
             f"{source}: image_id {ids[row]} is the id of one image and the file name of another; read as "
-            f"{'file names' if read_as_names else 'ids'}, because {counts}.",
+            f"{'file names' if read_as_names else 'ids'}: {counts}.",
             BoxscoreWarning,
             stacklevel=6,
         )
