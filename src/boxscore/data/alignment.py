@@ -48,6 +48,10 @@ __all__ = [
 Table = TypeVar("Table", bound=BoxTable)
 
 
+LONGEST = 19
+"""Digits of a file's name from which it is no number."""
+
+
 class OwnVocabulary(NamedTuple):
     """The images and categories that a results file itself declares."""
 
@@ -117,18 +121,25 @@ def _rows_of_stems(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | Non
     """Return the image row of each number that is a file's name without ending; None unless all are."""
     if ids.dtype == object or images.ids.dtype == object:
         return None
-    numbers, rows = [], []
-    for row, file_name in enumerate(images.file_names.tolist()):
-        if file_name is not None:
-            stem = PurePosixPath(file_name.replace("\\", "/")).stem
-            if stem.isascii() and stem.isdecimal() and len(stem) < 19:
-                numbers.append(int(stem))
-                rows.append(row)
+    named = [row for row, name in enumerate(images.file_names.tolist()) if name is not None]
+    stems = _stems(images.file_names[named].tolist())
+    if not all(map(str.isdecimal, stems)):
+        at = [place for place, stem in enumerate(stems) if stem.isdecimal()]
+        named, stems = [named[place] for place in at], [stems[place] for place in at]
+    numbers = [int(stem) if len(stem) < LONGEST else -1 for stem in stems]
     if not numbers or len(set(numbers)) < len(numbers):
         return None
     order = np.argsort(numbers)
     at = Vocabulary(np.array(numbers, dtype=np.int64)[order]).rows(ids)
-    return None if at.min() < 0 else np.array(rows, dtype=np.int32)[order][at]
+    return None if at.min() < 0 else np.array(named, dtype=np.int32)[order][at]
+
+
+def _stems(names: list[str]) -> list[str]:
+    """Return file names without folder and ending."""
+    together = "".join(names)
+    if "/" in together or "\\" in together:
+        names = [name.replace("\\", "/").rpartition("/")[2] for name in names]
+    return [name.rpartition(".")[0] or name for name in names]
 
 
 def _settled(

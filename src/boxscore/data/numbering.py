@@ -9,7 +9,8 @@ them lie on an annotation of their image and class.
 Conventions
 -----------
 - The best detections of an image are those with the highest scores, as many as the image has annotations
-  that are no crowds. One lies on the annotation that it overlaps most, with an IoU of 0.5 or more.
+  that are no crowds, but at most 100. One lies on the annotation that it overlaps most, with an IoU of 0.5 or
+  more.
 - The IoU here is evidence and never part of a score, whose overlaps come from ``boxscore.similarity``.
 - A class map is ``{from: to}``: from a class as the detections name it, to an id or name of the ground truth;
   None leaves a class out. Classes that it does not name keep their id or name.
@@ -50,6 +51,9 @@ FloatArray = NDArray[np.float64]
 
 LEAST_OVERLAP = 0.5
 """IoU from which a detection lies on an annotation."""
+
+MOST_OF_IMAGE, MOST_ANNOTATIONS = 100, 5000
+"""Best detections, and annotations, that are looked at in an image."""
 
 FEWEST = 10
 """Best detections on annotations below which classes are not judged."""
@@ -105,6 +109,7 @@ def placed_on(
     start = np.searchsorted(image[rows], chosen)
     stop = np.minimum(np.searchsorted(image[rows], chosen, side="right"), start + end - first)
     best, on = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    stop, end = np.minimum(stop, start + MOST_OF_IMAGE), np.minimum(end, first + MOST_ANNOTATIONS)
     for a, b, c, d in zip(first.tolist(), end.tolist(), start.tolist(), stop.tolist(), strict=True):
         if c == d:
             continue
@@ -261,22 +266,19 @@ def found_class_map(
     own, known = detections.categories, ground_truth.categories
     placed = placed_on(ground_truth, detections.image, detections.boxes, detections.scores, most=most)
     lies = placed.truth >= 0
-    K = len(known)
-    flat = detections.category[placed.detection[lies]].astype(np.int64) * K
-    flat += ground_truth.category[placed.truth[lies]]
-    counts = np.bincount(flat, minlength=len(own) * K).reshape(len(own), K)
+    on = _ClassPairs(detections.category[placed.detection[lies]], ground_truth.category[placed.truth[lies]])
     readings = _readings(own, known, classes)
-    readings.setdefault(BY_EVIDENCE, _by_evidence(counts))
-    hits = {name: _hits(counts, rows) for name, rows in readings.items()}
-    total, given = int(counts.sum()), hits[AS_THEY_ARE]
+    readings[BY_EVIDENCE] = _by_evidence(on, len(own))
+    hits = {name: on.hits(rows) for name, rows in readings.items()}
+    total, given = len(on.own), hits[AS_THEY_ARE]
     named = {name: count for name, count in hits.items() if name != BY_EVIDENCE}
     likely = max(named, key=named.__getitem__)  # the first of equals
     if hits[likely] < MAJORITY * total <= hits[BY_EVIDENCE]:
         likely = BY_EVIDENCE
     enough = total >= FEWEST and (likely == AS_THEY_ARE or hits[likely] >= MAJORITY * total)
-    clear = enough and all(_beats(counts, readings[likely], readings[name]) for name in named)
+    clear = enough and all(on.speak_for(readings[likely], against=readings[name]) for name in named)
     if likely == BY_EVIDENCE and clear:
-        clear = _is_complete(counts, readings[likely], ground_truth)
+        clear = _is_complete(readings[likely], ground_truth)
     ids = known.ids.tolist()
     pairs: dict[Id, Id | None] = {
         identifier: None if row < 0 else ids[row]
@@ -314,31 +316,39 @@ def _listed_rows(pairs: Mapping[Id, Id | None], own: Categories, known: Categori
     return np.where([to is None for to in targets], -1, rows).astype(np.int32)
 
 
-def _hits(counts: IntArray, rows: NDArray[np.int32]) -> int:
-    at = np.flatnonzero(rows >= 0)
-    return int(counts[at, rows[at]].sum())
+class _ClassPairs(NamedTuple):
+    """Of each best detection on an annotation, its class among the detections' and that of the annotation."""
+
+    own: NDArray[np.int32]
+    truth: NDArray[np.int32]
+
+    def hits(self, rows: NDArray[np.int32]) -> int:
+        """How many are of one class by a reading, [len(own classes)]."""
+        return int((rows[self.own] == self.truth).sum())
+
+    def speak_for(self, rows: NDArray[np.int32], *, against: NDArray[np.int32]) -> bool:
+        """Whether far more are of one class by a reading, of those that another reads otherwise."""
+        one, other = rows[self.own], against[self.own]
+        differ = one != other
+        if not differ.any():
+            return True
+        hits, others = (int((each == self.truth)[differ].sum()) for each in (one, other))
+        return hits >= FEWEST_OF_CLASS and hits >= TIMES * others
 
 
-def _beats(counts: IntArray, rows: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
-    """Whether far more lie on their class by one reading, of the classes that another reads otherwise."""
-    differ = (rows != others) & counts.any(axis=1)
-    if not differ.any():
-        return True
-    one, other = (_hits(counts[differ], reading[differ]) for reading in (rows, others))
-    return one >= FEWEST_OF_CLASS and one >= TIMES * other
+def _by_evidence(on: _ClassPairs, count: int) -> NDArray[np.int32]:
+    """Return the class on which most of each lie, [count]; -1 where none has most or two share it."""
+    rows = np.full(count, -1, dtype=np.int32)
+    pairs, most = np.unique(np.stack([on.own, on.truth]), axis=1, return_counts=True)
+    totals = np.bincount(on.own, minlength=count)[pairs[0]]
+    own, best = pairs[:, (totals >= FEWEST_OF_CLASS) & (most > MAJORITY * totals)]
+    _, position, times = np.unique(best, return_inverse=True, return_counts=True)
+    alone = times[position] == 1
+    rows[own[alone]] = best[alone]
+    return rows
 
 
-def _by_evidence(counts: IntArray) -> NDArray[np.int32]:
-    """Return the class on which most of each lie, [len(own)]; -1 where none has most or two share it."""
-    if not counts.size:
-        return np.full(len(counts), -1, dtype=np.int32)
-    totals, best, most = counts.sum(axis=1), counts.argmax(axis=1), counts.max(axis=1)
-    clear = (totals >= FEWEST_OF_CLASS) & (most > MAJORITY * totals)
-    shared = np.bincount(best[clear], minlength=counts.shape[1]) > 1
-    return np.where(clear & ~shared[best], best, -1).astype(np.int32)
-
-
-def _is_complete(counts: IntArray, rows: NDArray[np.int32], ground_truth: GroundTruth) -> bool:
+def _is_complete(rows: NDArray[np.int32], ground_truth: GroundTruth) -> bool:
     """Whether no class of the detections is left that may be one of the annotations' remaining classes."""
     annotated = np.unique(ground_truth.category[~ground_truth.crowd])
     return bool((rows >= 0).all()) or bool(np.isin(annotated, rows).all())
