@@ -124,8 +124,8 @@ def _rows_of_stems(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | Non
     named = [row for row, name in enumerate(images.file_names.tolist()) if name is not None]
     stems = _stems(images.file_names[named].tolist())
     if not all(map(str.isdecimal, stems)):
-        at = [place for place, stem in enumerate(stems) if stem.isdecimal()]
-        named, stems = [named[place] for place in at], [stems[place] for place in at]
+        chosen = [place for place, stem in enumerate(stems) if stem.isdecimal()]
+        named, stems = [named[place] for place in chosen], [stems[place] for place in chosen]
     numbers = [int(stem) if len(stem) < LONGEST else -1 for stem in stems]
     if not numbers or len(set(numbers)) < len(numbers):
         return None
