@@ -185,6 +185,44 @@ def test_a_bad_file_is_refused(text: str, message: str, tmp_path: Path) -> None:
         load_detections(path, truth, class_map=tmp_path / "map.csv")
 
 
+# ---------------------------------------------------------------- other formats
+
+
+def test_a_map_goes_with_lines_of_yolo(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path, first=5)
+    (tmp_path / "labels").mkdir()
+    for image in range(1, 7):
+        lines = [
+            f"{place} {(x + w / 2) / 900} {(y + h / 2) / 900} {w / 900} {h / 900} 0.{90 - place}\n"
+            for place, (x, y, w, h) in enumerate(boxes(image))
+        ]
+        (tmp_path / "labels" / f"image{image}.txt").write_text("".join(lines))
+    path = tmp_path / "labels"
+    with pytest.raises(InputError, match="have names where the ground truth does not number"):
+        load_detections(path, truth)
+    assert perfect(truth, path, class_map="zero-based")
+    assert perfect(truth, path, class_map={place: place + 5 for place in range(6)})
+    assert perfect(truth, path, class_map="zero-based", classes=NAMES)
+    with pytest.warns(BoxscoreWarning, match="zero-based"):
+        assert perfect(truth, path, class_map="auto")
+
+
+def test_a_map_goes_with_results_of_voc(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    (tmp_path / "results").mkdir()
+    for place in range(6):
+        lines = [
+            f"image{image} 0.{90 - place} {x} {y} {x + w} {y + h}\n"
+            for image in range(1, 7)
+            for x, y, w, h in [boxes(image)[place]]
+        ]
+        (tmp_path / "results" / f"comp4_det_test_class{place}.txt").write_text("".join(lines))
+    pairs = {f"class{place}": name for place, name in enumerate(NAMES)}
+    assert perfect(truth, tmp_path / "results", class_map=pairs)
+    with pytest.warns(BoxscoreWarning, match="by-evidence"):
+        assert perfect(truth, tmp_path / "results", class_map="auto")
+
+
 # ---------------------------------------------------------------- found by the boxes
 
 
