@@ -21,6 +21,17 @@ from boxscore.errors import InputError
 LARGEST_COORDINATE = 1e100
 """Coordinates beyond this make areas overflow; infinity over infinity would match anything."""
 
+LARGEST_WHOLE_NUMBER = 2**63 - 1
+"""What fits into an array."""
+
+MOST_WORKERS = 1024
+"""More processes or threads than any machine has a use for; a larger number is a misprint."""
+
+MOST_BINS = 1_000_000
+
+LONGEST_NUMBER = 40
+"""Digits that a message shows."""
+
 Place = Callable[[int], str]
 """Names row ``i`` of a table for the user, for example ``annotation 17 (id 512) of gt.json``."""
 
@@ -67,15 +78,23 @@ def number_between(
     return float(value)
 
 
-def whole_number(value: Any, low: int, *, name: str, place: str = "") -> int:
-    """Check that a value is an integer of at least ``low``."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InputError(name, f"be a whole number >= {low}", got=_given(value), place=place)
+def whole_number(
+    value: Any, low: int, *, name: str, high: int = LARGEST_WHOLE_NUMBER, place: str = ""
+) -> int:
+    """Check that a value is an integer in [low, high]."""
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not is_whole or not low <= value <= high:
+        rule = f"be a whole number >= {low}"
+        if is_whole and value > high:
+            rule = f"be a whole number <= {high:,}"
+        raise InputError(name, rule, got=_given(value), place=place)
     return int(value)
 
 
 def _given(value: Any) -> str:
     """Show a value; a missing key of a TOML file is None here."""
+    if isinstance(value, int) and abs(value) >= 10**LONGEST_NUMBER:
+        return f"one of more than {LONGEST_NUMBER} digits"
     return "none" if value is None else repr(value)
 
 
@@ -219,11 +238,12 @@ def sizes_not_negative(
     name: str = "boxes",
     place: Place | None = None,
     cause: str = "are these x1,y1,x2,y2?",
+    lowest: float = 0.0,
 ) -> None:
-    """Check that widths and heights [N, 2] are not negative."""
-    if not sizes.size or sizes.min() >= 0:
+    """Check that widths and heights [N, 2] are not negative, or not below ``lowest``."""
+    if not sizes.size or sizes.min() >= lowest:
         return
-    row, side = (int(i) for i in np.argwhere(sizes < 0)[0])
+    row, side = (int(i) for i in np.argwhere(sizes < lowest)[0])
     where = place(row) if place else f"row {row}"
     raise InputError(
         name,

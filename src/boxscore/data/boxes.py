@@ -19,12 +19,17 @@ from boxscore.errors import InputError
 
 __all__ = [
     "BOX_FORMATS",
+    "ROUNDING",
     "BoxFormat",
     "box_convert",
     "check_sizes_fit",
     "checked_corners",
     "corners_and_sizes",
+    "without_inverted",
 ]
+
+ROUNDING = 1e-3
+"""Pixels by which rounding may bring a side below 0: float32 numbers near 10,000 lie so far apart."""
 
 FloatArray = NDArray[np.float64]
 
@@ -90,6 +95,13 @@ def corners_and_sizes(
             corners[:, low] -= sizes[:, low] / 2
         corners[:, high] = corners[:, low] + sizes[:, low]
     return corners, sizes
+
+
+def without_inverted(corners: FloatArray) -> FloatArray:
+    """Return corners [N, 4] in which a side below 0, as some files have, is one of 0."""
+    if not len(corners) or (corners[:, 2:] >= corners[:, :2]).all():
+        return corners
+    return np.hstack([corners[:, :2], np.maximum(corners[:, :2], corners[:, 2:])])
 
 
 SLACK = 4 * np.finfo(np.float64).eps

@@ -170,7 +170,7 @@ _BOXES = (
     Column("image", "rows"),
     Column("category", "rows"),
     Column("boxes", "numbers", (4,), label="bbox", frame=("x1", "y1", "x2", "y2")),
-    Column("sizes", "numbers", (2,), label="boxes", not_negative=(0, 2), frame=("w", "h")),
+    Column("sizes", "numbers", (2,), label="boxes", frame=("w", "h")),
 )
 _INSTANCES = (
     Column(

@@ -206,7 +206,7 @@ def explain(
     kinds = re.match(r"Expected `([^`]+)`, got `(\w+)`", rule)
     if kinds:
         named = [kind.strip() for kind in kinds[1].split("|")]
-        if {"int", "float", "str"} <= {*named}:  # an id: 7.0 passes for 7
+        if {"int", "float"} <= {*named}:  # an id or a count: 7.0 passes for 7
             named.remove("float")
         wanted = " or ".join(_KINDS.get(kind, kind) for kind in named)
         wanted = wanted if index or field else whole[1]

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.files import write_atomically
 from boxscore.data.alignment import align
@@ -432,6 +433,9 @@ def _check_values(
     for column in schema.needed:
         if column.name in arrays:
             column.check(arrays[column.name], place)
+    # A side below 0 is a box's own only where its corners say so too: it was read from such a file.
+    turned = arrays["boxes"][:, 2:] <= arrays["boxes"][:, :2]
+    checks.sizes_not_negative(np.where(turned, 0.0, arrays["sizes"]), place=place, cause="")
     check_sizes_fit(arrays["boxes"], arrays["sizes"], name="sizes", place=place, cause=cause)
     for name, ids in (("image", "image_ids"), ("category", "category_ids")):
         size, rows = len(header[ids]), arrays[name]

@@ -57,7 +57,7 @@ def read_options(
         from boxscore.formats.class_maps import class_map_of
 
         pairs = class_map_of(class_map)
-    checks.whole_number(processes, 1, name="processes")
+    checks.whole_number(processes, 1, name="processes", high=checks.MOST_WORKERS)
     return ReadOptions(format, image_set, names, sizes, box_format, tuple(columns), processes, pairs)
 
 

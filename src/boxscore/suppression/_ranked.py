@@ -23,15 +23,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.ordering import descending_order, group_order
-from boxscore.data.boxes import BOX_FORMATS, BoxFormat
+from boxscore.data.boxes import BOX_FORMATS, ROUNDING, BoxFormat, without_inverted
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.similarity.measures import Measure, MeasureOf, box_measure
 from boxscore.similarity.pairs import Overlap
 
 if TYPE_CHECKING:
+    from boxscore.data.tables import Detections
     from boxscore.suppression._pairs import HeldPairs
 
-__all__ = ["Block", "Ranked", "check_boxes", "check_groups", "check_scores", "prepare", "rank"]
+__all__ = [
+    "Block",
+    "Ranked",
+    "boxes_of",
+    "check_boxes",
+    "check_groups",
+    "check_scores",
+    "prepare",
+    "rank",
+]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -200,6 +210,20 @@ def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
             stacklevel=4,
         )
     return array
+
+
+def boxes_of(detections: Detections) -> FloatArray:
+    """Return the corners of a table [N, 4]; sides below 0 by rounding, as some files have, are 0."""
+    boxes = detections.boxes
+    if not len(boxes) or (boxes[:, 2:] >= boxes[:, :2]).all():
+        return boxes
+    checks.sizes_not_negative(
+        boxes[:, 2:] - boxes[:, :2],
+        place=lambda row: f"row {row} of {detections.source}",
+        cause="such a box is scored as a false positive, and has nothing to suppress or merge",
+        lowest=-ROUNDING,
+    )
+    return without_inverted(boxes)
 
 
 def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatArray:
