@@ -18,6 +18,7 @@ from boxscore.cli import main
 from boxscore.data.numbering import COCO_IDS, placed_on
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.validation import find_class_map, validate, validate_files
+from boxscore.validation.digest import quick_findings
 from support.real_data import real
 
 AP = 0.6348354875849376
@@ -351,6 +352,20 @@ def test_validating_files_gives_both_scores(tmp_path: Path) -> None:
     found = findings["classes-numbered-differently"]
     assert (found.repair, found.value, round(found.repaired, 9)) == ("class map one-based", 0, 1)
     assert "36 if the first class is number 1 (one-based)" in found.message
+
+
+def test_images_without_names_in_another_order_are_found() -> None:
+    generator = np.random.default_rng(4)
+    corners = generator.uniform(0, 2000, (90, 2))
+    table, image = np.hstack([corners, corners + 40]), np.arange(90) // 9
+    truth = boxscore.GroundTruth.from_arrays(image, ["a"] * 90, table)
+    detections = boxscore.Detections.from_arrays((image + 5) % 10, ["a"] * 90, table, [0.5] * 90)
+    found = {finding.code: finding for finding in validate(truth, detections)}
+    assert "90 best detections only 0 overlap" in found["detections-off-annotations"].message
+    quick = quick_findings(boxscore.evaluate(truth, detections))
+    assert "detections-off-annotations" in {finding.code for finding in quick}
+    right = boxscore.Detections.from_arrays(image, ["a"] * 90, table, [0.5] * 90)
+    assert "detections-off-annotations" not in {finding.code for finding in validate(truth, right)}
 
 
 def test_tables_without_a_file(tmp_path: Path) -> None:

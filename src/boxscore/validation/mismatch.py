@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.data.numbering import BY_EVIDENCE
+from boxscore.data.numbering import BY_EVIDENCE, placed_on
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
 from boxscore.validation._findings import WHEN_ASKED, Context, Finding, Renumbered, Repair, Tables, counted
@@ -32,6 +32,9 @@ FEWEST = 3
 LOW = 0.05
 """Value of the metric below which a mismatch is likely and is checked in passing too."""
 
+ENOUGH, FEW = 50, 0.25
+"""Best detections from which it is odd that so few of them lie on an annotation."""
+
 MUCH = 0.05
 """Least rise of the metric."""
 
@@ -46,7 +49,8 @@ def mismatch_findings(context: Context) -> Iterator[Finding]:
         return
     by_class = _classes(context) if len(context.detections) else iter(())
     yield from by_class if context.renumbered is None else _class_map(context, context.renumbered, by_class)
-    yield from _images(context)
+    images = list(_images(context))
+    yield from images or _off_annotations(context)
 
 
 def _rises(context: Context, repaired: Repair) -> bool:
@@ -158,6 +162,27 @@ def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int
     if len(rows) == 2 and names[rows[0]] == rows[1] and names[rows[1]] == rows[0]:
         return ": two classes are swapped"
     return ". Were the two files made with different lists of classes?"
+
+
+def _off_annotations(context: Context) -> Iterator[Finding]:
+    """Report that the best detections lie on next to no annotation of their image, of any class."""
+    detections = context.detections
+    if detections is None or not len(detections) or not context.value < LOW:
+        return
+    best = placed_on(context.ground_truth, detections.image, detections.boxes, detections.scores)
+    count = len(best.detection)
+    if count < ENOUGH or best.hits >= FEW * count:
+        return
+    yield context.finding(
+        "detections-off-annotations",
+        "semantic",
+        "warning",
+        count - best.hits,
+        f"of the {count:,} best detections only {best.hits:,} overlap any annotation of their image by half. "
+        "Are images numbered differently, or boxes in other units?",
+        table=detections,
+        rows=best.detection[best.truth < 0],
+    )
 
 
 def _images(context: Context) -> Iterator[Finding]:
