@@ -32,7 +32,7 @@ FEWEST = 3
 LOW = 0.05
 """Value of the metric below which a mismatch is likely and is checked in passing too."""
 
-ENOUGH, FEW = 50, 0.25
+ENOUGH, FEW = 40, 0.25
 """Best detections from which it is odd that so few of them lie on an annotation."""
 
 MUCH = 0.05
