@@ -30,6 +30,7 @@ __all__ = [
     "built_columns",
     "categories_of",
     "images_of",
+    "sizes_fit",
     "vocabulary_columns",
 ]
 
@@ -133,6 +134,13 @@ def built_columns(
             column.check(table[column.name], place)
     table["columns"] = own_columns(columns, count, of=of)
     return table
+
+
+def sizes_fit(sizes: FloatArray, corners: FloatArray) -> NDArray[np.bool_]:
+    """Whether widths and heights [N, 2] are those of corners [N, 4] but for rounding; NaN fits nothing."""
+    slack = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(corners[:, :2]), np.abs(corners[:, 2:]))
+    fit: NDArray[np.bool_] = np.less_equal(np.abs(sizes - (corners[:, 2:] - corners[:, :2])), slack)
+    return fit
 
 
 def _filled(column: Column, value: Any, count: int, *, own: bool) -> NDArray[Any]:
