@@ -211,7 +211,7 @@ def _number_names(form: _Form) -> list[str]:
 
 
 def _frame(path: Path, form: _Form) -> pd.DataFrame:
-    """Read all columns: numbers as float64, others as categories of texts."""
+    """Read all columns: numbers as float64, others as texts."""
     import pandas as pd
 
     numbers = _number_names(form)
@@ -228,7 +228,7 @@ def _frame(path: Path, form: _Form) -> pd.DataFrame:
                 header=0 if form.head else None,
                 names=unique,
                 index_col=False,
-                dtype={name: "float64" if name in numbers else "category" for name in unique},
+                dtype={name: "float64" if name in numbers else object for name in unique},
                 keep_default_na=False,
                 na_values={name: [""] for name in numbers},
                 skipinitialspace=True,
@@ -310,14 +310,16 @@ class _CsvTable(Table):
     def distinct(self, name: str) -> Distinct:
         """Return the values of a column, each once."""
         if name not in self._known:
-            column = self._frame[name]
-            if column.dtype != "category":
-                column = column.astype("category")
-            self._known[name] = _stripped(
-                [str(text) for text in column.cat.categories.tolist()],
-                column.cat.codes.to_numpy().astype(np.int64),
-            )
+            texts, codes = self._texts(name)
+            self._known[name] = _stripped(texts, codes)
         return self._known[name]
+
+    def _texts(self, name: str) -> tuple[list[str], NDArray[np.int64]]:
+        """Return the distinct texts of a column, and where each cell is among them."""
+        import pandas as pd
+
+        codes, texts = pd.factorize(self._frame[name])
+        return [str(text) for text in texts.tolist()], codes.astype(np.int64, copy=False)
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column of numbers."""
@@ -325,31 +327,23 @@ class _CsvTable(Table):
 
     def fours(self, name: str) -> FloatArray:
         """Return a column of texts with four numbers each: ``[1, 2, 3, 4]``, ``1 2 3 4``."""
-        column = self._frame[name]
-        texts = column.cat.categories.tolist()
+        texts, codes = self._texts(name)
         fours = np.full((len(texts), 4), np.nan)
         for number, text in enumerate(texts):
-            cells = str(text).translate(_NO_BRACKETS).split()
+            cells = text.translate(_NO_BRACKETS).split()
             if not cells or cells == ["nan"]:
                 continue
-            try:
-                fours[number] = [float(cell) for cell in cells]
-                wrong = "_" in text
-            except ValueError:
-                wrong = True
-            if wrong:
-                row = int(np.argmax(column.cat.codes.to_numpy() == number))
-                got, place = repr(text)[:60], self.place(row)
+            if len(cells) != 4 or not all(_is_number(cell, ".") for cell in cells):
+                got, place = repr(text)[:60], self.place(int(np.argmax(codes == number)))
                 raise FileFormatError(name, "hold four numbers", got=got, place=place)
-        codes = column.cat.codes.to_numpy()
-        return fours[codes] if len(texts) else np.full((len(codes), 4), np.nan)
+            fours[number] = [float(cell) for cell in cells]
+        return fours[codes]
 
     def own(self, name: str) -> NDArray[Any] | None:
         """Return a column of the user's own, as numbers where all cells are numbers."""
-        column = self._frame[name]
-        if column.dtype != "category":
-            return column.to_numpy()
-        texts = [str(text) for text in column.cat.categories.tolist()]
+        if self._frame[name].dtype != object:
+            return self._frame[name].to_numpy()
+        texts, codes = self._texts(name)
         values: NDArray[Any]
         if texts and all(_is_number(text, ".") or not text for text in texts):
             whole = all(re.fullmatch(r"-?[0-9]{1,15}", text) for text in texts)
@@ -358,8 +352,7 @@ class _CsvTable(Table):
         else:
             values = np.empty(len(texts), dtype=object)
             values[:] = texts
-        codes = column.cat.codes.to_numpy()
-        return values[codes] if len(texts) else np.full(len(codes), "", dtype=object)
+        return values[codes]
 
     def place(self, row: int) -> str:
         """Name the line of a row."""

@@ -49,7 +49,10 @@ class JsonLinesFormat(TableFormat):
             return None
         try:
             first = msgspec.json.decode(look.first_line)
-            column_parts(list(_flat(first)[0]), place="")
+            flat, nested = _flat(first)
+            image = column_parts(list(flat), place="").image
+            if nested is not None and image not in first:
+                return None  # COCO's: the box says its image
         except (msgspec.MsgspecError, InputError, RecursionError, TypeError, ValueError):
             return None
         return "JSON lines"
