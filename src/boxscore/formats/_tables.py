@@ -321,7 +321,7 @@ def _box_format(
             got = f"{said} for {', '.join(parts.box)}"
             raise InputError("box_format", "be xywh or cxcywh", got=got, place=table.source)
         return said
-    coco = {"image_id", "category_id", "bbox"} <= set(table.names)
+    coco = {"image_id", "category_id"} <= set(table.names)  # COCO's names, and COCO's boxes
     return reading_of(
         boxes,
         sizes(),

@@ -293,10 +293,10 @@ def _explain(path: Path, form: _Form, error: Exception) -> None:
 
 def _is_number(cell: str, decimal: str) -> bool:
     try:
-        float(cell.replace(decimal, "."))
+        number = float(cell.replace(decimal, "."))
     except ValueError:
         return False
-    return "_" not in cell
+    return number == number and "_" not in cell
 
 
 class _CsvTable(Table):

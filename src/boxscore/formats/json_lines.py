@@ -49,10 +49,10 @@ class JsonLinesFormat(TableFormat):
             return None
         try:
             first = msgspec.json.decode(look.first_line)
-            flat, nested = _flat(first)
+            flat, _ = _flat(first)
             image = column_parts(list(flat), place="").image
-            if nested is not None and image not in first:
-                return None  # COCO's: the box says its image
+            if not isinstance(first.get(image), (str, int)):
+                return None  # COCO's, where a box says its image, and its relatives
         except (msgspec.MsgspecError, InputError, RecursionError, TypeError, ValueError):
             return None
         return "JSON lines"

@@ -86,6 +86,7 @@ def _arrow() -> tuple[Any, Any]:
     """Return pyarrow and its reader of Parquet."""
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
         raise MissingDependencyError("Parquet needs pyarrow: pip install 'boxscore[tables]'.") from None
