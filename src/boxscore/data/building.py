@@ -30,7 +30,6 @@ __all__ = [
     "built_columns",
     "categories_of",
     "images_of",
-    "sizes_fit",
     "vocabulary_columns",
 ]
 
@@ -94,12 +93,14 @@ def built_columns(
     columns: Mapping[str, ArrayLike] | None = None,
     read: Reader | None = None,
     sizes: FloatArray | None = None,
+    lowest_size: float = 0.0,
     own: bool = False,
     place: Place,
 ) -> dict[str, Any]:
     """Check and derive every column of a table; return the arguments of its class.
 
-    With ``own`` nobody else holds the arrays: they may be kept, and the boxes overwritten.
+    With ``own`` nobody else holds the arrays: they may be kept, and the boxes overwritten. ``lowest_size`` is
+    below 0 for a format whose reference tool reads boxes with negative sides.
     """
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     count, of = len(rows["image"]), f"{schema.noun} boxes"
@@ -109,9 +110,10 @@ def built_columns(
         schema.column("boxes").check(array, place, cause=schema.cause)
         table["boxes"], table["sizes"] = corners_and_sizes(array, box_format, overwrite=own)
         cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
-        checks.sizes_not_negative(table["sizes"], place=place, cause=cause)
+        checks.sizes_not_negative(table["sizes"], place=place, cause=cause, lowest=lowest_size)
         if sizes is not None:
             schema.column("sizes").check(sizes, place)
+            checks.sizes_not_negative(sizes, place=place, cause="")
             table["sizes"] = sizes
     instances = _instances(schema, given, rows, place=place)
     checks.same_length(count, of=of, **instances)
@@ -136,13 +138,6 @@ def built_columns(
     return table
 
 
-def sizes_fit(sizes: FloatArray, corners: FloatArray) -> NDArray[np.bool_]:
-    """Whether widths and heights [N, 2] are those of corners [N, 4] but for rounding; NaN fits nothing."""
-    slack = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(corners[:, :2]), np.abs(corners[:, 2:]))
-    fit: NDArray[np.bool_] = np.less_equal(np.abs(sizes - (corners[:, 2:] - corners[:, :2])), slack)
-    return fit
-
-
 def _filled(column: Column, value: Any, count: int, *, own: bool) -> NDArray[Any]:
     """Return a needed column as it is given, or by its default."""
     if value is None and column.default is not None:
@@ -152,7 +147,7 @@ def _filled(column: Column, value: Any, count: int, *, own: bool) -> NDArray[Any
     if column.form == "numbers":
         array = checks.float_array(value, name=column.name)
         return array if own else np.array(array)
-    return np.array(value, dtype=column.dtype)
+    return column.made_of(value)
 
 
 def _instances(

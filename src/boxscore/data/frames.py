@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.box_reading import reading_of
-from boxscore.data.boxes import BOX_FORMATS, BoxFormat
-from boxscore.data.building import built_columns, categories_of, images_of, sizes_fit, vocabulary_columns
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat, check_sizes_fit
+from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
 from boxscore.data.column_names import column_parts
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema
 from boxscore.data.vocabulary import Categories, Images, as_ids
@@ -259,7 +259,7 @@ def _boxes(
 ) -> tuple[NDArray[np.float64], BoxFormat]:
     """Return the numbers of the boxes, [N, 4], and what they are."""
     if len(box) == 4:
-        boxes = checks.float_array(frame[box].to_numpy(), name="boxes", columns=4)
+        boxes = _numbers(frame, box)
     else:
         boxes = checks.float_array([list(cell) for cell in frame[box[0]].tolist()], name=box[0], columns=4)
     if form is None:
@@ -270,20 +270,16 @@ def _boxes(
 
 def _sizes(frame: pd.DataFrame, corners: NDArray[np.float64], place: Any) -> NDArray[np.float64]:
     """Return widths and heights of boxes with corners, which they must fit but for rounding."""
-    sizes = frame[["w", "h"]].to_numpy(dtype=np.float64)
-    wrong = ~sizes_fit(sizes, corners)
-    wrong &= np.isfinite(corners).all(axis=1, keepdims=True)
-    if wrong.any():
-        row, side = np.argwhere(wrong)[0].tolist()
-        expected = corners[row, side + 2] - corners[row, side]
-        raise InputError(
-            "wh"[side],
-            f"be {'xy'[side]}2 - {'xy'[side]}1, which is {expected}",
-            got=sizes[row, side],
-            place=place(row),
-            cause="were the corners changed? then drop the columns w and h",
-        )
+    sizes = _numbers(frame, ["w", "h"])
+    cause = "were the corners changed? then drop the columns w and h"
+    check_sizes_fit(corners, sizes, name=("w", "h"), place=place, cause=cause)
     return sizes
+
+
+def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return columns of numbers, float64 [N, len(names)]."""
+    columns = [checks.float_array(frame[name].to_numpy(), name=f"column {name}") for name in names]
+    return np.column_stack(columns)
 
 
 def _is_frame(value: Any) -> bool:
@@ -305,12 +301,10 @@ def images_frame(images: Images) -> pd.DataFrame:
 def images_of_frame(frame: pd.DataFrame) -> Images:
     """Return the images of a DataFrame; only ``image_id`` is needed."""
     _need(frame, "image_id", "images")
-    sizes = np.column_stack(
-        [
-            frame[name].to_numpy(dtype=np.float64) if name in frame else np.full(len(frame), np.nan)
-            for name in ("width", "height")
-        ]
-    )
+    sizes = np.full((len(frame), 2), np.nan)
+    for side, name in enumerate(("width", "height")):
+        if name in frame:
+            sizes[:, side] = _numbers(frame, [name])[:, 0]
     names = frame["file_name"].tolist() if "file_name" in frame else [None] * len(frame)
     return Images.build(
         frame["image_id"].to_numpy(),

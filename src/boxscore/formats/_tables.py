@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from boxscore._utils.text import short_list
 from boxscore.data.alignment import image_rows_by_name
 from boxscore.data.box_reading import are_fractions, reading_of
-from boxscore.data.boxes import BoxFormat
-from boxscore.data.building import sizes_fit
+from boxscore.data.boxes import BoxFormat, check_sizes_fit
 from boxscore.data.column_names import ColumnParts, column_parts
 from boxscore.data.schema import GROUND_TRUTH
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -46,6 +45,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MOST_COLUMNS = 1_000
+ROUNDED = 1.01
+"""How far widths and heights beside corners may be off, in pixels: rounded, or counted at both ends."""
 
 _TRUE, _FALSE = {"1", "true", "yes", "1.0"}, {"", "0", "false", "no", "-1", "0.0", "-1.0", "none"}
 """Open Images writes -1 for unknown."""
@@ -168,7 +169,7 @@ def rows_of(
         side="dt" if of_results else "gt",
     )
     labels, label, names = _classes(table, parts, options, kept, place)
-    given, columns = _further(table, parts, kept, boxes, form, fractions, of_results=of_results)
+    given, columns = _further(table, parts, kept, boxes, form, fractions, place, of_results=of_results)
     return Rows(
         source=table.source,
         images=images,
@@ -272,7 +273,7 @@ def _are_sides(table: Table, parts: ColumnParts, given: FloatArray) -> bool:
     boxes = _boxes(table, parts)
     with np.errstate(all="ignore"):
         off = np.abs(boxes[:, 2:] - boxes[:, :2] - given)
-    return bool((np.isnan(off) | (off <= 1.01)).all())
+    return bool((np.isnan(off) | (off <= ROUNDED)).all())
 
 
 def _size_text(size: FloatArray) -> str:
@@ -413,6 +414,7 @@ def _further(
     boxes: FloatArray,
     form: BoxFormat,
     fractions: bool,
+    place: Any,
     *,
     of_results: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -420,17 +422,13 @@ def _further(
     given: dict[str, Any] = {}
     if parts.sides is not None and not fractions:
         sides = np.column_stack([table.numbers(name)[kept] for name in parts.sides])
-        wrong = ~sizes_fit(sides, boxes)
-        if not wrong.any():
+        cause = "were they rounded, or the corners changed? then leave these columns out"
+        try:
+            check_sizes_fit(boxes, sides, name=parts.sides, place=place, cause=cause)
             given["sizes"] = sides
-        elif (off := np.abs(sides - (boxes[:, 2:] - boxes[:, :2])) > 1.01).any():
-            row, side = np.argwhere(off)[0].tolist()
-            raise FileFormatError(
-                parts.sides[side],
-                f"be {parts.box[side + 2]} - {parts.box[side]}",
-                got=f"{sides[row, side]:g}",
-                place=table.place(int(kept[row])),
-            )
+        except InputError:
+            if (np.abs(sides - (boxes[:, 2:] - boxes[:, :2])) > ROUNDED).any():
+                raise
     others = list(parts.other)
     if of_results:
         others += [name for part, name in parts.flags.items() if part not in ("area", "ids")]

@@ -142,7 +142,18 @@ def test_widths_and_heights_beside_corners(tmp_path: Path) -> None:
 
 
 def test_columns_of_open_images() -> None:
-    names = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsGroupOf".split(",")
+    names = [
+        "ImageID",
+        "Source",
+        "LabelName",
+        "Confidence",
+        "XMin",
+        "XMax",
+        "YMin",
+        "YMax",
+        "IsOccluded",
+        "IsGroupOf",
+    ]
     parts = column_parts(names, place="")
     assert parts.box == ("XMin", "YMin", "XMax", "YMax")
     assert (parts.flags, parts.other) == ({"crowd": "IsGroupOf"}, ("Source", "IsOccluded"))
@@ -362,7 +373,7 @@ def test_what_a_record_may_not_be(line: str, message: str, tmp_path: Path) -> No
 def test_lists_of_other_lengths(tmp_path: Path) -> None:
     for ending in (".jsonl", ".parquet"):
         path = save_records(tmp_path / f"gt{ending}", [{**LISTS[0], "labels": ["cat"]}])
-        with pytest.raises(FileFormatError, match="labels must be as many as the 2 boxes. Got 1 in "):
+        with pytest.raises(FileFormatError, match=r"labels must be as many as the 2 boxes. Got 1 in "):
             load_ground_truth(path, box_format="xyxy")
 
 
@@ -404,7 +415,7 @@ def test_a_folder_of_part_files(tmp_path: Path) -> None:
         (row["image"], row["label"], row["bbox"]) for row in BOXES
     )
     save_records(tmp_path / "train-0.parquet", BOXES)
-    with pytest.raises(InputError, match="a folder of Parquet files must be one split. Got part, train"):
+    with pytest.raises(InputError, match=r"a folder of Parquet files must be one split. Got part, train"):
         load_ground_truth(tmp_path, box_format="xyxy")
     assert len(load_ground_truth(tmp_path, box_format="xyxy", image_set="train")) == 3
 
@@ -502,7 +513,7 @@ def test_data_frames_of_other_libraries() -> None:
         columns=["xmin", "ymin", "xmax", "ymax"]
     )
     assert content(boxscore.GroundTruth.from_pandas(Other(boxes), box_format="xywh")) == TRUTH
-    with pytest.raises(InputError, match="the numbers of 'bbox' must have one meaning.*say box_format="):
+    with pytest.raises(InputError, match=r"the numbers of 'bbox' must have one meaning.*say box_format="):
         boxscore.GroundTruth.from_pandas(boxes)
     with pytest.raises(InputError, match="must be a DataFrame of pandas or Polars, or a table of Arrow"):
         boxscore.GroundTruth.from_pandas({"x1": [1]})
