@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -519,6 +520,14 @@ def test_data_frames_of_other_libraries() -> None:
         boxscore.GroundTruth.from_pandas({"x1": [1]})
     with pytest.raises(InputError, match="box_format must be xyxy where the columns are xmin"):
         boxscore.GroundTruth.from_pandas(frame, box_format="xywh")
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "gt.parquet"
+    path.write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(boxscore.errors.MissingDependencyError, match=r"pip install 'boxscore\[tables\]'"):
+        load_ground_truth(path)
 
 
 # ---------------------------------------------------------------- mutants, real data
