@@ -235,7 +235,7 @@ def test_keras_retinanet(tmp_path: Path) -> None:
         ("a.jpg,cat,1,2,31,x\n", r"y2 must be a number. Got 'x' in line 3 of .*gt.csv"),
         ('a.jpg,"c\nat",1,2,31,42\na.jpg,cat,1,2,31,1_0\n', r"y2 must be a number. Got '1_0' in line 5 of"),
         ("a.jpg,cat,1,2,31\n", r"y2 must be a number where a row has a box. Got nothing in line 3 of"),
-        ("a.jpg,cat,1,2,31,42,\n", r"a row must have 6 cells.* Got 7 in line 3 of"),
+        ("a.jpg,cat,1,2,31,42,5\n", r"a row must have 6 cells.* Got 7 in line 3 of"),
         ("a.jpg,,1,2,31,42\n", r"class must name a class where a row has a box. Got nothing in line 3"),
         (",cat,1,2,31,42\n", r"image must name an image. Got nothing in line 3"),
         ("a.jpg,cat,1,2,inf,42\n", r"bbox must be finite. .* in line 3"),
@@ -267,6 +267,17 @@ def test_what_a_head_line_may_not_be(head: str, message: str, tmp_path: Path) ->
     row = ",".join("1" for _ in head.split(","))
     with pytest.raises(InputError, match=message):
         load_ground_truth(write(tmp_path / "gt.csv", f"{head}\n{row}\n"))
+
+
+def test_other_encodings(tmp_path: Path) -> None:
+    text = "image,class,x1,y1,x2,y2\na.jpg,c\u00e4t,1,2,31,42\n"
+    path = tmp_path / "gt.csv"
+    for encoding in ("utf-16", "utf-16-le", "latin-1"):
+        path.write_bytes(text.encode(encoding))
+        with pytest.raises(FileFormatError, match="a table must be UTF-8"):
+            load_ground_truth(path)
+    path.write_bytes(text.encode("utf-8-sig"))
+    assert load_ground_truth(path).categories.names.tolist() == ["c\u00e4t"]
 
 
 def test_a_list_of_one_class_stands_for_a_column(tmp_path: Path) -> None:

@@ -54,9 +54,9 @@ class CsvFormat(TableFormat):
 
     def detect(self, look: Look) -> str | None:
         """Recognise a head line of boxes, or a file called a table."""
-        if look.is_folder or look.is_json or look.is_xml or b"\0" in look.head:
+        if look.is_folder or look.is_json or look.is_xml:
             return None
-        form = _form(look.text, str(look.path))
+        form = None if b"\0" in look.head else _form(look.text, str(look.path))
         if form is not None:
             return "a table without a head line" if form.head == 0 else "a table of boxes"
         return "a table" if look.suffix in (".csv", ".tsv") and look.head.strip() else None
