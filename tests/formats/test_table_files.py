@@ -467,8 +467,8 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
         difficult=generator.random(30) < 0.2,
         area=generator.uniform(1, 100, 30),
         images=range(1, 12),
-        categories={3: "a,b", 7: 'say "x"', **({9: "never"} if name == "parquet" else {})},
-        columns={"night": generator.random(30), "camera": ["left", "right"] * 15},
+        categories={3: "=a,b", 7: 'say "x"', **({9: "never"} if name == "parquet" else {})},
+        columns={"night": generator.random(30), "label": ["left", "-right"] * 15},
     )
     found = boxscore.Detections.from_arrays(
         truth.images.ids[truth.image],

@@ -162,9 +162,9 @@ def has_part(name: str) -> bool:
 
 
 def _one(known: dict[str, str], keys: Sequence[str], place: str) -> str | None:
-    """Return the column with one of these names; two are refused."""
+    """Return the column with the first of these names; two are refused."""
     found = [known[key] for key in keys if key in known]
-    if len(found) > 1:
+    if len(found) > 1 and not {"class", "category_id"} <= set(known.values()):  # as a table writes its own
         raise InputError(
             "a table of boxes",
             "have one column of class names",

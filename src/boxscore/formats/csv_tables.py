@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically
-from boxscore._utils.text import csv_table
 from boxscore.data.column_names import ColumnParts, column_parts
 from boxscore.data.tables import BoxTable
 from boxscore.errors import FileFormatError, InputError
@@ -70,15 +69,15 @@ class CsvFormat(TableFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box, every number with all its digits; images without objects come last."""
-        columns = {name: [_cell(value) for value in values] for name, values in _plain(table).items()}
-        write_atomically(path, csv_table(columns))
+        columns = {name: map(_cell, values.tolist()) for name, values in saved_columns(table).items()}
+        output = io.StringIO(newline="")
+        writer = csv.writer(output, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+        write_atomically(path, output.getvalue())
 
 
 FORMAT = CsvFormat()
-
-
-def _plain(table: BoxTable) -> dict[str, list[Any]]:
-    return {name: values.tolist() for name, values in saved_columns(table).items()}
 
 
 def _cell(value: Any) -> Any:
