@@ -489,6 +489,19 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(detections.to_pandas(), found.to_pandas(), check_dtype=False)
 
 
+def test_results_are_written_again(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "dt.csv",
+        "image,label,left,top,width,height,conf,night\na,c,0,0,9,9,.5,1\na,c,0,0,9,8,.9,0\n",
+    )
+    assert (
+        main(["nms", "--dt", str(path), "--output", str(tmp_path / "out.csv"), "--iou-threshold", "0.5"]) == 0
+    )
+    assert (tmp_path / "out.csv").read_text() == (
+        "image_id,category_id,class,x1,y1,x2,y2,w,h,score,night\na,c,c,0.0,0.0,9.0,8.0,9.0,8.0,0.9,0\n"
+    )
+
+
 # ---------------------------------------------------------------- DataFrames
 
 

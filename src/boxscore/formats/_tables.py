@@ -38,6 +38,7 @@ from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._rows import RowFormat, Rows, detections_of
 from boxscore.formats.image_sizes import size_in
+from boxscore.formats.results import Kept
 
 __all__ = ["Distinct", "Table", "TableFormat", "ids_of_texts", "saved_columns"]
 
@@ -115,6 +116,10 @@ class TableFormat(RowFormat):
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read a file on its own."""
         return rows_of(self.table(path, options), options, None, of_results=of_results)
+
+    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+        """Write the remaining rows under our own column names, with every other column."""
+        self.save(kept.as_table(), output)
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
