@@ -269,6 +269,12 @@ def test_what_a_head_line_may_not_be(head: str, message: str, tmp_path: Path) ->
         load_ground_truth(write(tmp_path / "gt.csv", f"{head}\n{row}\n"))
 
 
+def test_coordinates_too_large_beside_an_empty_area(tmp_path: Path) -> None:
+    path = write(tmp_path / "gt.csv", "image,class,x1,y1,x2,y2,area\na,c,0,0,1e308,1e308,\na,c,0,0,1,1,1\n")
+    with pytest.raises(InputError, match=r"bbox must be at most 1e\+100.* in line 2"):
+        load_ground_truth(path)
+
+
 def test_other_encodings(tmp_path: Path) -> None:
     text = "image,class,x1,y1,x2,y2\na.jpg,c\u00e4t,1,2,31,42\n"
     path = tmp_path / "gt.csv"

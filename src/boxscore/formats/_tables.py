@@ -432,7 +432,9 @@ def _further(
             check_sizes_fit(boxes, sides, name=parts.sides, place=place, cause=cause)
             given["sizes"] = sides
         except InputError:
-            if (np.abs(sides - (boxes[:, 2:] - boxes[:, :2])) > ROUNDED).any():
+            with np.errstate(all="ignore"):
+                off = np.abs(sides - (boxes[:, 2:] - boxes[:, :2]))
+            if (off > ROUNDED).any():
                 raise
     others = list(parts.other)
     if of_results:
@@ -445,8 +447,9 @@ def _further(
             area = table.numbers(parts.flags["area"])[kept]
             missing = np.isnan(area)
             if missing.any():
-                extent = boxes[:, 2:] - boxes[:, :2] if form == "xyxy" else boxes[:, 2:]
-                area[missing] = extent[missing].prod(axis=1)
+                with np.errstate(all="ignore"):  # what is too large is refused when the table is built
+                    extent = boxes[:, 2:] - boxes[:, :2] if form == "xyxy" else boxes[:, 2:]
+                    area[missing] = extent[missing].prod(axis=1)
             given["area"] = area
         if "ids" in parts.flags:
             values, positions = table.distinct(parts.flags["ids"])
