@@ -41,7 +41,7 @@ def _ends(*endings: str) -> Callable[[Look], bool]:
 
 def _keys(*names: str) -> Callable[[Look], bool]:
     """Whether JSON has all of these keys near its beginning, at any depth."""
-    return lambda look: look.is_json and all(re.search(rf'"{name}"\s*:', look.text) for name in names)
+    return lambda look: look.has_keys(*names)
 
 
 def _first_line(pattern: str) -> Callable[[Look], bool]:
@@ -136,10 +136,6 @@ _JSON: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
         "boxes are in the instances_*.json of the data set",
     ),
     (_keys("caption"), "COCO captions", "boxes are in the instances_*.json of the data set"),
-    (_keys("box2d"), "BDD100K annotations", "make COCO JSON of them (bdd100k.label.to_coco)"),
-    (_keys("assets", "tags"), "a VoTT export", "export CSV from VoTT, which is read"),
-    (_keys("videoSettings"), "a VoTT export", "export CSV from VoTT, which is read"),
-    (_keys("coordinates", "annotations"), "CreateML annotations", "export COCO JSON or VOC instead"),
     (_keys("cells", "nbformat"), "a notebook", "save the detections that it made as a results file"),
     (_keys("AP50"), "a result, not detections", "a result goes to boxscore check --result or to compare"),
 )

@@ -22,9 +22,21 @@ __all__ = ["detect_format", "format_at", "format_named", "format_names"]
 
 _MODULES = {
     "columns": "boxscore.formats.columns",
+    "cvat": "boxscore.formats.cvat",
     "voc": "boxscore.formats.voc",
     "yolo": "boxscore.formats.yolo",
     "darknet": "boxscore.formats.darknet",
+    "text": "boxscore.formats.text",
+    "tfrecord": "boxscore.formats.tfrecord",
+    "supervisely": "boxscore.formats.supervisely",
+    "labelme": "boxscore.formats.labelme",
+    "sagemaker": "boxscore.formats.sagemaker",
+    "labelstudio": "boxscore.formats.labelstudio",
+    "datumaro": "boxscore.formats.datumaro",
+    "via": "boxscore.formats.via",
+    "vott": "boxscore.formats.vott",
+    "createml": "boxscore.formats.createml",
+    "bdd": "boxscore.formats.bdd",
     "coco": "boxscore.formats.coco",
 }
 """The module of each format, which defines ``FORMAT``, in the order in which they are tried."""
