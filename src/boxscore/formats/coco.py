@@ -8,7 +8,8 @@ Conventions
 - Images and classes are those of ``images`` and ``categories``, sorted by id, as in pycocotools.
 - Of annotations that share one id, pycocotools reads the last for each of them; so do we, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
-- Results are a list of records, or a COCO object whose annotations carry a ``score``. Extra keys are skipped.
+- Results are a list of records, or a COCO object whose annotations carry a ``score``, or an object with such a
+  list under ``results`` or ``predictions``. Extra keys are skipped.
 - For masks and keypoints the file is read again when they are first asked for.
 
 References
@@ -76,6 +77,13 @@ class _File(msgspec.Struct):
     images: list[_Image] | None = None
     categories: list[_Category] | None = None
     annotations: msgspec.Raw = msgspec.Raw(b"")
+    results: msgspec.Raw = msgspec.Raw(b"")
+    predictions: msgspec.Raw = msgspec.Raw(b"")
+
+    def records(self) -> msgspec.Raw:
+        """Return the records of results, under whichever of the usual keys they lie."""
+        keys = (self.annotations, self.results, self.predictions)
+        return next((raw for raw in keys if len(memoryview(raw))), self.annotations)
 
 
 class CocoFormat(Format):
@@ -198,7 +206,8 @@ class ResultsReading:
 
     def _object(self) -> Text:
         content = _read_object(self._path)
-        if not len(memoryview(content.annotations)):
+        records = content.records()
+        if not len(memoryview(records)):
             raise FileFormatError(
                 "detections",
                 "be a list of results",
@@ -206,7 +215,7 @@ class ResultsReading:
                 place=str(self._path),
             )
         self._own = OwnVocabulary(*_vocabularies(content))
-        return text_in_memory(content.annotations)
+        return text_in_memory(records)
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
         """Return the table, in file order; without ground truth it has the images and classes that occur."""
@@ -294,7 +303,7 @@ def _annotations_text(path: Path) -> Text:
 
 def _results_text(path: Path) -> Text:
     if _json.first_byte(path) == b"{":
-        return text_in_memory(_read_object(path).annotations)
+        return text_in_memory(_read_object(path).records())
     return text_in_file(path)
 
 
