@@ -76,7 +76,12 @@ class Gathered:
         self._polygons = 0
 
     def image(
-        self, name: Id, width: float | None = None, height: float | None = None, *, file_name: str | None = None
+        self,
+        name: Id,
+        width: float | None = None,
+        height: float | None = None,
+        *,
+        file_name: str | None = None,
     ) -> int:
         """Return the position of an image; one that is named again is the same."""
         position = self._images.setdefault(name, len(self._sizes))
@@ -157,7 +162,9 @@ class Gathered:
         """Return everything as rows; ``classes`` are those that the files declare."""
         if self._left_out:
             counts = ", ".join(f"{count} {kind}" for kind, count in self._left_out.most_common(8))
-            text = f"{self.source}: left out, because they are no boxes or regions: {counts}."
+            text = (
+                f"{self.source}: left out, because only boxes and regions with a class are objects: {counts}."
+            )
             warnings.warn(text, BoxscoreWarning, stacklevel=6)
         scores = np.array(self._scores, dtype=np.float64)
         if of_results and np.isnan(scores).any():
@@ -206,7 +213,9 @@ def _all_corners(boxes: FloatArray, corners: Sequence[FloatArray | None]) -> Flo
 def _finite(numbers: Sequence[float] | FloatArray, origin: Origin) -> FloatArray:
     values = np.asarray(numbers, dtype=np.float64)
     if not np.isfinite(values).all() or np.abs(values).max() > 1e100:
-        raise FileFormatError("a shape", "have coordinates of at most 1e+100", got="others", place=str(origin))
+        raise FileFormatError(
+            "a shape", "have coordinates of at most 1e+100", got="others", place=str(origin)
+        )
     return values
 
 
@@ -243,7 +252,7 @@ def _stem(name: str) -> str:
 
 
 def decoded(path: Path, kind: type[Record], *, record: str, whole: tuple[str, str]) -> Record:
-    """Decode a JSON file; ``record`` and ``whole`` are what messages call its parts (see ``_json.explain``)."""
+    """Decode a JSON file; ``record`` and ``whole`` are what messages call its parts."""
     with _json.open_binary(path) as file:
         text = file.read(LARGEST + 1).removeprefix(b"\xef\xbb\xbf")
     if len(text) > LARGEST:

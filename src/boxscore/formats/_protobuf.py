@@ -41,7 +41,6 @@ def _values(feature: memoryview) -> Values:
     for kind, inner in _fields(feature):
         if not isinstance(inner, memoryview):
             raise ValueError("a list that is no message")
-        values: list[bytes] | list[float] | list[int]
         if kind == 1:
             return [bytes(value) for _, value in _fields(inner) if isinstance(value, memoryview)]
         if kind == 2:

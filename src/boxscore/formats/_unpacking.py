@@ -4,8 +4,8 @@ Conventions
 -----------
 - What is unpacked lies in a temporary folder until the process ends: tables read masks and keypoints later.
   An archive that has not changed is unpacked once.
-- Names in an archive stay below the folder. What comes out is at most ``LARGEST`` bytes, and at most ``RATIO``
-  times what went in above ``ALWAYS``; a member is never longer than the archive says.
+- Names in an archive stay below the folder. What comes out is at most ``LARGEST`` bytes, and above ``ALWAYS``
+  at most ``RATIO`` times what went in; a member is never longer than the archive says.
 - Of images only the beginning is unpacked, where their size stands; other large files never are.
 """
 
@@ -17,7 +17,7 @@ import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import FileFormatError, InputError
@@ -158,7 +158,7 @@ def _unpack_gzip(path: Path, folder: Path) -> Path:
     target = folder / (path.name[: -len(".gz")] or "file")
     budget = _Budget(path)
     try:
-        with gzip.open(path, "rb") as source, target.open("wb") as file:
+        with gzip.GzipFile(path) as source, target.open("wb") as file:
             _copy(source, file, budget)
     except (OSError, EOFError, zlib.error) as error:
         raise _damaged(path, error) from None
@@ -214,7 +214,7 @@ def _unpack_member(
         _copy(source, file, budget, most=most)
 
 
-def _copy(source: IO[bytes], file: IO[bytes], budget: _Budget, *, most: int = LARGEST) -> None:
+def _copy(source: Any, file: IO[bytes], budget: _Budget, *, most: int = LARGEST) -> None:
     while most > 0 and (piece := source.read(min(_PIECE, most))):
         budget.spend(len(piece))
         most -= len(piece)

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-``box2d`` is two corners in pixels. Detections have a ``score``. Labels without ``box2d`` (lanes, areas) are left
-out, with a warning. Objects with the attribute ``crowd`` are crowds.
+``box2d`` is two corners in pixels. Detections have a ``score``. Labels without ``box2d`` (lanes, areas) are
+left out, with a warning. Objects with the attribute ``crowd`` are crowds.
 
 References
 ----------

@@ -8,8 +8,8 @@ Conventions
 - Images and classes are those of ``images`` and ``categories``, sorted by id, as in pycocotools.
 - Of annotations that share one id, pycocotools reads the last for each of them; so do we, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
-- Results are a list of records, or a COCO object whose annotations carry a ``score``, or an object with such a
-  list under ``results`` or ``predictions``. Extra keys are skipped.
+- Results are a list of records, or a COCO object whose annotations carry a ``score``, or an object with such
+  a list under ``results`` or ``predictions``. Extra keys are skipped.
 - For masks and keypoints the file is read again when they are first asked for.
 
 References

@@ -51,15 +51,17 @@ class CvatFormat(RowFormat):
     def detect(self, look: Look) -> str | None:
         """Recognise the outermost element, in a file or in the ``annotations.xml`` of a folder."""
         if look.is_folder:
-            inside = look.inside("annotations.xml")
-            return None if inside is None or inside.is_folder else self.detect(inside)
+            only = _only_xml(look)
+            return None if only is None else self.detect(Look(only))
         start = look.text[:4096] if look.is_xml else ""
-        found = re.search(r"<annotations[\s>]", start) and re.search(r"<(?:meta|image|track|version)\b", start)
+        found = re.search(r"<annotations[\s>]", start) and re.search(
+            r"<(?:meta|image|track|version)\b", start
+        )
         return "CVAT's XML" if found else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read images or tracks."""
-        file = read_xml(path / "annotations.xml" if path.is_dir() else path)
+        file = read_xml((_only_xml(Look(path)) or path) if path.is_dir() else path)
         if file.root.tag != "annotations":
             got = f"<{file.root.tag}>"
             raise FileFormatError("CVAT's XML", "be <annotations>", got=got, place=str(file.path))
@@ -75,6 +77,12 @@ class CvatFormat(RowFormat):
 
 
 FORMAT = CvatFormat()
+
+
+def _only_xml(look: Look) -> Path | None:
+    """Return the only XML file of a folder."""
+    files = [look.path / name for name in look.names if name.lower().endswith(".xml")]
+    return files[0] if len(files) == 1 and files[0].is_file() else None
 
 
 class _Where:
@@ -116,7 +124,8 @@ def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered) -> No
     frames = list(_frames(file))
     size = next((found for at in _META if (found := file.root.find(f"{at}/original_size")) is not None), None)
     width, height = (
-        None if size is None else _plain(size.findtext(side), side, size, file) for side in ("width", "height")
+        None if size is None else _plain(size.findtext(side), side, size, file)
+        for side in ("width", "height")
     )
     used = {
         int(_number(shape, "frame", file)) for track in tracks for shape in track if shape.tag != "attribute"
@@ -161,7 +170,8 @@ def _add(
         return
     origin: Any = _Where(file, shape)
     if not label:
-        raise FileFormatError(f"a {shape.tag}", "have a label", got="none", place=str(origin))
+        gathered.leave_out(f"<{shape.tag}> without label")
+        return
     if shape.tag == "polygon":
         points = (shape.get("points") or "").replace(";", ",").split(",")
         values = [_plain(text, "points", shape, file) for text in points]
@@ -193,7 +203,7 @@ def _add_mask(
     )
     across = int(_number(holder, "width", file, default=0.0))
     down = int(_number(holder, "height", file, default=0.0))
-    inside = 0 <= left and 0 <= top and 0 < width <= across - left and 0 < height <= down - top
+    inside = left >= 0 and top >= 0 and 0 < width <= across - left and 0 < height <= down - top
     if not inside or across * down > MOST_PIXELS:
         rule = f"lie in an image of known size, of at most {MOST_PIXELS:,} pixels"
         got = f"{width} x {height} at {left}, {top} in {across} x {down}"

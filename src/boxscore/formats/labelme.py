@@ -2,7 +2,8 @@
 
 Conventions
 -----------
-- A rectangle is two opposite corners in any order; a polygon its points; a circle its centre and a point on it.
+- A rectangle is two opposite corners in any order, a polygon its points, a circle its centre and a point on
+  it.
 - The image is called ``imagePath``, without its folder; ``imageData`` is skipped.
 - Points and lines are left out, with a warning. A ``mask`` counts as its rectangle.
 
@@ -37,9 +38,9 @@ class _Shape(msgspec.Struct, gc=False):
 
 class _File(msgspec.Struct, gc=False):
     shapes: list[_Shape]
-    imagePath: str | None = None
-    imageWidth: float | None = None
-    imageHeight: float | None = None
+    image_path: str | None = msgspec.field(default=None, name="imagePath")
+    image_width: float | None = msgspec.field(default=None, name="imageWidth")
+    image_height: float | None = msgspec.field(default=None, name="imageHeight")
 
 
 class LabelMeFormat(RowFormat):
@@ -56,7 +57,9 @@ class LabelMeFormat(RowFormat):
         if file.has_keys("imagePath", "imageData") or file.has_keys("shapes", "shape_type"):
             return "a folder of LabelMe's JSON" if look.is_folder else "LabelMe's JSON"
         return (
-            "LabelMe's JSON" if file.has_keys("shapes", "imagePath") or file.has_keys("shapes", "flags") else None
+            "LabelMe's JSON"
+            if file.has_keys("shapes", "imagePath") or file.has_keys("shapes", "flags")
+            else None
         )
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
@@ -65,8 +68,8 @@ class LabelMeFormat(RowFormat):
         for file in json_files(path):
             whole = ("LabelMe's JSON", "an object with shapes")
             content = decoded(file, _File, record="shape", whole=whole)
-            name = (content.imagePath or "").replace("\\", "/").rpartition("/")[2] or f"{file.stem}.jpg"
-            image = gathered.image(name, content.imageWidth, content.imageHeight)
+            name = (content.image_path or "").replace("\\", "/").rpartition("/")[2] or f"{file.stem}.jpg"
+            image = gathered.image(name, content.image_width, content.image_height)
             for number, shape in enumerate(content.shapes):
                 _add(shape, image, Origin("shape", number, file), gathered)
         return gathered.rows(of_results=of_results)

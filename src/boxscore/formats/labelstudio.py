@@ -142,7 +142,8 @@ def _add_minimal(task: dict[str, msgspec.Raw], origin: Origin, gathered: Gathere
 def _image_name(data: dict[str, Any], upload: str | None, origin: Origin) -> str:
     """Return the name of a task's image: that of its upload, else of the path in its data."""
     texts = {key: value for key, value in data.items() if isinstance(value, str) and value.strip()}
-    named = [key for key in ("image", "img", "photo", "url", "picture") if key in texts]
+    usual: tuple[str, ...] = ("image", "img", "photo", "url", "picture")
+    named = [key for key in usual if key in texts]
     paths = named or [key for key, value in texts.items() if _IMAGE.fullmatch(_last(value))]
     if upload and _IMAGE.fullmatch(upload):
         return upload
@@ -189,7 +190,11 @@ def _add(
             raise FileFormatError("a region", "have original_width", got="none", place=str(here))
         points = score if result.score is None else result.score
         if value.points is not None:
-            flat = [part * side / 100 for pair in value.points for part, side in zip(pair, (across, down), strict=True)]
+            flat = [
+                part * side / 100
+                for pair in value.points
+                for part, side in zip(pair, (across, down), strict=True)
+            ]
             gathered.add_polygon(image, labels[0], flat, here, score=points)
             continue
         if value.x is None or value.y is None or value.width is None or value.height is None:

@@ -71,7 +71,9 @@ class SageMakerFormat(RowFormat):
                 continue
             place = f"{path}, line {number}"
             content = _read(line, Path(place), dict[str, msgspec.Raw], "an object")
-            source = _read(bytes(content.get("source-ref", msgspec.Raw(b"null"))), Path(place), str, "a string")
+            source = _read(
+                bytes(content.get("source-ref", msgspec.Raw(b"null"))), Path(place), str, "a string"
+            )
             key = _job(content, chosen, place)
             chosen = key or chosen
             if key is None:
@@ -115,7 +117,9 @@ def _job(content: Mapping[str, msgspec.Raw], chosen: str | None, place: str) -> 
     if len(keys) > 1:
         got = ", ".join(map(repr, keys[:5]))
         cause = "remove the other jobs' keys from the manifest"
-        raise FileFormatError("a line of the manifest", "have the boxes of one job", got=got, place=place, cause=cause)
+        raise FileFormatError(
+            "a line of the manifest", "have the boxes of one job", got=got, place=place, cause=cause
+        )
     return keys[0] if keys else None
 
 
@@ -125,7 +129,10 @@ def _class_map(raw: msgspec.Raw | None, place: str) -> Mapping[str, str]:
         return {}
     metadata = _read(bytes(raw), Path(place), dict[str, msgspec.Raw], "an object")
     names: Mapping[str, str] = _read(
-        bytes(metadata.get("class-map", msgspec.Raw(b"{}"))), Path(place), dict[str, str], "an object of names"
+        bytes(metadata.get("class-map", msgspec.Raw(b"{}"))),
+        Path(place),
+        dict[str, str],
+        "an object of names",
     )
     return names
 

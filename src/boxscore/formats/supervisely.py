@@ -48,8 +48,8 @@ class _Points(msgspec.Struct, gc=False):
 
 
 class _Object(msgspec.Struct, gc=False):
-    classTitle: str
-    geometryType: str = "rectangle"
+    class_title: str = msgspec.field(name="classTitle")
+    geometry_type: str = msgspec.field(default="rectangle", name="geometryType")
     points: _Points = msgspec.field(default_factory=_Points)
 
 
@@ -80,7 +80,9 @@ class SuperviselyFormat(RowFormat):
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the annotations of one or all data sets."""
         folders = _folders(path, options.image_set)
-        meta = next((near for near in (path, *path.absolute().parents[:2]) if is_file(near / "meta.json")), None)
+        meta = next(
+            (near for near in (path, *path.absolute().parents[:2]) if is_file(near / "meta.json")), None
+        )
         classes = None
         if meta is not None:
             of_meta = ("meta.json", "an object with classes")
@@ -125,13 +127,13 @@ def _folders(path: Path, image_set: object) -> list[Path]:
 
 def _add(one: _Object, image: int, origin: Origin, gathered: Gathered) -> None:
     flat = [number for point in one.points.exterior for number in point]
-    if one.geometryType == "rectangle":
+    if one.geometry_type == "rectangle":
         if len(flat) != 4:
             got = f"{len(flat) // 2} points"
             raise FileFormatError("a rectangle", "have two points", got=got, place=str(origin))
         x1, y1, x2, y2 = around(flat)
-        gathered.add(image, one.classTitle, (x1, y1, x2 + 1, y2 + 1), origin)
-    elif one.geometryType == "polygon":
-        gathered.add_polygon(image, one.classTitle, flat, origin)
+        gathered.add(image, one.class_title, (x1, y1, x2 + 1, y2 + 1), origin)
+    elif one.geometry_type == "polygon":
+        gathered.add_polygon(image, one.class_title, flat, origin)
     else:
-        gathered.leave_out(f"{one.geometryType[:20]}s")
+        gathered.leave_out(f"{one.geometry_type[:20]}s")

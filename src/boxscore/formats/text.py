@@ -4,10 +4,11 @@ Conventions
 -----------
 - Ground truth is a line ``class x1 y1 x2 y2 [difficult]`` an object, detections are ``class confidence`` and
   four numbers. A class is a name, also one of several words, or a number that counts from 0.
-- What the four numbers are, two corners or corner and size, is not said by one line. A reading is ruled out by
-  boxes of negative size, or by boxes that leave their images where sizes are known. If both readings remain,
-  or none, it must be said.
-- Fractions of the image's size are YOLO's and darknet's; here they are read if they are said to be ``cxcywh``.
+- What the four numbers are, two corners or corner and size, is not said by one line. A reading is ruled out
+  by boxes of negative size, or by boxes that leave their images where sizes are known. If both readings
+  remain, or none, it must be said.
+- Fractions of the image's size are YOLO's and darknet's; here they are read if they are said to be
+  ``cxcywh``.
 
 References
 ----------
@@ -45,7 +46,7 @@ LARGEST = 16_000_000
 """Bytes of a file."""
 
 OUTSIDE, FEW = 0.05, 0.05
-"""A reading is ruled out if more than this share of boxes leaves the image by more than this share of a side."""
+"""A reading is ruled out if more than the second share of boxes leaves the image by the first of a side."""
 
 _CLASS_LISTS = ("classes.txt", "obj.names", "voc.names", "class_list.txt")
 
@@ -67,9 +68,8 @@ class TextFormat(RowFormat):
             if line:
                 fields = line.split()
                 fields = fields[: -1 if fields[-1] == "difficult" else None]
-                fits = len(fields) >= 5 and all(map(is_number, fields[-4:]))
-                few = all(map(is_number, fields[1:])) and len(fields) <= 7
-                fits = fits and (few or not is_number(fields[0]))
+                words = next((i for i in range(len(fields), 0, -1) if not is_number(fields[i - 1])), 1)
+                fits = len(fields) - words in (4, 5) and (words == 1 or not is_number(fields[0]))
                 return "a folder of text files with boxes" if fits and len(line) < 400 else None
         return None
 
@@ -115,11 +115,13 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
             difficult.append(marked)
             places.append((file, number))
     names = [os.path.split(file)[1][: -len(".txt")] for file in files]
-    values = np.array(numbers, dtype=np.float64).reshape(len(numbers), 5 if of_results else 4)
-    boxes = values[:, -4:]
+    table = np.array(numbers, dtype=np.float64).reshape(len(numbers), 5 if of_results else 4)
+    boxes = table[:, -4:]
     index = np.array(images, dtype=np.int64)
     extent = _extent(names, options, ground_truth)[index]
-    form = options.box_format or _box_form(boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format")
+    form = options.box_format or _box_form(
+        boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format"
+    )
     found = collected(labels)
     return Rows(
         source=str(path),
@@ -131,7 +133,7 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
         box_format=form,
         place=lambda row: "{}, line {}".format(*places[row]),
         fractions=form == "cxcywh" and len(boxes) > 0 and bool(boxes.max() <= 2),
-        scores=values[:, 0] if of_results else None,
+        scores=table[:, 0] if of_results else None,
         numbers="positions",
         given={} if of_results or not any(difficult) else {"difficult": np.array(difficult)},
     )

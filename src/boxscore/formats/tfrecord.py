@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-- A record is a ``tf.train.Example``: ``image/object/bbox/xmin`` and so on are lists of fractions; detections are
-  ``image/detection/bbox/...`` with ``image/detection/score``.
-- Classes are named by ``class/text``, else by the ``label_map.pbtxt`` beside the file, whose ids count from 1.
+- A record is a ``tf.train.Example``: ``image/object/bbox/xmin`` and so on are lists of fractions; detections
+  are ``image/detection/bbox/...`` with ``image/detection/score``.
+- Classes are named by ``class/text``, else by the ``label_map.pbtxt`` beside the file, with ids from 1.
 - Lengths are checked, checksums are not. Images in the records are skipped.
 - Of several files in a folder one is chosen as image set, by its name without ending.
 
@@ -161,9 +161,10 @@ def _objects(
     texts = [_decoded(text) for text in found.get(f"image/{kind}/class/text", ())]
     ids = _numbers(found, f"image/{kind}/class/label") or _numbers(found, f"image/{kind}/label")
     labels: list[Id] = [*texts] if texts and all(texts) else [names.get(int(each), int(each)) for each in ids]
-    for name, column in [*zip(("ymin", "xmax", "ymax", "score"), columns[1:], strict=True), ("class", labels)]:
-        if len(column) != len(columns[0]):
-            got = f"{len(column)} of {len(columns[0])}"
+    counts = dict(zip(("ymin", "xmax", "ymax", "score"), map(len, columns[1:]), strict=True))
+    for name, count in {**counts, "class": len(labels)}.items():
+        if count != len(columns[0]):
+            got = f"{count} of {len(columns[0])}"
             raise FileFormatError(f"{kind}s", f"have one {name} each", got=got, place=place)
     rows = np.array(columns, dtype=np.float64).T
     if not np.isfinite(rows).all():

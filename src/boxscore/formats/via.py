@@ -2,7 +2,8 @@
 
 Conventions
 -----------
-- ``regions`` is a list in version 2, a mapping in version 1. Shapes are in pixels; sizes of images are unknown.
+- ``regions`` is a list in version 2, a mapping in version 1. Shapes are in pixels; sizes of images are
+  unknown.
 - The class is the only attribute of the regions, or the one called ``label``, ``class``, ``category`` or
   ``name``, or the one whose values are in the given class list. Else it must be said.
 
@@ -74,7 +75,9 @@ class ViaFormat(RowFormat):
         if look.has_keys("_via_img_metadata"):
             return "a project of VIA"
         regions = look.has_keys("filename", "regions")
-        return "VIA's JSON" if regions and (look.has_keys("size") or look.has_keys("shape_attributes")) else None
+        return (
+            "VIA's JSON" if regions and (look.has_keys("size") or look.has_keys("shape_attributes")) else None
+        )
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every region."""

@@ -34,7 +34,7 @@ class _Box(msgspec.Struct, gc=False):
 
 class _Region(msgspec.Struct, gc=False):
     tags: list[str]
-    boundingBox: _Box
+    bounding_box: _Box = msgspec.field(name="boundingBox")
 
 
 class _Size(msgspec.Struct, gc=False):
@@ -69,7 +69,9 @@ class VottFormat(RowFormat):
 
     def detect(self, look: Look) -> str | None:
         """Recognise assets with their regions."""
-        known = look.has_keys("assets") and (look.has_keys("asset", "regions") or look.has_keys("videoSettings"))
+        known = look.has_keys("assets") and (
+            look.has_keys("asset", "regions") or look.has_keys("videoSettings")
+        )
         return "VoTT's JSON" if known else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
@@ -82,9 +84,10 @@ class VottFormat(RowFormat):
             image = gathered.image(name, size.width, size.height)
             for number, region in enumerate(entry.regions):
                 origin = Origin(f"asset {name!r}, region", number, path)
-                box = region.boundingBox
+                box = region.bounding_box
                 if not region.tags:
-                    raise FileFormatError("a region", "have a tag", got="none", place=str(origin))
+                    gathered.leave_out("regions without a tag")
+                    continue
                 if box.width < 0 or box.height < 0:
                     got = f"{box.width} x {box.height}"
                     raise FileFormatError("a box", "have a size >= 0", got=got, place=str(origin))

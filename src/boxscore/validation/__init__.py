@@ -133,7 +133,9 @@ def validate_files(
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
     for path in paths:
         detect_format(path)  # refuses a path that does not exist or has no known format
-    findings = list(ground_truth_file_findings(unpacked(paths[0]))) if detect_format(paths[0])[0] == "coco" else []
+    findings = (
+        list(ground_truth_file_findings(unpacked(paths[0]))) if detect_format(paths[0])[0] == "coco" else []
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:
