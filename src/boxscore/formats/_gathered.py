@@ -28,7 +28,7 @@ from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS
 from boxscore.formats._rows import Rows, collected
 
-__all__ = ["Gathered", "Origin", "around", "decoded", "short_names", "turned"]
+__all__ = ["Gathered", "Origin", "around", "decoded", "decoded_text", "short_names", "turned"]
 
 FloatArray = NDArray[np.float64]
 Corners = tuple[float, float, float, float]
@@ -56,10 +56,13 @@ class Gathered:
     ----------
     source : str
         For messages.
+    endings : bool, default True
+        Whether names of images have endings.
     """
 
-    def __init__(self, source: object) -> None:
+    def __init__(self, source: object, *, endings: bool = True) -> None:
         self.source = str(source)
+        self._endings = endings
         self._images: dict[Id, int] = {}
         self._sizes: list[tuple[float, float]] = []
         self._file_names: list[str | None] = []
@@ -74,6 +77,7 @@ class Gathered:
         self._origins: list[Origin] = []
         self._left_out: Counter[str] = Counter()
         self._polygons = 0
+        self._own_areas = False
 
     def image(
         self,
@@ -115,6 +119,7 @@ class Gathered:
         self._image.append(image)
         self._labels.append(label)
         self._boxes.append(box)
+        self._own_areas |= area is not None
         self._scores.append(math.nan if score is None else score)
         self._areas.append((box[2] - box[0]) * (box[3] - box[1]) if area is None else area)
         self._masks.append(mask)
@@ -156,9 +161,7 @@ class Gathered:
         """Count a shape that is no region."""
         self._left_out[kind] += 1
 
-    def rows(
-        self, *, of_results: bool, classes: Sequence[str] | None = None, places: bool = True, **given: Any
-    ) -> Rows:
+    def rows(self, *, of_results: bool, classes: Sequence[str] | None = None, **given: Any) -> Rows:
         """Return everything as rows; ``classes`` are those that the files declare."""
         if self._left_out:
             counts = ", ".join(f"{count} {kind}" for kind, count in self._left_out.most_common(8))
@@ -174,7 +177,7 @@ class Gathered:
         if any(self._crowd):
             given["crowd"] = np.array(self._crowd)
         turned_ones = any(corners is not None for corners in self._corners)
-        if turned_ones or any(mask is not None for mask in self._masks):
+        if self._own_areas:
             given["area"] = np.array(self._areas)
         if any(mask is not None for mask in self._masks):
             given["masks"] = self._masks
@@ -185,7 +188,7 @@ class Gathered:
             classes = list(dict.fromkeys([*classes, *(str(label) for label in labels.values)]))
         return Rows(
             source=self.source,
-            images=short_names(names),
+            images=short_names(names) if self._endings else names,
             image=np.array(self._image, dtype=np.int64),
             labels=labels.values,
             label=labels.positions,

@@ -180,18 +180,20 @@ def _add(
     if shape.tag == "mask":
         _add_mask(shape, label, image, holder, file, gathered)
         return
+    rotation = _number(shape, "rotation", file, default=0.0)
     if shape.tag == "ellipse":
         x, y, rx, ry = (_number(shape, side, file) for side in ("cx", "cy", "rx", "ry"))
-        box = (x - rx, y - ry, x + rx, y + ry)
-    else:
-        x1, y1, x2, y2 = (_number(shape, side, file) for side in ("xtl", "ytl", "xbr", "ybr"))
-        box = (x1, y1, x2, y2)
-    rotation = _number(shape, "rotation", file, default=0.0)
-    if rotation % 360 == 0:
-        gathered.add(image, label, box, origin)
+        cosine, sine = math.cos(math.radians(rotation)), math.sin(math.radians(rotation))
+        across, down = math.hypot(rx * cosine, ry * sine), math.hypot(rx * sine, ry * cosine)
+        area = math.pi * abs(rx * ry)
+        gathered.add(image, label, (x - across, y - down, x + across, y + down), origin, area=area)
         return
-    centre = ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
-    gathered.add_turned(image, label, turned(box, rotation, about=centre), origin)
+    x1, y1, x2, y2 = (_number(shape, side, file) for side in ("xtl", "ytl", "xbr", "ybr"))
+    if rotation % 360 == 0:
+        gathered.add(image, label, (x1, y1, x2, y2), origin)
+        return
+    centre = ((x1 + x2) / 2, (y1 + y2) / 2)
+    gathered.add_turned(image, label, turned((x1, y1, x2, y2), rotation, about=centre), origin)
 
 
 def _add_mask(

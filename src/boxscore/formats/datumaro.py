@@ -84,7 +84,7 @@ class DatumaroFormat(RowFormat):
         whole = ("Datumaro's JSON", "an object with categories and items")
         content = decoded(path, _File, record="item", whole=whole)
         names = [label.name for label in content.categories.label.labels]
-        gathered = Gathered(path)
+        gathered = Gathered(path, endings=False)
         for item in content.items:
             media = item.image or item.media or _Media()
             height, width = (*(media.size or ()), None, None)[:2]

@@ -25,7 +25,7 @@ import msgspec
 
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._gathered import Gathered, Origin, decoded, turned
+from boxscore.formats._gathered import Gathered, Origin, decoded, decoded_text, turned
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
@@ -123,15 +123,14 @@ def _add_minimal(task: dict[str, msgspec.Raw], origin: Origin, gathered: Gathere
     """Add a task of JSON_MIN: its regions lie right in it."""
     data: dict[str, Any] = {}
     regions: list[tuple[_Result, _Value]] = []
+    place = Path(str(origin))
     for key, raw in task.items():
-        try:
-            values = msgspec.json.decode(raw, type=list[_Value])
-        except (msgspec.MsgspecError, RecursionError):
-            try:
-                data[key] = msgspec.json.decode(raw, type=str)
-            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-                continue
-        else:
+        text = bytes(raw)
+        if text.startswith(b'"'):
+            data[key] = decoded_text(text, place, str, record="task", whole=(repr(key), "text"))
+        elif text.startswith(b"[") and b'"original_width"' in text:
+            whole = (repr(key), "a list of regions")
+            values = decoded_text(text, place, list[_Value], record="region", whole=whole)
             regions += [
                 (_Result(original_width=value.original_width, original_height=value.original_height), value)
                 for value in values
