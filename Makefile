@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check bench docs fuzz mutate matrix audit clean
+.PHONY: demo test check bench docs fuzz tools mutate matrix audit clean
 
 demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-coco.toml
@@ -26,6 +26,12 @@ fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/coverage_guided.py --seconds $(SECONDS) --seed $(SEED)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 	BOXSCORE_EXAMPLES=4 $(BIN)/python -m pytest -n auto --dist worksteal -m 'property and not slow'
+
+# Every tool that a protocol imitates, at its named version, on the same data: are our numbers still its numbers?
+# Fetches the tools (2 GB, torch); TOOLS="--tools globox --folder /tmp/tools" takes one and keeps it.
+TOOLS ?=
+tools: $(VENV)/.test
+	$(BIN)/python tests/tools/run.py $(TOOLS)
 
 # Every small change of the code that decides a score: does a test notice? An hour or two.
 mutate: $(VENV)/.test

@@ -12,7 +12,7 @@ from boxscore._version import __version__
 
 if TYPE_CHECKING:
     from boxscore import compat, diagnostics, formats, protocols, reports, suppression, validation
-    from boxscore.compat import init_as_pycocotools
+    from boxscore.compat import init_as_faster_coco_eval, init_as_pycocotools
     from boxscore.data.boxes import box_convert
     from boxscore.data.masks import Masks
     from boxscore.data.tables import Detections, GroundTruth
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from boxscore.suppression.suppressing import suppress, suppress_boxes
 
 _NAMES = {
-    "boxscore.compat": ("init_as_pycocotools",),
+    "boxscore.compat": ("init_as_faster_coco_eval", "init_as_pycocotools"),
     "boxscore.data.boxes": ("box_convert",),
     "boxscore.data.masks": ("Masks",),
     "boxscore.data.tables": ("Detections", "GroundTruth"),
@@ -143,6 +143,7 @@ __all__ = [
     "formats",
     "generalized_box_iou",
     "greedy_nmm",
+    "init_as_faster_coco_eval",
     "init_as_pycocotools",
     "load_detections",
     "load_ground_truth",

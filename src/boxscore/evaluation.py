@@ -21,6 +21,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import reading
+from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
@@ -34,9 +35,12 @@ from boxscore.similarity.registry import similarity_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "evaluate", "without_matches_of_id_zero"]
 
 Answer = TypeVar("Answer")
+MOST_BYTES = 4 << 30
+"""Of arrays over thresholds, recall points and classes; more is refused."""
+
 PER_LINE = 4
 """Summary metrics per line of a ``repr``."""
 
@@ -89,7 +93,7 @@ def evaluate(
     1.0
     """
     chosen = load_protocol(protocol)
-    checks.whole_number(workers, 1, name="workers")
+    checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     ground_truth, detections = _tables(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
     detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
@@ -130,21 +134,44 @@ def _tables(
     return ground_truth, detections
 
 
+def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
+    """Return a result under ``matching.annotation_id_zero = "unmatched"``; nothing is matched again."""
+    matching = dataclasses.replace(result.protocol.matching, annotation_id_zero="unmatched")
+    zero = zero_ids(result.ground_truth.ids)
+    return dataclasses.replace(
+        result,
+        protocol=dataclasses.replace(result.protocol, matching=matching),
+        matched=result.matched.without_true_positives_of(zero[result.matched.truth_row]),
+    )
+
+
 def _warn_of_id_zero(result: Evaluation) -> None:
-    """Warn that pycocotools would read a match with annotation 0 as no match."""
-    ids = result.ground_truth.ids
-    if ids.dtype == object or result.protocol.matching.candidate != "best_available" or ids.all():
+    """Warn that pycocotools would read a match with annotation 0 as no match; say what it would print."""
+    rules, matched = result.protocol.matching, result.matched
+    if rules.annotation_id_zero == "unmatched" or rules.candidate != "best_available":
         return
-    matched = result.matched
-    true = matched.pairs_ever_true(0)
-    hits = ids[matched.truth_row[matched.pair_truth[true]]] == 0
-    if hits.any():
-        warnings.warn(
-            f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other; pycocotools "
-            f"reads a match with it as no match ({int(hits.sum())} true positive here).",
-            BoxscoreWarning,
-            stacklevel=3,
+    zero = zero_ids(result.ground_truth.ids)
+    if not zero.any():
+        return
+    hits = int(zero[matched.truth_row[matched.pair_truth[matched.pairs_ever_true(0)]]].sum())
+    if not hits:
+        return
+    here = there = ""
+    if result.protocol.rows:
+        row = result.protocol.rows[0]
+        here, there = (
+            f": {row.key} {summary_total(row, each.protocol, each.curves_of):.4f}"
+            for each in (result, without_matches_of_id_zero(result))
         )
+    plural = "s" * (hits > 1)
+    warnings.warn(
+        f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other{here}; "
+        f"pycocotools reads a match with it as no match ({hits} true positive{plural} here){there}. "
+        "For pycocotools' number choose "
+        'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',
+        BoxscoreWarning,
+        stacklevel=3,
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -331,6 +358,7 @@ class Evaluation(PicklesFields):
 
         names = list(self.protocol.ignore.area_ranges)
         checks.one_of(area, names, name="area")
+        self._check_size("curves", 5)
         drawn = self.curves_of(names.index(area), cap)
         defined = np.flatnonzero(drawn.positive)
         precision, score = drawn.interpolated[:, :, defined], drawn.reached_scores[:, :, defined]  # [T,R,K]
@@ -379,8 +407,15 @@ class Evaluation(PicklesFields):
         return outcomes_by_row(self.matched, len(self.detections), len(self.ground_truth))
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Pycocotools' arrays: precision and scores [T, R, K, A, M], recall [T, K, A, M]; NaN for its -1."""
+        """Pycocotools' arrays: precision and scores [T, R, K, A, M], recall [T, K, A, M]; NaN for its -1.
+
+        Raises
+        ------
+        InputError
+            When there are so many classes that the arrays take more than 4 GiB.
+        """
         areas, caps = len(self.protocol.ignore.area_ranges), len(self.protocol.caps)
+        self._check_size("arrays", 2 * areas * caps)
         grid = [self.curves_of(area, cap) for area in range(areas) for cap in range(caps)]
 
         def stacked(field: str) -> NDArray[np.float64]:
@@ -392,6 +427,19 @@ class Evaluation(PicklesFields):
             "recall": stacked("recall"),
             "scores": stacked("scores"),
         }
+
+    def _check_size(self, name: str, count: int) -> None:
+        """Refuse to make ``count`` arrays [T, R, K] that take more than :data:`MOST_BYTES`."""
+        T, R = len(self.protocol.matching.iou_thresholds), len(self.protocol.ap.recall_points)
+        K = len(self.labels)
+        if 8 * T * R * K * count > MOST_BYTES:
+            raise InputError(
+                name,
+                f"take at most {MOST_BYTES / 2**30:g} GiB",
+                got=f"{8 * T * R * K * count / 2**30:.1f} GiB, {8 * T * R * count:,} bytes for each of {K:,} "
+                "classes",
+                cause="evaluate some of the classes, or take class_values or curves_of().at()",
+            )
 
     def ap_by_iou(self) -> NDArray[np.float64]:
         """AP of each IoU threshold and class, [T, K], first area range, largest cap; NaN where undefined."""

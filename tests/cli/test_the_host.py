@@ -88,9 +88,9 @@ def test_the_process_is_as_it_was(use: str) -> None:
 
 def test_the_program_keeps_the_memory_of_arrays() -> None:
     code = (
-        "import sys, boxscore.__main__ as program\n"
+        "import sys, boxscore._utils.allocator, boxscore.__main__ as program\n"
         "calls = []\n"
-        "program.keep_freed_memory = lambda: calls.append(1)\n"
+        "boxscore._utils.allocator.keep_freed_memory = lambda: calls.append(1)\n"
         "sys.argv = ['boxscore', '--version']\n"
         "status = program.program()\n"
         "print(status, calls)"

@@ -123,3 +123,37 @@ def test_no_detections(scene):
     matrix = confusion_matrix(boxscore.evaluate(truth, detections.take(np.arange(0))))
     assert matrix.counts[:, :-1].sum() == 0
     assert matrix.counts[:, -1].sum() == (~truth.crowd).sum()
+
+
+def test_a_part_of_the_matrix(scene):
+    """The cells that occur say the same as the matrix, whatever classes are taken."""
+    matrix = confusion_matrix(boxscore.evaluate(*scene(4, images=40)), score_threshold=0)
+    assert (matrix.count > 0).all()
+    assert (matrix.counts[matrix.truth, matrix.predicted] == matrix.count).all()
+    assert matrix.counts.sum() == matrix.count.sum()
+    assert not matrix.counts.flags.writeable
+    last = len(matrix.labels) - 1
+    for rows in ([0], [last, 1], [2, 0, last]):
+        assert (matrix.counts_of(rows) == matrix.counts[np.ix_(rows, rows)]).all()
+    right = np.diag(matrix.counts)[:last]
+    wrong = matrix.counts[:last, :last] - np.diag(right)
+    order = np.lexsort((-right, -(wrong.sum(axis=0) + wrong.sum(axis=1))))
+    for most in range(1, last + 1):
+        assert matrix.most_confused(most).tolist() == sorted(order[:most].tolist())
+
+
+def test_very_many_classes_have_cells_and_no_matrix():
+    """100,000 classes: 74.5 GiB as a matrix."""
+    K = 100_000
+    rows = np.arange(50)
+    box = np.tile([0.0, 0.0, 10.0, 10.0], (50, 1))
+    truth = boxscore.GroundTruth.from_arrays(rows, rows, box, images=rows, categories=range(K))
+    found = boxscore.Detections.from_arrays(rows, rows // 2, box, [0.5] * 50)
+    evaluation = boxscore.evaluate(truth, found, protocol="voc2012")
+    matrix = confusion_matrix(evaluation)
+    assert matrix.count.tolist() == [1] * 50
+    assert matrix.predicted.tolist() == (rows // 2).tolist()
+    assert matrix.counts_of([0, 1]).tolist() == [[1, 0], [1, 0]]
+    with pytest.raises(boxscore.InputError, match=r"Got 100,001 x 100,001, 74.5 GiB; .*--top"):
+        _ = matrix.counts
+    assert "the first of 50 cells" in repr(matrix)

@@ -457,3 +457,14 @@ def test_unknown_formats(tmp_path: Path) -> None:
         load_ground_truth(write_truth(tmp_path), format="cocoa")
     with pytest.raises(FileFormatError, match=r"must be in the voc format\. Got a JSON file \(coco\)\.$"):
         load_ground_truth(write_truth(tmp_path), format="voc")
+
+
+def test_a_place_in_an_xml_file_that_has_changed_since(tmp_path: Path) -> None:
+    from boxscore.formats._voc_xml import _place_of_object
+
+    path = tmp_path / "a.xml"
+    path.write_text("<annotation>\n<object/></annotation>", encoding="utf-8")
+    assert _place_of_object(path, 0) == f"{path}, line 2"
+    assert _place_of_object(path, 1) == f"object 1 of {path}"
+    path.write_text("<annotation>", encoding="utf-8")
+    assert _place_of_object(path, 0) == f"object 0 of {path}"

@@ -288,6 +288,7 @@ CHANGES = [
     ({"ap": {"sequential_mean": True}}, "mean:sequential"),
     ({"ap": {"tie_order": "true_positives_first"}}, "equal:true_positives_first"),
     ({"ap": {"absent_classes": "zero"}}, "absent:zero"),
+    ({"matching": {"annotation_id_zero": "unmatched"}}, "id0:unmatched"),
     ({"matching": {"cap_scope": "image"}}, "cap:per image"),
     ({"matching": {"score_threshold": 0.05}}, "conf:0.05"),
     ({"matching": {"score_threshold": 0.0500000001}}, "conf:0.0500000001"),

@@ -103,6 +103,30 @@ def test_draw_takes_chosen_images(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert len(capsys.readouterr().out.split()) == 2
 
 
+def test_draw_goes_on_without_a_picture_that_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a warning and a blank frame, as in a report; with --strict nothing is written."""
+    pytest.importorskip("matplotlib")
+    images, out = tmp_path / "images", tmp_path / "out"
+    images.mkdir()
+    (images / "000000000109.png").write_bytes(b"\x89PNG\r\n\x1a\n, and no more")
+    (images / "000000000101.png").write_bytes((SHAPES / "images" / "000000000101.png").read_bytes())
+    call = ["draw", *INPUTS, "--image-folder", str(images), "--images", "101", "109", "117", "--to", str(out)]
+    assert main([*call, "--strict"]) == 2
+    assert capsys.readouterr().out == ""
+    assert not out.exists()
+    assert main(call) == 0
+    output, errors = capsys.readouterr()
+    assert len(output.split()) == len(list(out.iterdir())) == 3
+    unreadable, missing = errors.splitlines()
+    assert unreadable.startswith(
+        f"boxscore: warning: {images / '000000000109.png'}: cannot be read as an image: "
+    )
+    assert unreadable.endswith("; drawn on a blank frame.")
+    assert missing == f"boxscore: warning: image 117: not found in {images}; drawn on a blank frame."
+
+
 @pytest.mark.parametrize(
     "name", ["../../etc/passwd", "a/b.jpg", "C:\\x\\y.png", "..", "<script>", "\u202e.png", "x" * 300, ""]
 )

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from support.scenes import BOX_PROTOCOLS, Scene, check_oracles, det, evaluate, headline, obj, rules
+from support.scenes import (
+    BOX_PROTOCOLS,
+    ULTRALYTICS,
+    Scene,
+    check_oracles,
+    det,
+    evaluate,
+    headline,
+    obj,
+    rules,
+)
 
 #   class 0 is found; class 1 is only detected; class 2 is not there at all
 SCENE = Scene(
@@ -15,7 +25,7 @@ SCENE = Scene(
     [det(1, 1, 20, 20, score=0.9), det(41, 1, 60, 20, score=0.8, label=1)],
     classes=3,
 )
-ONE = {"ultralytics": 0.995, "ultralytics-old": 0.995}  # lines fall to (1, 0) from the last point before it
+ONE = dict.fromkeys(ULTRALYTICS, 0.995)  # lines fall to (1, 0) from the last point before it
 EXPECTED: dict[str, float] = {name: ONE.get(name, 1.0) for name in BOX_PROTOCOLS} | {
     "tide": 1 / 2,
     "bes-dev": 1 / 3,

@@ -9,7 +9,6 @@ import pytest
 from support.scenes import (
     COCO,
     PADILLA_COCO,
-    ULTRALYTICS,
     VOC_LIKE,
     Case,
     Scene,
@@ -22,8 +21,8 @@ from support.scenes import (
 
 ENDS = [(1 / 2, 1), (1 / 2, 1 / 2)]  # a hit, then a miss: the curve ends at recall 1/2
 
-AVAILABLE = (*COCO, *PADILLA_COCO, "fiftyone", "tide")
-OVERALL = (*ULTRALYTICS, *VOC_LIKE, "bes-dev")
+AVAILABLE = (*COCO, *PADILLA_COCO, "fiftyone", "tide", "ultralytics", "bes-dev")
+OVERALL = ("ultralytics-april2026", "ultralytics-old", *VOC_LIKE)
 
 #   [ first ]
 #     [ second ]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.scenes import (
+    CHAINERCV,
     COCO,
     KIT,
     PADILLA_COCO,
@@ -22,8 +23,8 @@ from support.scenes import (
     rules,
 )
 
-BY_DETECTION = (*COCO, "tide")
-COUNTING = (*PADILLA_COCO, *ULTRALYTICS, *PORTS, *PADILLA_VOC, "cartucho", "bes-dev")
+BY_DETECTION = (*COCO, "fiftyone", "tide")
+COUNTING = (*PADILLA_COCO, *PORTS, *PADILLA_VOC, *CHAINERCV, "cartucho", "bes-dev")
 
 #   +-------- crowd --------+      [object]
 #   |  [D .9]    [D .8]     |      [D .7]       small detections deep inside the region: their IoU with it is small
@@ -55,7 +56,7 @@ WHOLE = Scene(
             BY_DETECTION: ("IIT", [(1, 1)]),
             KIT: ("FFT", [(1, 1 / 3)]),
             COUNTING: ("FFT", [(1 / 2, 1 / 3)]),
-            ("fiftyone",): ("FFT", [(1, 1 / 3)]),
+            ULTRALYTICS: ("FFT", [(1, 1 / 3)]),
         },
     ),
     Case(
@@ -64,7 +65,7 @@ WHOLE = Scene(
         {
             (*BY_DETECTION, *KIT): ("IIT", [(1, 1)]),
             COUNTING: ("TFT", [(1 / 2, 1), (1, 2 / 3)]),
-            ("fiftyone",): ("FFT", [(1, 1 / 3)]),
+            ULTRALYTICS: ("FFT", [(1, 1 / 3)]),
         },
     ),
 )

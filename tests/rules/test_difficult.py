@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.scenes import (
+    CHAINERCV,
     COCO_LIKE,
     KIT,
     PADILLA_VOC,
@@ -20,7 +21,7 @@ from support.scenes import (
     rules,
 )
 
-IGNORING = (*KIT, *PORTS, "cartucho")
+IGNORING = (*KIT, *PORTS, *CHAINERCV, "cartucho")
 COUNTING = (*COCO_LIKE, *PADILLA_VOC, "bes-dev")
 
 #   difficult      plain

@@ -7,7 +7,6 @@ from typing import Any
 from support.scenes import (
     COCO,
     PADILLA_COCO,
-    ULTRALYTICS,
     VOC_LIKE,
     Case,
     Scene,
@@ -19,8 +18,8 @@ from support.scenes import (
 
 ENDS = [(1 / 2, 1), (1 / 2, 1 / 2)]  # a hit, then a miss: the curve ends at recall 1/2
 
-LAST = (*COCO, "fiftyone")
-FIRST = (*PADILLA_COCO, *ULTRALYTICS, *VOC_LIKE, "tide", "bes-dev")
+LAST = (*COCO, *PADILLA_COCO, "ultralytics-april2026", "ultralytics-old", "bes-dev")
+FIRST = (*VOC_LIKE, "ultralytics", "tide", "fiftyone")
 
 #   [ first ][ second ]
 #   [----- D .9 ------]     half of it in each

@@ -8,10 +8,11 @@ import pytest
 
 from support.scenes import (
     BOX_PROTOCOLS,
+    BY_IMAGE_FILE,
+    BY_RESULTS_FILE,
     COCO,
     PADILLA_COCO,
     ULTRALYTICS,
-    VOC_LIKE,
     Case,
     Scene,
     by_protocol,
@@ -21,7 +22,7 @@ from support.scenes import (
     rules,
 )
 
-BY_IMAGE = (*COCO, *PADILLA_COCO, *ULTRALYTICS, "tide", "bes-dev")
+BY_IMAGE = (*COCO, *PADILLA_COCO, *ULTRALYTICS, *BY_IMAGE_FILE, "tide", "bes-dev")
 
 HIT = det(1, 1, 20, 20, score=0.5)
 MISS = det(101, 1, 120, 20, score=0.5)
@@ -39,7 +40,7 @@ def two_images(first: Any, second: Any) -> Scene:
         two_images(MISS._replace(image=1), HIT),
         {
             BY_IMAGE: ("FT", [(1, 1)]),
-            VOC_LIKE: ("FT", [(1, 1 / 2)]),
+            BY_RESULTS_FILE: ("FT", [(1, 1 / 2)]),
             ("fiftyone",): ("FT", [(1, 1)]),
         },
     ),
@@ -48,7 +49,7 @@ def two_images(first: Any, second: Any) -> Scene:
         two_images(HIT._replace(image=1), MISS),
         {
             BY_IMAGE: ("TF", [(1, 1 / 2)]),
-            VOC_LIKE: ("TF", [(1, 1)]),
+            BY_RESULTS_FILE: ("TF", [(1, 1)]),
             ("fiftyone",): ("TF", [(1, 1)]),
         },
     ),

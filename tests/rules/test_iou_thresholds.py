@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.scenes import (
+    CHAINERCV,
     COCO_LIKE,
     KIT,
     PADILLA_VOC,
@@ -21,7 +22,7 @@ from support.scenes import (
     rules,
 )
 
-CLOSED_PIXELS = (*KIT, *PADILLA_VOC, "cartucho")
+CLOSED_PIXELS = (*KIT, *PADILLA_VOC, *CHAINERCV, "cartucho")
 
 #   [object 10 x 10]
 #   [D .9   10 x 20   ]     IoU 1/2, measured from edge to edge
@@ -71,8 +72,9 @@ ALMOST = Scene([obj(0, 0, 1, 1)], [det(0, 0, 1, 1 - 5e-11, score=0.9)])
     [
         ("coco", "T"),  # pycocotools lowers a threshold of 1 to 1 - 1e-10
         ("torchmetrics", "T"),
-        ("fiftyone", "T"),
-        ("padilla-coco", "F"),
+        ("padilla-coco", "T"),
+        ("globox", "F"),
+        ("fiftyone", "F"),
         ("tide", "F"),
         ("ultralytics", "F"),
         ("bes-dev", "F"),

@@ -22,8 +22,8 @@ from support.scenes import (
     rules,
 )
 
-HUNDRED = (*COCO, *PADILLA_COCO)
-WITHOUT_CAP = (*VOC_LIKE, "fiftyone", "bes-dev")
+HUNDRED = (*COCO, *PADILLA_COCO, "fiftyone")
+WITHOUT_CAP = (*VOC_LIKE, "bes-dev")
 
 
 def crowd_of(count: int, *, label: int = 0) -> list[Any]:

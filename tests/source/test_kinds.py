@@ -38,7 +38,17 @@ def test_a_kind_is_of_a_place_that_is_there(place: str) -> None:
 def test_folders_of_tests_are_packages_of_the_source_or_kinds() -> None:
     packages = {path.name.lstrip("_") for path in (ROOT / "src" / "boxscore").iterdir() if path.is_dir()}
     kinds = {place for place in KINDS if "/" not in place}
-    shared = {"support", "oracles", "evaluation", "bad_input", "faults", "limits", "mutation"}
+    shared = {
+        "support",
+        "oracles",
+        "evaluation",
+        "bad_input",
+        "faults",
+        "limits",
+        "mutation",
+        "tools",
+        "attack",
+    }
     folders = {path.parent.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/*.py")} - {"node_modules"}
     assert folders <= packages | kinds | shared, folders - packages - kinds - shared
 

@@ -26,17 +26,17 @@ from oracles.pycoco import run_pycocotools, same_bits
 
 COCO = ("coco", "supervision", "torchmetrics")
 PADILLA_COCO = ("padilla-coco", "globox")
-ULTRALYTICS = ("ultralytics", "ultralytics-old")
+ULTRALYTICS = ("ultralytics", "ultralytics-april2026", "ultralytics-old")
 COCO_LIKE = (*COCO, *PADILLA_COCO, *ULTRALYTICS, "fiftyone", "tide")
 KIT = ("voc2007", "voc2007-numpy", "voc2012")
-PORTS = (
-    "py-faster-rcnn-voc2007",
-    "py-faster-rcnn-voc2012",
-    "detectron2-voc2007",
-    "detectron2-voc2012",
-)
+PY_FASTER_RCNN = ("py-faster-rcnn-voc2007", "py-faster-rcnn-voc2012")
+DETECTRON2 = ("detectron2-voc2007", "detectron2-voc2012")
+PORTS = (*PY_FASTER_RCNN, *DETECTRON2)
 PADILLA_VOC = ("padilla-voc2007", "padilla-voc")
-VOC_LIKE = (*KIT, *PORTS, *PADILLA_VOC, "cartucho")
+CHAINERCV = ("chainercv-voc2007", "chainercv-voc2012")
+BY_IMAGE_FILE = (*DETECTRON2, *CHAINERCV, "cartucho")  # VOC rules; ties by image
+BY_RESULTS_FILE = (*KIT, *PY_FASTER_RCNN, *PADILLA_VOC)  # VOC rules; ties in the order of the results file
+VOC_LIKE = (*BY_RESULTS_FILE, *BY_IMAGE_FILE)
 BOX_PROTOCOLS = (*COCO_LIKE, *VOC_LIKE, "bes-dev")
 
 

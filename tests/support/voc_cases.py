@@ -50,8 +50,11 @@ class Case:
 
 
 @st.composite
-def voc_cases(draw: st.DrawFn) -> Case:
-    """Draw a case; coordinates on a coarse grid, so that overlaps tie and hit the threshold exactly."""
+def voc_cases(draw: st.DrawFn, *, inside_out: bool = False) -> Case:
+    """Draw a case; coordinates on a coarse grid, so that overlaps tie and hit the threshold exactly.
+
+    With ``inside_out`` some detections have xmax < xmin or ymax < ymin, which files may hold and arrays not.
+    """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
     images = [
         f"{number:06d}" for number in rng.choice(50, draw(st.integers(1, 5), label="images"), replace=False)
@@ -67,6 +70,8 @@ def voc_cases(draw: st.DrawFn) -> Case:
         for _ in range(draw(st.integers(1, 20), label="objects"))
     ]
     near = draw(st.sampled_from([0.0, 0.5, 0.9]), label="share of detections that copy an object")
+    shares = [0.0, 0.2, 0.9] if inside_out else [0.0]
+    inverted = draw(st.sampled_from(shares), label="share of detections turned inside out")
     found = []
     for _ in range(draw(st.integers(0, 50), label="found")):
         image, label, box = str(rng.choice(images)), str(rng.choice(labels)), _box(rng, step)
@@ -76,6 +81,12 @@ def voc_cases(draw: st.DrawFn) -> Case:
             x1, y1, x2, y2 = copied.box
             shift = step * float(rng.choice([0, 0, 1]))
             box = (x1, y1, x2 + shift, y2) if rng.random() < 0.5 else (x1, y1, x2, y2 + shift)
+        if inverted and rng.random() < inverted:
+            x1, y1, x2, y2 = box
+            less = float(rng.choice([0.3, 0.7, 1.0, 4.6]))  # by less than a pixel: +1 leaves some of it
+            box = [(x1, y1, x1 - less, y2), (x1, y2 + less, x2, y2), (x1, y1, x1 - less, y1 - less)][
+                int(rng.integers(3))
+            ]
         found.append(kit.Found(image, label, float(rng.integers(levels)) / levels, box))
     found.sort(key=lambda item: item.label)  # one results file a class, in the order of their names
     return Case(

@@ -14,6 +14,7 @@ import pytest
 
 from boxscore._utils import processes
 from boxscore._utils.processes import Forked
+from boxscore._utils.unfinished import end_all
 
 PARENT = os.getpid()
 
@@ -165,6 +166,54 @@ def test_systems_that_refuse(what: str, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(os, what, refuse, raising=False)
     assert run(in_child(nothing)) == ["child" if what == "memfd_create" else "here"]
+
+
+@pytest.mark.parametrize("what", ["fork", "pipe"])
+def test_systems_that_refuse_some(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of processes or of open files is reached on the way; those that run are waited for."""
+    function, calls = getattr(os, what), [0]
+
+    def refuse() -> Any:
+        calls[0] += 1
+        if calls[0] > 2:
+            raise OSError(11, "Resource temporarily unavailable")
+        return function()
+
+    monkeypatch.setattr(os, what, refuse)
+    assert run(*[in_child(nothing)] * 4) == ["child", "child", "here", "here"]
+
+
+def test_a_child_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has given its result and hangs on the way out: it is killed, and waited for."""
+    leave = os._exit
+
+    def hang_first(status: int) -> None:
+        time.sleep(1000)
+        leave(status)
+
+    monkeypatch.setattr(os, "_exit", hang_first)
+    monkeypatch.setattr(processes, "LAST_SECONDS", 0.2)
+    started = time.perf_counter()
+    assert run(in_child(nothing)) == ["child"]
+    assert time.perf_counter() - started < 10
+
+
+def test_a_result_that_cannot_be_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(processes, "_read", fail)
+    assert run(in_child(nothing), in_child(nothing)) == ["here", "here"]
+
+
+def test_a_program_that_leaves_kills_its_children() -> None:
+    forked = Forked([in_child(hang), in_child(hang)])
+    pids = [child.process for child in forked._children.values()]
+    end_all()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    forked.close()
 
 
 @pytest.mark.parametrize("what", ["fork", "memfd_create"])

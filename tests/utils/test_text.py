@@ -175,12 +175,46 @@ def test_hostile_names_in_markdown(name: str) -> None:
         assert unescaped.count(mark) == unescaped.count(f"\\{mark}")
 
 
+def without_controls(name: str) -> str:
+    """What CSV has of a name: it may be printed on a terminal. JSON has all of it."""
+    return "".join("\ufffd" if unicodedata.category(c) == "Cc" and c not in "\t\r\n" else c for c in name)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_in_heads(name: str) -> None:
+    """The confusion matrix has classes for heads."""
+    heads = [
+        text_table({name: [1]}).split("\n", 1)[0],
+        markdown_table({name: [1]}).split("\n", 1)[0],
+        latex_table({name: [1]}),
+        csv_table({name: [1]}),
+    ]
+    for head in heads:
+        assert not [c for c in head if unicodedata.category(c) == "Cc" and c not in "\t\r\n"]
+    assert csv_table({name: [1]}) == csv_table({"x": [name]}).removeprefix("x\n") + "1\n"
+
+
+@pytest.mark.parametrize(
+    "name", [" =1+1", "\n=1+1", " \t@SUM(A1)", "\u00a0-2", "\ufeff+3", "\uff1d1", "\u200b=1"]
+)
+def test_formulas_behind_white_space(name: str) -> None:
+    """Spreadsheets skip white space; each of these ran, or may run."""
+    rows = list(csv.reader(io.StringIO(csv_table({"class": [name]}), newline="")))
+    assert rows[1] == [f"'{name}"]
+
+
+def test_json_escapes_what_terminals_read() -> None:
+    text = json_text({"class": "a\x9b31mb\x7f\x1b"})
+    assert text.isascii()
+    assert json.loads(text) == {"class": "a\x9b31mb\x7f\x1b"}
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_in_csv(name: str) -> None:
     rows = list(csv.reader(io.StringIO(csv_table({"class": [name], "AP": [-0.5]}), newline="")))
     assert len(rows) == 2
     assert len(rows[1]) == 2
-    shown = name.replace("\0", "\ufffd")
+    shown = without_controls(name)
     assert rows[1][0] in (shown, f"'{shown}")
     assert not rows[1][0].lstrip().startswith(("=", "+", "-", "@"))
     assert rows[1][1] == "-0.5"  # a number stays one
@@ -191,7 +225,7 @@ def test_any_name_in_every_form(name: str) -> None:
     assert len(text_table({"class": [name]}, longest=1000).split("\n")) == 2
     assert len(markdown_table({"class": [name]}).split("\n")) == 3
     rows = list(csv.reader(io.StringIO(csv_table({"class": [name], "n": [1]}), newline="")))
-    shown = name.replace("\0", "\ufffd")
+    shown = without_controls(name)
     assert rows[1] in ([shown, "1"], [f"'{shown}", "1"])
     assert json.loads(json_text({"class": name})) == {"class": name}
 

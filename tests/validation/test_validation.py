@@ -94,6 +94,14 @@ def orphan_class(truth: Record, results: list[Record]) -> None:
     truth["annotations"][3]["category_id"] = 999
 
 
+def cut_classes(truth: Record, results: list[Record]) -> None:
+    truth["categories"][1:] = []
+
+
+def below_zero(truth: Record, results: list[Record]) -> None:
+    truth["annotations"][3]["bbox"][2] = results[3]["bbox"][3] = -1e-9
+
+
 def negative(truth: Record, results: list[Record]) -> None:
     truth["annotations"][3]["bbox"][2] = -5
 
@@ -268,8 +276,11 @@ CASES: list[tuple[Spoil, str, str, str, int]] = [
     (repeat_id, "repeated-annotation-id", "error", r"1 annotation of 48 share an id", 1),
     (repeat_image, "repeated-image-id", "error", r"1 image id declared more than once", 1),
     (repeat_category, "repeated-category-id", "error", r"1 category id declared more than once", 1),
-    (orphan_image, "annotation-of-unknown-image", "error", r"1 annotation of 48 of an image", 1),
-    (orphan_class, "annotation-of-unknown-class", "error", r"1 annotation of 48 of a class", 1),
+    (orphan_image, "annotation-of-unknown-image", "warning", r"1 annotation of 48 of an image", 1),
+    (orphan_class, "annotation-of-unknown-class", "warning", r"1 annotation of 48 of a class", 1),
+    (cut_classes, "annotation-of-unknown-class", "error", r"they are left out, as in pycocotools", 0),
+    (below_zero, "annotation-inside-out", "warning", r"below 0 \(down to -1e-09\)", 1),
+    (below_zero, "detection-inside-out", "warning", r"they overlap nothing", 1),
     (negative, "annotation-negative-size", "error", r"with a negative width or height", 1),
     (negative_detection, "detection-negative-size", "error", r"with a negative width or height", 1),
     (no_area, "annotation-without-area", "info", r"without an area", 1),

@@ -9,6 +9,8 @@ without touching the memory. Elsewhere it does nothing. Only a program may call 
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
 __all__ = ["keep_freed_memory"]
@@ -18,5 +20,6 @@ KEPT = 24 << 20
 
 
 def keep_freed_memory() -> None:
-    """Take a large block and give it back at once."""
-    np.empty(KEPT, dtype=np.uint8)
+    """Take a large block and give it back at once; where memory is that short, do without."""
+    with contextlib.suppress(MemoryError):
+        np.empty(KEPT, dtype=np.uint8)

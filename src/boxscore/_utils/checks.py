@@ -9,6 +9,7 @@ Conventions
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,17 @@ from boxscore.errors import InputError
 
 LARGEST_COORDINATE = 1e100
 """Coordinates beyond this make areas overflow; infinity over infinity would match anything."""
+
+LARGEST_WHOLE_NUMBER = 2**63 - 1
+"""What fits into an array."""
+
+MOST_WORKERS = 1024
+"""More processes or threads than any machine has a use for; a larger number is a misprint."""
+
+MOST_BINS = 1_000_000
+
+LONGEST_NUMBER = 40
+"""Digits that a message shows."""
 
 Place = Callable[[int], str]
 """Names row ``i`` of a table for the user, for example ``annotation 17 (id 512) of gt.json``."""
@@ -66,15 +78,23 @@ def number_between(
     return float(value)
 
 
-def whole_number(value: Any, low: int, *, name: str, place: str = "") -> int:
-    """Check that a value is an integer of at least ``low``."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InputError(name, f"be a whole number >= {low}", got=_given(value), place=place)
+def whole_number(
+    value: Any, low: int, *, name: str, high: int = LARGEST_WHOLE_NUMBER, place: str = ""
+) -> int:
+    """Check that a value is an integer in [low, high]."""
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not is_whole or not low <= value <= high:
+        rule = f"be a whole number >= {low}"
+        if is_whole and value > high:
+            rule = f"be a whole number <= {high:,}"
+        raise InputError(name, rule, got=_given(value), place=place)
     return int(value)
 
 
 def _given(value: Any) -> str:
     """Show a value; a missing key of a TOML file is None here."""
+    if isinstance(value, int) and abs(value) >= 10**LONGEST_NUMBER:
+        return f"one of more than {LONGEST_NUMBER} digits"
     return "none" if value is None else repr(value)
 
 
@@ -85,18 +105,101 @@ def plain_name(value: str, *, name: str, place: str = "") -> str:
     return value
 
 
+def plain_number(text: str) -> float:
+    """Read a decimal number; ``float`` alone would also take ``3_7`` and the digits of every script."""
+    if "_" in text or not text.isascii():
+        raise ValueError(f"not a plain number: {text!r}")
+    return float(text)
+
+
+def any_array(values: Any, *, name: str) -> NDArray[Any]:
+    """Return an array of anything array-like; refuse a masked one, whose mask NumPy would drop."""
+    masked = _masked_array()
+    if masked is not None:
+        kinds = {*map(type, values)} if isinstance(values, (list, tuple)) else {type(values)}
+        if any(issubclass(kind, masked) for kind in kinds):
+            cause = "select the rows that count, and pass their .data"
+            raise InputError(name, "not be masked", got="a masked array", cause=cause)
+    return np.asarray(values)
+
+
+def _masked_array() -> type | None:
+    """NumPy's type of masked arrays; None where nobody has imported it, so that there can be none."""
+    module = sys.modules.get("numpy.ma")
+    return None if module is None else module.MaskedArray
+
+
 def float_array(values: ArrayLike, *, name: str, columns: int | None = None) -> NDArray[np.float64]:
     """Return a float64 array [N], or [N, columns] if given; an empty list may have either shape."""
     shape = "have shape [N]" if columns is None else f"have shape [N, {columns}]"
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(name, f"be numbers and {shape}", got=_first_words(error)) from None
+    array = numbers(values, name=name, rule=f"be numbers and {shape}")
     if array.size == 0 and array.ndim <= 2 and (columns is None or array.shape[-1] in (0, columns)):
         return np.empty((0,) if columns is None else (0, columns))
     if array.ndim != (1 if columns is None else 2) or (columns is not None and array.shape[1] != columns):
         raise InputError(name, shape, got=f"shape {list(array.shape)}")
     return array
+
+
+_KINDS = {
+    "c": "complex numbers",
+    "M": "dates",
+    "m": "spans of time",
+    "S": "bytes",
+    "U": "text",
+    "V": "records",
+}
+_NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
+
+
+def numbers(values: Any, *, name: str, rule: str = "be numbers") -> NDArray[np.float64]:
+    """Return a float64 array of any shape; refuse what NumPy would make numbers of: dates, text."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
+    try:
+        array = any_array(values, name=name)
+        _refuse_no_numbers(array, name=name, rule=rule)
+        return array.astype(np.float64, copy=False)
+    except InputError:
+        raise
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise InputError(name, rule, got=_first_words(error)) from None
+
+
+def _refuse_no_numbers(array: NDArray[Any], *, name: str, rule: str) -> None:
+    kind = array.dtype.kind
+    if kind in _KINDS:
+        for item in array.ravel().tolist() if kind in "US" else ():
+            float(item)  # whose error names what is no number
+        such = f", such as {array.flat[0].item()!r}" if kind in "US" and array.size else ""
+        raise InputError(name, rule, got=_KINDS[kind] + such)
+    for item in array.ravel().tolist() if kind == "O" else ():
+        if isinstance(item, _NO_NUMBERS):
+            raise InputError(name, rule, got=repr(item))
+
+
+def flags(values: Any, *, name: str) -> NDArray[np.bool_]:
+    """Return a new array of bool; numbers are true where they are not 0."""
+    rule = "be true or false, or numbers"
+    array = any_array(values, name=name)
+    if array.dtype.kind != "b":
+        array = numbers(array, name=name, rule=rule)
+        if np.isnan(array).any():
+            raise InputError(name, rule, got="nan")
+    return np.array(array, dtype=bool)
+
+
+def counts(values: Any, *, name: str) -> NDArray[np.int64]:
+    """Return a new array of int64, of whole numbers in any form."""
+    rule = "be whole numbers"
+    array = any_array(values, name=name)
+    if array.dtype.kind not in "biu":
+        exact = numbers(array, name=name, rule=rule)
+        bad = ~((np.abs(exact) < 2.0**63) & (np.floor(exact) == exact))
+        if bad.any():
+            raise InputError(name, rule, got=exact[bad][0])
+    elif array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        raise InputError(name, f"be at most {np.iinfo(np.int64).max}", got=array.max())
+    return np.array(array, dtype=np.int64)
 
 
 def _first_words(error: Exception) -> str:
@@ -135,11 +238,12 @@ def sizes_not_negative(
     name: str = "boxes",
     place: Place | None = None,
     cause: str = "are these x1,y1,x2,y2?",
+    lowest: float = 0.0,
 ) -> None:
-    """Check that widths and heights [N, 2] are not negative."""
-    if not sizes.size or sizes.min() >= 0:
+    """Check that widths and heights [N, 2] are not negative, or not below ``lowest``."""
+    if not sizes.size or sizes.min() >= lowest:
         return
-    row, side = (int(i) for i in np.argwhere(sizes < 0)[0])
+    row, side = (int(i) for i in np.argwhere(sizes < lowest)[0])
     where = place(row) if place else f"row {row}"
     raise InputError(
         name,

@@ -1,15 +1,38 @@
-"""Atomic writing: a file name never refers to incomplete content."""
+"""Atomic writing: a file name never refers to incomplete content.
+
+Conventions
+-----------
+- Content goes to a hidden temporary name beside the file, and is renamed when all of it is there. Several
+  files are renamed only when all of them are there; should one not be replaceable, the others get their old
+  content back. Whatever ends the writing, no temporary file is left; only a kill can leave one.
+- What a shell's ``>`` would not write is not replaced: a folder, a file without write permission. A file
+  keeps its mode, and its owner where the system allows that. A symbolic link stays: what it leads to is
+  written.
+- What is no regular file (``/dev/null``, a named pipe, ``/dev/stdout``) is never replaced: it is written to,
+  when the content is complete.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import errno
 import os
-from collections.abc import Iterable, Mapping
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO, cast
 
+from boxscore._utils.unfinished import unfinished
 from boxscore.errors import FileFormatError, InputError
 
-__all__ = ["is_file", "read_text", "write_atomically", "write_folder", "write_new_folder"]
+__all__ = ["Content", "is_file", "read_text", "write_atomically", "write_folder", "write_new_folder"]
+
+Content = str | bytes | Iterable[bytes]
+"""Of a file: whole or in pieces. In text, what is none (from file names) is written as ``\\udc80``."""
+
+MOST_LINKS = 40
 
 
 def is_file(path: Path) -> bool:
@@ -35,84 +58,244 @@ def read_text(path: Path, what: str = "a text file", *, largest: int | None = No
     return text
 
 
-def write_atomically(path: Path, content: str | bytes | Iterable[bytes]) -> None:
+def write_atomically(path: Path, content: Content) -> None:
     """Write a file, given whole or in pieces, under a temporary name and rename it when it is complete."""
-    _write_all({path: content})
+    writing = _Writing()
+    with unfinished(writing.end):
+        writing.add(path, content)
+        writing.put_in_place()
 
 
-def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
+def write_folder(folder: Path, files: Mapping[str, Content] | Iterable[tuple[str, Content]]) -> None:
     """Write several files into a folder, which is made where it is missing.
 
-    All are written under temporary names before the first is renamed: a full disk or an interrupt leaves the
-    folder's files as they were, all of them. Others that lie in the folder are not touched.
+    The files may be made one by one while they are written. All are written under temporary names before the
+    first is renamed: a full disk, an interrupt or an error of what makes them leaves the folder's files as
+    they were, all of them. Others that lie in the folder are not touched.
     """
-    paths = {folder / name: content for name, content in files.items()}
-    for inner in dict.fromkeys([folder, *(path.parent for path in paths)]):
-        try:
-            inner.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{inner}: cannot be made: {error.strerror}.") from None
-    _write_all(paths)
+    writing = _Writing()
+    with unfinished(writing.end):
+        writing.make(folder)
+        for name, content in files.items() if isinstance(files, Mapping) else files:
+            writing.make((folder / name).parent)
+            writing.add(folder / name, content)
+        writing.put_in_place()
 
 
 def write_new_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Write many files into a folder that is not there yet; it appears when all are written."""
-    import shutil
-    import tempfile
-
-    temporary: Path | None = None
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
-        for inner in dict.fromkeys((temporary / name).parent for name in files):
-            inner.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            with (temporary / name).open("wb") as file:
-                file.writelines(_pieces(content))
-        temporary.chmod(0o777 & ~_umask())
-        temporary.rename(folder)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written: {error.strerror}.") from None
-    finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+    temporary = _beside(folder)
+    with unfinished(lambda: shutil.rmtree(temporary, ignore_errors=True)):
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            temporary.mkdir()
+            for inner in dict.fromkeys((temporary / name).parent for name in files):
+                inner.mkdir(parents=True, exist_ok=True)
+            for name, content in files.items():
+                with (temporary / name).open("wb") as file:
+                    file.writelines(_pieces(content))
+            temporary.rename(folder)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{folder}: cannot be written: {_reason(error)}.") from None
 
 
-Content = str | bytes | Iterable[bytes]
+@dataclasses.dataclass
+class _Part:
+    """A file that is being written."""
+
+    path: Path
+    """What the user calls it."""
+    target: Path
+    """The file itself, behind any links."""
+    temporary: Path
+    backup: Path | None = None
+    """A second name of the old content, while several files are put in place."""
+    reached: bool = False
+    """Whether it was begun to put it in place."""
 
 
-def _write_all(files: Mapping[Path, Content]) -> None:
-    """Write every file under a temporary name beside its own, then rename them all."""
-    import tempfile
+class _Writing:
+    """Files on their way: all of them under temporary names, then all in place."""
 
-    written: dict[Path, Path] = {}
-    path = Path()
-    try:
-        for path, content in files.items():
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-            written[path] = Path(name)
-            with os.fdopen(handle, "wb") as file:
-                file.writelines(_pieces(content))
+    def __init__(self) -> None:
+        self._parts: list[_Part] = []
+        self._streams: list[tuple[Path, Path, BinaryIO]] = []
+        self._made: list[Path] = []
+        self._placing = self._placed = self._restoring = False
+
+    def make(self, folder: Path) -> None:
+        """Make a folder where it is missing."""
+        try:
+            missing = [at for at in (folder, *folder.parents) if not at.exists()]
+            self._made += reversed(missing)
+            folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{folder}: cannot be made: {_reason(error)}.") from None
+
+    def add(self, path: Path, content: Content) -> None:
+        """Write a file's content under a temporary name."""
+        with _naming(path):
+            target = _followed(path)
+            old = _state(target)
+            to_stream = _descriptor(target) is not None or (old is not None and not stat.S_ISREG(old.st_mode))
+            file = self._spool(path, target) if to_stream else self._open(path, target, old)
+        with file:
+            for piece in _pieces(content):
+                with _naming(path):
+                    file.write(piece)
+            with _naming(path):
                 file.flush()
-                os.fsync(file.fileno())
-            written[path].chmod(0o666 & ~_umask())
-        for path, temporary in written.items():
-            temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
-    finally:
-        for temporary in written.values():
+                if not to_stream:
+                    os.fsync(file.fileno())
+                    _keep_owner_and_mode(file.fileno(), old)
+                else:
+                    self._streams.append(
+                        (path, target, cast(BinaryIO, os.fdopen(os.dup(file.fileno()), "rb")))
+                    )
+
+    def _spool(self, path: Path, target: Path) -> BinaryIO:
+        import tempfile
+
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        return cast(BinaryIO, tempfile.TemporaryFile())
+
+    def _open(self, path: Path, target: Path, old: os.stat_result | None) -> BinaryIO:
+        """Open the temporary file; it is noted before it exists, so that no signal falls between."""
+        if old is not None:
+            if not old.st_mode & 0o222:  # the system's owner may write it all the same, and did not mean to
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            os.close(os.open(target, os.O_WRONLY))
+        temporary = _beside(target)
+        self._parts.append(_Part(path, target, temporary))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        return os.fdopen(os.open(temporary, flags, 0o666 if old is None else 0o600), "wb")
+
+    def put_in_place(self) -> None:
+        """Rename every file, or none; then fill what is no regular file."""
+        self._placing = True
+        try:
+            for part in self._parts:
+                with _naming(part.path):
+                    part.reached = True
+                    if len(self._parts) > 1:
+                        _back_up(part)
+                    part.temporary.replace(part.target)
+        except BaseException:
+            self._restoring, self._placing = True, False
+            self._restore()
+            raise
+        self._placed, self._placing = True, False
+        for path, target, spool in self._streams:
+            with _naming(path), _opened(target) as stream:
+                spool.seek(0)
+                shutil.copyfileobj(spool, stream, 1 << 20)
+
+    def _restore(self) -> None:
+        """Undo what was put in place; a single file is, or is not."""
+        for part in self._parts if len(self._parts) > 1 else []:
             with contextlib.suppress(OSError):
-                temporary.unlink()
+                if not part.reached:
+                    continue
+                if part.backup is not None:
+                    part.backup.replace(part.target)
+                elif not part.temporary.exists():
+                    part.target.unlink()
+        self._restoring = False
+
+    def end(self) -> None:
+        """Leave nothing behind; what is just being put in place is, all of it."""
+        if self._placing:
+            for part in self._parts:
+                with contextlib.suppress(OSError):
+                    part.temporary.replace(part.target)
+            self._placed, self._placing = True, False
+        if self._restoring:
+            self._restore()
+        for part in self._parts:
+            for path in filter(None, (part.temporary, part.backup)):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        for _, _, spool in self._streams:
+            spool.close()
+        for folder in reversed(self._made if not self._placed else []):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _back_up(part: _Part) -> None:
+    """Give the old content a second name."""
+    if not part.target.exists():
+        return
+    part.backup = _beside(part.target)
+    try:
+        os.link(part.target, part.backup)
+    except OSError:  # a file system without hard links: for a moment there is no file
+        part.target.rename(part.backup)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Turn the system's errors into one that names the file."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be written: {_reason(error)}.") from None
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _followed(path: Path) -> Path:
+    """Follow symbolic links, but not the system's to files that are open."""
+    for _ in range(MOST_LINKS):
+        if _descriptor(path) is not None or not path.is_symlink():
+            return path
+        path = path.parent / path.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return which open file of this process a path stands for, such as 1 for ``/dev/fd/1``."""
+    if not path.name.isdecimal() or os.path.realpath(path.parent) not in (
+        "/dev/fd",
+        f"/proc/{os.getpid()}/fd",
+    ):
+        return None
+    return int(path.name)
+
+
+def _state(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open what is no regular file, at the place where its owner stands."""
+    descriptor = _descriptor(path)
+    number = os.open(path, os.O_WRONLY) if descriptor is None else os.dup(descriptor)
+    return os.fdopen(number, "wb")
+
+
+def _beside(path: Path) -> Path:
+    """Make up a hidden name in the same folder; of a long name only the start, for names have a limit."""
+    return path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}.part")
+
+
+def _keep_owner_and_mode(file: int, old: os.stat_result | None) -> None:
+    if old is None or not hasattr(os, "fchmod"):
+        return
+    new = os.fstat(file)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        with contextlib.suppress(OSError):
+            os.fchown(file, old.st_uid, old.st_gid)
+    os.fchmod(file, stat.S_IMODE(old.st_mode) & 0o777)
 
 
 def _pieces(content: Content) -> Iterable[bytes]:
     if isinstance(content, str):
-        content = content.encode("utf-8")
+        content = content.encode("utf-8", errors="backslashreplace")
     return [content] if isinstance(content, bytes) else content
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

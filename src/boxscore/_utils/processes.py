@@ -8,17 +8,21 @@ Conventions
   would make both processes take turns. A pipe signals that the file is complete. The exit status would not
   do: a host may ignore SIGCHLD, or have a handler that waits for every child.
 - A child that fails, dies or takes too long costs only time: its task is repeated in the parent, as is every
-  task where there is no ``fork``.
+  task where there is no ``fork``, or the system refuses one.
+- Every child is waited for, but not for ever: one that neither goes on nor ends is killed, and then left.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
+
+from boxscore._utils import unfinished
 
 __all__ = ["Forked", "time_limit"]
 
@@ -27,6 +31,9 @@ Result = TypeVar("Result")
 LEAST_SECONDS = 30.0
 PATIENCE = 5.0
 """A child may take this many times as long as the parent took for its own part."""
+
+LAST_SECONDS = 5.0
+"""How long a child may take to end after its result is there, and again after it was killed."""
 
 DONE = b"1"
 
@@ -56,6 +63,7 @@ class Forked(Generic[Result]):
         self._tasks = tasks
         self._least, self._started = least_seconds, time.monotonic()
         self._children: dict[int, _Child] = {}
+        self._key = unfinished.begin(self._kill)
         for number, task in enumerate(tasks if hasattr(os, "fork") else []):
             with contextlib.suppress(OSError):  # too many processes or files: the task is done here
                 self._children[number] = _start(task)
@@ -64,6 +72,14 @@ class Forked(Generic[Result]):
         """End every process; one that still runs is killed, because its result is no longer needed."""
         for number in list(self._children):
             self._end(number, _wait(self._children[number].pipe, 0))
+        unfinished.forget(self._key)
+
+    def _kill(self) -> None:
+        """End every process, in a program that ends."""
+        for child in list(self._children.values()):
+            with contextlib.suppress(OSError):
+                os.kill(child.process, signal.SIGKILL)
+                os.waitpid(child.process, 0)
 
     def results(self) -> list[Result]:
         """Wait for the tasks and return their results, in order; a failed task is repeated and may raise."""
@@ -75,11 +91,13 @@ class Forked(Generic[Result]):
         if number in self._children:
             child = self._children[number]
             said = _wait(child.pipe, max(deadline - time.monotonic(), 0))
-            if said == DONE:
-                result = cast(Result, _read(child.file))
+            try:
+                if said == DONE:
+                    return cast(Result, _read(child.file))
+            except (OSError, MemoryError):
+                pass  # no room for its pages beside those of others: the task is done when these are gone
+            finally:
                 self._end(number, said)
-                return result
-            self._end(number, said)
         return self._tasks[number]()
 
     def _end(self, number: int, said: bytes | None) -> None:
@@ -87,18 +105,30 @@ class Forked(Generic[Result]):
         process, file, pipe = self._children.pop(number)
         file.close()
         os.close(pipe)
-        if said is None:
-            import signal
-
+        if said is None or not _has_ended(process):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):  # the host, or the system, has waited for it
-            os.waitpid(process, 0)
+            _has_ended(process)
 
 
 def time_limit(own: float, *, least: float) -> float:
     """Return the seconds to wait for children whose parts are as long as one that took ``own`` seconds."""
     return max(least, PATIENCE * own)
+
+
+def _has_ended(process: int) -> bool:
+    """Wait for a child's end, with patience but not for ever."""
+    deadline, pause = time.monotonic() + LAST_SECONDS, 0.0001
+    while True:
+        try:
+            if os.waitpid(process, os.WNOHANG)[0]:
+                return True
+        except ChildProcessError:  # the host, or the system, has waited for it
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
 
 
 def _wait(pipe: int, seconds: float) -> bytes | None:
@@ -132,6 +162,9 @@ def _start(task: Callable[[], object]) -> _Child:
         os.close(word)  # at once: the next child must not keep it open
         return _Child(process, file, pipe)
     try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if callable(signal.getsignal(number)):  # a handler of the parent's is not for its children
+                signal.signal(number, signal.SIG_DFL)
         _write(task(), file)
         os.write(word, DONE)
     finally:

@@ -5,8 +5,9 @@ Conventions
 - A table here is a mapping of column name to a sequence of values, all of one length. For a DataFrame pass
   ``dict(frame.items())``.
 - Undefined is ``-`` in text and Markdown, ``--`` in LaTeX, empty in CSV, ``null`` in JSON.
-- Names come from files and are not trusted: control characters never reach a terminal, ``|``, ``<``
-  and line ends never end a Markdown cell, no name is a LaTeX command, and a CSV cell never starts a formula.
+- Names come from files and are not trusted, in heads as in cells: control characters never reach a terminal,
+  ``|``, ``<`` and line ends never end a Markdown cell, no name is a LaTeX command, and a CSV cell never
+  starts a formula. JSON alone gives every name back: it has escapes.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _is_numeric(values: Iterable[Any]) -> bool:
 
 def text_table(columns: Columns, *, digits: int = 4, longest: int = 40) -> str:
     """Lay a table out for a terminal; numbers to the right, names cut at ``longest`` characters."""
-    lines = [list(columns), *_lines(columns, digits)]
+    lines = [list(map(printable, columns)), *_lines(columns, digits)]
     lines = [[_shortened(cell, longest) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     right = [_is_numeric(values) for values in columns.values()]
@@ -106,7 +107,7 @@ def markdown_table(columns: Columns, *, digits: int = 4) -> str:
     """Write a table in GitHub's Markdown."""
     right = [_is_numeric(values) for values in columns.values()]
     lines = [
-        [_escaped(name) for name in columns],
+        [_escaped(printable(name)) for name in columns],
         ["---:" if to_right else "---" for to_right in right],
         *([_escaped(cell) for cell in line] for line in _lines(columns, digits)),
     ]
@@ -197,9 +198,16 @@ def _csv_cell(value: Any) -> Any:
     if value is None:
         return ""
     if isinstance(value, str):
-        value = value.replace("\0", "\N{REPLACEMENT CHARACTER}")  # which readers of CSV refuse
-        return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+        value = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+        return f"'{value}" if _FORMULA.match(value) else value
     return value
+
+
+_CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""Control characters but tabs and line ends, which CSV quotes."""
+
+_FORMULA = re.compile(r"[\t\r]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+"""What spreadsheets may run: they skip white space, and some take the wide forms of the signs."""
 
 
 def json_value(value: Any) -> Any:
@@ -219,4 +227,7 @@ def json_text(value: Any) -> str:
     """Write JSON, two spaces deep, names as they are."""
     import json
 
-    return json.dumps(json_value(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(json_value(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return re.sub(
+        "[\x7f-\x9f]", lambda match: f"\\u{ord(match[0]):04x}", text
+    )  # the others are escaped already

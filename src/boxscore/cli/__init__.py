@@ -6,7 +6,7 @@ Conventions
   ``diagnostics.DIAGNOSTICS``. Only the one that is run is imported, so that twelve numbers do not wait for
   pandas.
 - Results go to stdout, messages, warnings and progress to stderr.
-- Exit status: 0 done, 1 a check failed, 2 bad input, 130 interrupted.
+- Exit status: 0 done, 1 a check failed, 2 bad input, 3 out of memory, 130 interrupted, 143 terminated.
 - :func:`main` leaves the process as it was. What a program may do to its own process is in ``__main__``.
 """
 
@@ -19,10 +19,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from boxscore._utils.text import printable
+from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 from boxscore._version import __version__
 from boxscore.cli.arguments import STRICT, Option, add_options
 from boxscore.cli.diagnostics import DIAGNOSTICS
+from boxscore.cli.streams import say
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError
 
 __all__ = ["COMMANDS", "Command", "command_parser", "load_command", "main"]
@@ -44,6 +45,9 @@ COMMANDS = {
     "protocols": "list the protocols, or print one as TOML",
 }
 """Subcommands and what they do."""
+
+LIBRARIES = 512 << 20
+"""Bytes of address space, few of which are used: pandas, pyarrow and matplotlib crash where they get less."""
 
 
 class Command(NamedTuple):
@@ -75,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _top_level_parser().parse_args(given or ["--help"])
             return 2
         command = load_command(given[0])
-        return _run(command.run, command_parser(given[0], command).parse_args(given[1:]))
+        arguments_of = command_parser(given[0], command).parse_args(given[1:])
+        return _run(command.run, arguments_of, room=_room(given[0], arguments_of))
     except SystemExit as stop:  # argparse: help or a usage error, already printed
         return stop.code if isinstance(stop.code, int) else 2
 
@@ -100,34 +105,51 @@ def command_parser(name: str, command: Command) -> argparse.ArgumentParser:
     return parser
 
 
-def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+def _room(name: str, arguments: argparse.Namespace) -> int:
+    """Return the address space that a command needs before it begins."""
+    with_tables = name in DIAGNOSTICS or name in ("compare", "draw", "explain", "report", "sweep")
+    return LIBRARIES if with_tables or getattr(arguments, "report", None) is not None else 0
+
+
+def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace, *, room: int) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("error" if arguments.strict else "always", BoxscoreWarning)
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
-            status = command(arguments)
-            sys.stdout.flush()
+            if room:
+                require_room(room)
+            return command(arguments)
         except VerificationError as error:
             _say(str(error))
             return 1
         except (BoxscoreError, BoxscoreWarning) as error:
+            if is_out_of_memory(error):
+                return _out_of_memory(str(error))
             _say(f"error: {error}")
             return 2
-        except BrokenPipeError:  # the reader (head, less) has left
-            return 0
-        except OSError as error:
+        except (MemoryError, ImportError, OSError, ValueError) as error:
+            if is_out_of_memory(error):
+                return _out_of_memory(str(error))
+            if not isinstance(error, OSError):
+                raise
             name = f"{error.filename}: " if error.filename else ""
             _say(f"error: {name}{error.strerror or error}.")
             return 2
         except KeyboardInterrupt:
-            print("boxscore: interrupted", file=sys.stderr)
+            _say("interrupted")
             return 130
-    return status
+
+
+def _out_of_memory(reason: str) -> int:
+    """Say what to do; a status of its own, because the input may be good and no check has failed."""
+    got = f" ({reason.splitlines()[0].rstrip('.')})" if reason else ""
+    _say(f"error: there is not enough memory{got}; try a part, with --images or --classes, or --workers 1.")
+    return OUT_OF_MEMORY
 
 
 def _say(text: str) -> None:
-    """Print one line to stderr, without control characters, which names in files may contain."""
-    print(f"boxscore: {printable(text)}", file=sys.stderr)
+    """Print a message to stderr, without control characters, which names in files may contain."""
+    say(text, name="boxscore")
 
 
 def _show_warning(
@@ -136,7 +158,8 @@ def _show_warning(
     if issubclass(category, BoxscoreWarning):
         _say(f"warning: {warning}")
     else:
-        print(warnings.formatwarning(warning, category, filename, lineno), file=sys.stderr, end="")
+        for line in warnings.formatwarning(warning, category, filename, lineno).splitlines():
+            say(line)
 
 
 def _top_level_parser() -> argparse.ArgumentParser:

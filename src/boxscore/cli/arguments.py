@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 __all__ = [
+    "ANNOTATION_ID_ZERO",
     "AREA",
     "AT_SCORE",
     "CLASSES",
@@ -170,6 +171,12 @@ def _iou_types() -> Sequence[str]:
     return tuple(IOU_TYPES)
 
 
+def _annotation_id_zero() -> Sequence[str]:
+    from boxscore.protocols.protocol import AnnotationIdZero
+
+    return get_args(AnnotationIdZero)
+
+
 def _detection_areas() -> Sequence[str]:
     from boxscore.protocols.protocol import DetectionArea
 
@@ -258,6 +265,12 @@ SCORE_THRESHOLD = Option(
 )
 PROTOCOL_CHANGES = (MAX_DETECTIONS, IOU_THRESHOLDS, AREA_RANGES, SCORE_THRESHOLD)
 """Flags that write a protocol."""
+ANNOTATION_ID_ZERO = Option(
+    "annotation-id-zero",
+    "whether a match with annotation id 0 is one, or none as in pycocotools (default: as the protocol says)",
+    choices=_annotation_id_zero,
+    key="evaluation.annotation_id_zero",
+)
 IMAGE_SET = Option(
     "image-set",
     "the part of a VOC or YOLO data set, e.g. test",
@@ -347,7 +360,7 @@ DETECTION_FILES = (
 """What the files of detections may not say."""
 
 INPUTS = (
-    *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, IOU_TYPE, DETECTION_AREA),
+    *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, IOU_TYPE, DETECTION_AREA, ANNOTATION_ID_ZERO),
     *(IMAGE_SET, CLASSES, IMAGES, WORKERS),
     *PROTOCOL_CHANGES,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),

@@ -19,6 +19,7 @@ from boxscore._utils.text import markdown_table, text_table
 from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, INPUTS, METRICS, OUTPUT, Option
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, written
+from boxscore.cli.streams import show
 from boxscore.errors import InputError
 from boxscore.reports import gate
 
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if not results:
         raise InputError("check must be given something to check: --min, --max or --no-regression.")
-    print(_written(results, signature, arguments.output))
+    show(_written(results, signature, arguments.output))
     return 0 if all(result.passed for result in results) else 1
 
 

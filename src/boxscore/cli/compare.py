@@ -10,12 +10,12 @@ Examples
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from boxscore.cli.arguments import COMPARISON_REPORT, DETECTIONS, INPUTS, OUTPUT, REPORT, RESAMPLING
 from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs
 from boxscore.cli.output import print_frame, remembered_warnings, save_comparison
+from boxscore.cli.streams import say
 from boxscore.errors import InputError
 from boxscore.formats.reading import read_detections, read_options
 from boxscore.similarity.registry import similarity_of
@@ -59,10 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
         progress=True,
     )
     frame = comparison.printed_frame() if arguments.per_class else comparison.total_frame()
-    print_frame(frame, results[0], arguments.output, title="Comparison over resampled images")
     if arguments.report:
         save_comparison(named, arguments, messages)
-        print(f"report written to {arguments.report}", file=sys.stderr)
+    print_frame(frame, results[0], arguments.output, title="Comparison over resampled images")
+    if arguments.report:
+        say(f"report written to {arguments.report}")
     return 0
 
 

@@ -10,7 +10,6 @@ Examples
 from __future__ import annotations
 
 import argparse
-import sys
 
 from boxscore.cli.arguments import (
     DETECTION_FILES,
@@ -22,6 +21,7 @@ from boxscore.cli.arguments import (
     RESULTS_OUTPUT,
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
+from boxscore.cli.streams import say
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.formats import save_columns
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.detections, ground_truth, read_options(**detection_arguments(arguments))
         )
     save_columns(table, arguments.output)
-    size = arguments.output.stat().st_size
-    text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
-    print(f"{len(table):,} rows written to {arguments.output} ({text})", file=sys.stderr)
+    size = arguments.output.stat().st_size if arguments.output.is_file() else 0
+    text = f" ({size / 1e6:.1f} MB)" if size >= 1e6 else f" ({size / 1e3:.0f} kB)" if size else ""
+    say(f"{len(table):,} rows written to {arguments.output}{text}")
     return 0

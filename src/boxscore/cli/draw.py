@@ -1,5 +1,8 @@
 """Draw ground truth and detections over images: the worst ones, or those named with --images.
 
+The drawings appear when all of them are made. An image that is missing or cannot be read leaves a blank
+frame, with a warning.
+
 Examples
 --------
   boxscore draw --gt instances.json --dt results.json --image-folder val2017 --to pictures
@@ -9,14 +12,18 @@ Examples
 from __future__ import annotations
 
 import argparse
+import math
 import re
-import sys
+import warnings
 from pathlib import Path
 
 from boxscore._utils import checks
+from boxscore._utils.files import write_folder
 from boxscore.cli.arguments import AT_SCORE, IMAGE_FOLDER, INPUTS, PLOT_FORMS, Option
 from boxscore.cli.inputs import evaluate_inputs, existing_folder, read_inputs
 from boxscore.cli.output import picture
+from boxscore.cli.streams import say, show
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
 
 __all__ = ["OPTIONS", "plain_file_name", "run"]
@@ -40,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     pyplot()
     checks.whole_number(arguments.worst, 1, name="--worst")
+    if arguments.at_score is not None:
+        checks.number_between(arguments.at_score, -math.inf, math.inf, name="--at-score")
     existing_folder(arguments.image_folder, name="--image-folder")
     inputs = read_inputs(arguments)
     evaluation = evaluate_inputs(inputs)
@@ -48,29 +57,44 @@ def run(arguments: argparse.Namespace) -> int:
         rows = list(range(len(evaluation.ground_truth.images)))
     else:
         rows = worst_images(evaluation, score_threshold=score, most=arguments.worst)
-    for number, row in enumerate(rows, start=1):
-        print(_draw(evaluation, row, score, number, arguments))
     if not rows:
-        print("no image has a mistake to draw", file=sys.stderr)
+        say("no image has a mistake to draw")
+        return 0
+    images = evaluation.ground_truth.images
+    stems = [plain_file_name(str(images.file_names[row] or images.ids[row])) for row in rows]
+    names = [f"{number:03d}_{stem}.{arguments.form}" for number, stem in enumerate(stems, start=1)]
+    drawn = (_drawn(evaluation, row, score, arguments) for row in rows)
+    write_folder(arguments.to, zip(names, drawn, strict=True))
+    show("\n".join(str(arguments.to / name) for name in names))
     return 0
 
 
-def _draw(evaluation: Evaluation, row: int, score: float, number: int, arguments: argparse.Namespace) -> Path:
-    """Write one picture and return its path."""
-    from boxscore._utils.files import write_folder
-    from boxscore.reports.pictures import find_picture
+def _drawn(evaluation: Evaluation, row: int, score: float, arguments: argparse.Namespace) -> bytes:
+    """Draw one image."""
     from boxscore.reports.plots.boxes import draw_evaluated
 
-    images = evaluation.ground_truth.images
-    folder: Path | None = arguments.image_folder
-    image = find_picture(evaluation, row, folder) if folder is not None else None
-    if folder is not None and image is None:
-        print(f"image {images.ids[row]}: not found in {folder}; drawn on a blank frame", file=sys.stderr)
-    identifier = images.ids[row : row + 1].tolist()[0]
-    figure = draw_evaluated(image, evaluation, identifier, score_threshold=score)
-    name = f"{number:03d}_{plain_file_name(str(images.file_names[row] or identifier))}.{arguments.form}"
-    write_folder(arguments.to, {name: picture(figure, arguments.form)})
-    return Path(arguments.to) / name
+    identifier = evaluation.ground_truth.images.ids[row : row + 1].tolist()[0]
+    image = None if arguments.image_folder is None else _picture(evaluation, row, arguments.image_folder)
+    try:
+        figure = draw_evaluated(image, evaluation, identifier, score_threshold=score)
+    except InputError as error:  # of the picture: everything else was checked
+        _warn_of_blank_frame(str(error))
+        figure = draw_evaluated(None, evaluation, identifier, score_threshold=score)
+    return picture(figure, arguments.form)
+
+
+def _picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
+    """Return the file of an image; None, with a warning, where it is not there."""
+    from boxscore.reports.pictures import find_picture
+
+    path = find_picture(evaluation, row, folder)
+    if path is None:
+        _warn_of_blank_frame(f"image {evaluation.ground_truth.images.ids[row]}: not found in {folder}.")
+    return path
+
+
+def _warn_of_blank_frame(text: str) -> None:
+    warnings.warn(f"{text.rstrip('.')}; drawn on a blank frame.", BoxscoreWarning, stacklevel=3)
 
 
 def plain_file_name(text: str) -> str:

@@ -17,6 +17,7 @@ import sys
 from boxscore.cli.arguments import INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, remembered_warnings, save_report, written
+from boxscore.cli.streams import say, show
 from boxscore.errors import VerificationError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import text
@@ -57,6 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
         check_protocol(chosen_protocol(arguments))
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
+    # Whatever can fail comes before the first number is printed.
+    remark = _digest(evaluation) if arguments.digest else ""
+    verification = verify(evaluation) if arguments.verify else None
     write = {
         "text": lambda: text.as_text(evaluation, per_class=arguments.per_class),
         "markdown": lambda: text.as_markdown(evaluation, per_class=arguments.per_class),
@@ -64,18 +68,18 @@ def run(arguments: argparse.Namespace) -> int:
         "latex": lambda: _as_latex(evaluation, per_class=arguments.per_class),
         "json": lambda: _for_stdout(text.as_json(evaluation, warnings=messages)),
     }
+    result = write[arguments.output]()
     if arguments.report:
         save_report(evaluation, arguments, messages)
-    print(write[arguments.output]())
+    show(result)
     if arguments.report:
-        print(f"report written to {arguments.report}", file=sys.stderr)
-    if arguments.digest:
-        _print_digest(evaluation)
-    if arguments.verify:
-        verification = verify(evaluation)
+        say(f"report written to {arguments.report}")
+    if remark:
+        say(remark, name="boxscore")
+    if verification is not None:
         if not verification.equal:
             raise VerificationError(str(verification))
-        print(verification, file=sys.stdout if arguments.output == "text" else sys.stderr)
+        (show if arguments.output == "text" else say)(str(verification))
     return 0
 
 
@@ -88,18 +92,16 @@ def _as_latex(evaluation: Evaluation, *, per_class: bool) -> str:
     return written("latex", sections, value={}, footer=evaluation.signature)
 
 
-def _print_digest(evaluation: Evaluation) -> None:
-    """Say on stderr what the quick checks of the input find; mostly that is nothing."""
+def _digest(evaluation: Evaluation) -> str:
+    """Say what the quick checks of the input find; mostly that is nothing."""
     from boxscore.validation.digest import digest, quick_findings
 
     findings = quick_findings(evaluation)
-    if findings:
-        sys.stdout.flush()  # so that it follows the result where both go into one file
-        print(f"boxscore: {digest(findings)}", file=sys.stderr)
+    return digest(findings) if findings else ""
 
 
 def _for_stdout(text: str) -> str:
     """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
-    if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
+    if (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8":
         return text
     return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match[0])[1:-1], text)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from boxscore.cli.arguments import INPUTS, IOU_THRESHOLD, OUTPUT, PROTOCOL, Option
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, table_columns, table_rows, written
+from boxscore.cli.streams import show
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,4 +69,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print(frame: pd.DataFrame, form: str, title: str, *, value: dict[str, Any] | None = None) -> None:
     value = value or {"table": title, "rows": table_rows(frame)}
-    print(written(form, [Section(title, table_columns(frame), digits=6)], value=value, longest=100))
+    show(written(form, [Section(title, table_columns(frame), digits=6)], value=value, longest=100))

@@ -13,7 +13,6 @@ Examples
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,9 +21,11 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore.cli.arguments import DETECTIONS, READERS, RESULTS_OUTPUT, Option
 from boxscore.cli.inputs import readers
+from boxscore.cli.streams import say
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import InputError
+from boxscore.suppression._ranked import boxes_of
 from boxscore.suppression.fusion import Confidence, nmw, weighted_boxes_fusion
 
 __all__ = ["OPTIONS", "run"]
@@ -84,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     fuse = weighted_boxes_fusion if arguments.method == "wbf" else nmw
     fused = fuse(
-        [table.boxes for table in tables],
+        [boxes_of(table) for table in tables],
         [table.scores for table in tables],
         groups,
         weights=arguments.weights,
@@ -104,10 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     save_table(table, arguments.output, like=read[0])
     total = sum(map(len, tables))
-    print(
-        f"{len(fused.scores):,} boxes from {total:,} detections of {len(files)} models in {arguments.output}",
-        file=sys.stderr,
-    )
+    say(f"{len(fused.scores):,} boxes from {total:,} detections of {len(files)} models in {arguments.output}")
     return 0
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils import checks
+from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
@@ -39,6 +39,10 @@ __all__ = [
 ]
 
 
+LONGEST_ID = 1000
+"""Digits; Python reads numbers of no more than 4,300 from text."""
+
+
 class Inputs(NamedTuple):
     """The input that the arguments name, read and checked."""
 
@@ -56,8 +60,8 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     columns, processes = similarity_of(protocol).needed_columns, readers(arguments)
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)
-        if arguments.format == "auto" and sys.stderr.isatty():
-            print(f"{name}: {path} is {reason}; reading it as {detected}", file=sys.stderr)
+        if arguments.format == "auto" and stderr_is_terminal():
+            say(f"{name}: {path} is {reason}; reading it as {detected}")
     ground_truth, detections = load_both(
         arguments.ground_truth,
         arguments.detections,
@@ -111,6 +115,9 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     if arguments.detection_area is not None:
         ignore = dataclasses.replace(protocol.ignore, detection_area=arguments.detection_area)
         protocol = dataclasses.replace(protocol, ignore=ignore)
+    if arguments.annotation_id_zero is not None:
+        matching = dataclasses.replace(protocol.matching, annotation_id_zero=arguments.annotation_id_zero)
+        protocol = dataclasses.replace(protocol, matching=matching)
     thresholds, ranges = arguments.iou_thresholds, arguments.area_ranges
     return changed_protocol(
         protocol,
@@ -136,7 +143,7 @@ def evaluate_inputs(inputs: Inputs) -> Evaluation:
 def readers(arguments: argparse.Namespace) -> int:
     """Return how many processes read a large file: ``--workers``, or one per available processor."""
     if arguments.workers is not None:
-        return checks.whole_number(arguments.workers, 1, name="--workers")
+        return checks.whole_number(arguments.workers, 1, name="--workers", high=checks.MOST_WORKERS)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -200,7 +207,15 @@ def _lines(path: Path, what: str) -> list[str]:
 
 def _ids(texts: Sequence[str], *, names: Sequence[str] | set[str], integers: bool) -> list[Id]:
     """Convert words to integers where ids are integers and the word is not a name."""
-    return [
-        int(text) if integers and text not in names and text.removeprefix("-").isdecimal() else text
-        for text in texts
-    ]
+    return [_integer(text) if integers and text not in names else text for text in texts]
+
+
+def _integer(text: str) -> Id:
+    """Convert a word of digits to an integer; leave any other."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()):
+        return text
+    if len(digits) > LONGEST_ID:
+        got = f"{len(digits):,}, {digits[:12]}..."
+        raise InputError("an id", f"have at most {LONGEST_ID:,} digits", got=got)
+    return int(text)

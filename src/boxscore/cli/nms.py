@@ -15,12 +15,12 @@ Examples
 from __future__ import annotations
 
 import argparse
-import sys
 
 import numpy as np
 
 from boxscore.cli.arguments import DETECTIONS, GROUPS, IOU_TYPE, READERS, RESULTS_OUTPUT, Option
 from boxscore.cli.inputs import group_options, readers
+from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.suppression.methods import METHODS, check_method
 from boxscore.suppression.suppressing import suppress
 
@@ -79,11 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
         scores=left.scores[order] if left.changes == "scores" else None,
         boxes=left.boxes[order] if left.changes == "boxes" else None,
     )
-    print(f"{len(left.indices):,} of {len(table):,} detections kept in {arguments.output}", file=sys.stderr)
+    say(f"{len(left.indices):,} of {len(table):,} detections kept in {arguments.output}")
     return 0
 
 
 def _progress(text: str) -> None:
     """Print progress, if stderr is a terminal."""
-    if sys.stderr.isatty():
-        print(text, file=sys.stderr)
+    if stderr_is_terminal():
+        say(text)

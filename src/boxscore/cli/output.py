@@ -19,7 +19,8 @@ from boxscore._utils.text import (
     text_table,
 )
 from boxscore.cli.inputs import existing_folder
-from boxscore.errors import BoxscoreWarning
+from boxscore.cli.streams import show
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ __all__ = [
     "table_rows",
     "written",
 ]
+
+
+MOST_PRINTED = 1 << 24
+"""Cells of a printed table; each takes some 100 bytes as text."""
 
 
 class Section(NamedTuple):
@@ -90,6 +95,13 @@ def print_frame(
     frame: pd.DataFrame, evaluation: Evaluation, form: str, *, title: str, digits: int = 4
 ) -> None:
     """Print one table of an evaluation: with title, counts and signature, or alone as CSV."""
+    if frame.size > MOST_PRINTED:
+        raise InputError(
+            "a table to print",
+            f"have at most {MOST_PRINTED:,} cells",
+            got=f"{len(frame):,} rows of {len(frame.columns):,}",
+            cause="print a part (--classes, or --top), or take it from the Python API",
+        )
     value = {
         "table": title,
         "protocol": evaluation.protocol.name,
@@ -97,7 +109,7 @@ def print_frame(
         "rows": table_rows(frame),
     }
     section = Section(title, table_columns(frame), evaluation.counts_text, digits)
-    print(written(form, [section], value=value, footer=evaluation.signature))
+    show(written(form, [section], value=value, footer=evaluation.signature))
 
 
 def table_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:

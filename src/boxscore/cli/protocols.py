@@ -6,6 +6,7 @@ import argparse
 
 from boxscore._utils.text import text_table
 from boxscore.cli.arguments import Option
+from boxscore.cli.streams import show
 from boxscore.protocols import load_protocol, protocol_names, protocol_toml
 
 __all__ = ["OPTIONS", "run"]
@@ -17,10 +18,10 @@ OPTIONS = (Option("name", "print this protocol's TOML", positional=True),)
 def run(arguments: argparse.Namespace) -> int:
     """Print; return the exit status."""
     if arguments.name:
-        print(protocol_toml(arguments.name), end="")
+        show(protocol_toml(arguments.name).removesuffix("\n"))
         return 0
     protocols = [load_protocol(name) for name in protocol_names()]
-    print(
+    show(
         text_table(
             {
                 "protocol": [protocol.name for protocol in protocols],

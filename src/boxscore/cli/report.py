@@ -9,12 +9,12 @@ Examples
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from boxscore.cli.arguments import INPUTS, REPORT, REPORT_CONTENT
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import remembered_warnings, save_report
+from boxscore.cli.streams import say, show
 from boxscore.reports.text import as_text
 
 __all__ = ["OPTIONS", "run"]
@@ -28,6 +28,6 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     save_report(evaluation, arguments, messages)
-    print(as_text(evaluation))
-    print(f"report written to {arguments.report}", file=sys.stderr)
+    show(as_text(evaluation))
+    say(f"report written to {arguments.report}")
     return 0

@@ -94,7 +94,12 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
     if type(value) is not kind:  # not isinstance: true is no whole number
         raise ProtocolError(option.key, f"be {wanted}", got=repr(value))
     if option.many:
-        return [_item(option, item) for item in value]
+        value = [_item(option, item) for item in value]
+    texts = value if isinstance(value, list) else [value]
+    if any("\0" in text for text in texts if isinstance(text, str)):
+        raise ProtocolError(option.key, "have no NUL character", got=repr(value))
+    if option.many:
+        return value
     if option.known():
         checks.one_of(value, option.known(), name=option.key)
     if option.kind is Path or (option.ending and value.endswith(option.ending)):

@@ -23,6 +23,7 @@ from boxscore._utils.files import write_atomically
 from boxscore.cli.arguments import GROUPS, INPUTS, METRICS, OUTPUT, PER_CLASS, PLOT_FORMS, Option
 from boxscore.cli.inputs import group_options, read_inputs
 from boxscore.cli.output import Section, picture, table_columns, table_rows, written
+from boxscore.cli.streams import show
 from boxscore.diagnostics.sweeping import Sweep, best_settings, sweep
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
@@ -155,7 +156,7 @@ def _print(
         del frames["NMS sweep"]
     else:
         value["rows"] = table_rows(table)
-    print(
+    show(
         written(
             arguments.output,
             [Section(title, _columns(frame)) for title, frame in frames.items()],

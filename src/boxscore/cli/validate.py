@@ -30,6 +30,7 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
+from boxscore.cli.streams import show
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation import SEVERITIES, Finding, validate_files
@@ -59,10 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
         detection_options=detection_arguments(arguments),
     )
     if arguments.output == "text":
-        print(_text(findings, protocol))
+        show(_text(findings, protocol))
     else:
         effects = _table(findings, effect=[_effect(finding) for finding in findings])
-        print(
+        show(
             written(
                 arguments.output,
                 [Section("Validation", effects, _digest(findings))],

@@ -15,11 +15,15 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-__all__ = ["init_as_pycocotools", "restore_pycocotools"]
+__all__ = [
+    "init_as_faster_coco_eval",
+    "init_as_pycocotools",
+    "restore_faster_coco_eval",
+    "restore_pycocotools",
+]
 
-_NAMES = ("pycocotools", "pycocotools.mask", "pycocotools.coco", "pycocotools.cocoeval")
-_replaced: dict[str, ModuleType | None] = {}
-"""What stood in ``sys.modules`` before the swap; empty when there was none."""
+_replaced: dict[str, dict[str, ModuleType | None]] = {}
+"""What stood in ``sys.modules`` before each swap, by library."""
 
 
 def init_as_pycocotools() -> None:
@@ -31,6 +35,7 @@ def init_as_pycocotools() -> None:
     See Also
     --------
     restore_pycocotools : the way back.
+    init_as_faster_coco_eval : the same for libraries that import faster_coco_eval, such as ultralytics.
 
     Examples
     --------
@@ -43,19 +48,64 @@ def init_as_pycocotools() -> None:
     """
     import boxscore.compat.pycocotools as package
 
-    if _replaced:
-        return
-    modules = (package, package.mask, package.coco, package.cocoeval)
-    for name, module in zip(_NAMES, modules, strict=True):
-        _replaced[name] = sys.modules.get(name)
-        sys.modules[name] = module
+    _swap("pycocotools", package, mask=package.mask, coco=package.coco, cocoeval=package.cocoeval)
 
 
 def restore_pycocotools() -> None:
     """Undo :func:`init_as_pycocotools`; names imported in between keep what they were given."""
-    for name, module in _replaced.items():
+    _restore("pycocotools")
+
+
+def init_as_faster_coco_eval() -> None:
+    """Make ``import faster_coco_eval`` give boxscore's drop-in for the rest of the process.
+
+    Its numbers are those of pycocotools. Call it before the first evaluation of the libraries that use
+    faster_coco_eval; a second call does nothing. LVIS style, boundaries and extra calculations are not here:
+    asked for, they raise ``NotImplementedError``.
+
+    See Also
+    --------
+    restore_faster_coco_eval : the way back.
+    init_as_pycocotools : the same for libraries that import pycocotools.
+
+    Examples
+    --------
+    >>> import boxscore
+    >>> boxscore.init_as_faster_coco_eval()
+    >>> from faster_coco_eval import COCOeval_faster
+    >>> COCOeval_faster.__module__
+    'boxscore.compat.faster_coco_eval.core.faster_eval_api'
+    >>> boxscore.compat.restore_faster_coco_eval()
+    """
+    import boxscore.compat.faster_coco_eval as package
+
+    core = package.core
+    parts = {
+        "core": core,
+        "core.coco": core.coco,
+        "core.cocoeval": core.faster_eval_api,
+        "core.faster_eval_api": core.faster_eval_api,
+        "core.mask": core.mask,
+    }
+    _swap("faster_coco_eval", package, **parts)
+
+
+def restore_faster_coco_eval() -> None:
+    """Undo :func:`init_as_faster_coco_eval`; names imported in between keep what they were given."""
+    _restore("faster_coco_eval")
+
+
+def _swap(library: str, package: ModuleType, **parts: ModuleType) -> None:
+    if library in _replaced:
+        return
+    modules = {library: package} | {f"{library}.{name}": module for name, module in parts.items()}
+    _replaced[library] = {name: sys.modules.get(name) for name in modules}
+    sys.modules.update(modules)
+
+
+def _restore(library: str) -> None:
+    for name, module in _replaced.pop(library, {}).items():
         if module is None:
             sys.modules.pop(name, None)
         else:
             sys.modules[name] = module
-    _replaced.clear()

@@ -2,8 +2,10 @@
 
 Conventions
 -----------
-pycocotools gets the tables that were evaluated, as COCO dictionaries: ids are row numbers plus one, so that
-no annotation has id 0, which pycocotools would read as "no match". Its arrays must equal ours bit for bit.
+pycocotools gets the tables that were evaluated, as COCO dictionaries: the annotations' ids are their own,
+those of images, classes and detections row numbers plus one. Its arrays must equal ours bit for bit.
+pycocotools reads a match with annotation id 0 as no match; where that makes a difference, the same matches
+without those of id 0 are compared as well, and both differences told.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ import io
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
-from boxscore.evaluation import Evaluation
+from boxscore.evaluation import Evaluation, without_matches_of_id_zero
+from boxscore.matching.ignoring import zero_ids
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.boundary import mask_boundary
 from boxscore.similarity.registry import similarity_of
@@ -38,10 +42,13 @@ class Verification:
         defines counts as infinite.
     first : str
         The first cell that differs, and the first image and detection judged differently; empty if none.
+    id_zero : str
+        What annotation id 0 has to do with it; empty if nothing.
     """
 
     largest: dict[str, float]
     first: str
+    id_zero: str = ""
 
     @property
     def equal(self) -> bool:
@@ -53,7 +60,8 @@ class Verification:
         parts = ", ".join(f"{name} {value:g}" for name, value in self.largest.items())
         if self.equal:
             return f"verified against pycocotools: largest difference {worst!r} ({parts})"
-        return f"differs from pycocotools: largest difference {worst!r} ({parts}); {self.first}"
+        text = f"differs from pycocotools: largest difference {worst!r} ({parts}); {self.first}"
+        return f"{text}. {self.id_zero}" if self.id_zero else text
 
 
 def verify(evaluation: Evaluation) -> Verification:
@@ -66,6 +74,30 @@ def verify(evaluation: Evaluation) -> Verification:
             got=repr(evaluation.protocol.ignore.flagged),
         )
     reference = _run_pycocotools(evaluation)
+    found = _compare(evaluation, reference)
+    if found.equal or evaluation.protocol.matching.annotation_id_zero == "unmatched":
+        return found
+    if not zero_ids(evaluation.ground_truth.ids).any():
+        return found
+    other = without_matches_of_id_zero(evaluation)
+    return dataclasses.replace(found, id_zero=_of_id_zero(evaluation, other, _compare(other, reference)))
+
+
+def _of_id_zero(here: Evaluation, other: Evaluation, without: Verification) -> str:
+    """Say what is left of a difference when matches with annotation id 0 are none."""
+    key = next(iter(here.metrics), "")
+    values = f": {key} {here.metrics[key]:.6g} here, {other.metrics[key]:.6g} there" if key else ""
+    setting = 'matching.annotation_id_zero = "unmatched" (--annotation-id-zero unmatched)'
+    if without.equal:
+        return (
+            "pycocotools reads a match with annotation id 0 as no match, and that is the whole difference"
+            f"{values}; with {setting} every cell is equal"
+        )
+    return f"Annotation id 0 is not the whole difference: with {setting} it {without}"
+
+
+def _compare(evaluation: Evaluation, reference: Any) -> Verification:
+    """Compare precision, recall and scores with those of a run of pycocotools."""
     ours = evaluation.arrays()
     largest, first = {}, ""
     for name, mine in ours.items():
@@ -125,9 +157,10 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
         ],
         "categories": [{"id": row + 1, "name": name} for row, name in enumerate(truth.categories.labels)],
         "annotations": [
-            {**record, "area": area, "iscrowd": int(crowd), "num_keypoints": count}
-            for record, area, crowd, count in zip(
+            {**record, "id": number, "area": area, "iscrowd": int(crowd), "num_keypoints": count}
+            for record, number, area, crowd, count in zip(
                 _records(truth, protocol),
+                _numbers(truth.ids),
                 truth.area.tolist(),
                 truth.crowd.tolist(),
                 counts,
@@ -201,6 +234,21 @@ def _pixels(sizes: Any) -> list[list[int]]:
     return pixels
 
 
+def _numbers(ids: NDArray[Any]) -> list[Any]:
+    """Return annotation ids as pycocotools gets them: as they are, if each comes once and is a number there.
+
+    Else they are rows counted from 1, and 0 where an id reads as 0.
+    """
+    numbers: list[Any] = ids.tolist()
+    if len(set(numbers)) == len(numbers):
+        with contextlib.suppress(ValueError, OverflowError):
+            for number in numbers if ids.dtype == object else ():
+                float(number)
+            return numbers
+    rows: list[Any] = np.where(zero_ids(ids), 0, np.arange(1, len(ids) + 1)).tolist()
+    return rows
+
+
 def _records(table: Any, protocol: Protocol) -> list[dict[str, Any]]:
     """Rows of a table as COCO dictionaries, numbered from 1."""
     boxes = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
@@ -241,16 +289,24 @@ def _first_detection(evaluation: Evaluation, reference: Any, t: int, k: int, a: 
     pairs = pairs[matched.category[matched.pair_detection[pairs]] == k]
     rows, truths = matched.row[matched.pair_detection[pairs]], matched.truth_row[matched.pair_truth[pairs]]
     here: dict[int, int] = dict(zip(rows.tolist(), truths.tolist(), strict=True))
+    numbers = _numbers(evaluation.ground_truth.ids)
+    row_of = {float(number): truth for truth, number in enumerate(numbers)}  # floats there
+    zero_is_none = evaluation.protocol.matching.annotation_id_zero == "unmatched"
     span = len(images)
     block = reference.evalImgs[(k * len(reference.params.areaRng) + a) * span :][:span]
     for item in block:
         if item is None:
             continue
-        for number, truth in zip(item["dtIds"], item["dtMatches"][t], strict=True):
+        for number, theirs in zip(item["dtIds"], item["dtMatches"][t].tolist(), strict=True):
             row = int(number) - 1
-            if here.get(row, -1) + 1 != int(truth):
-                image = images.ids.tolist()[int(item["image_id"]) - 1]
-                mine = f"ground truth {here[row]}" if row in here else "nothing"
-                theirs = f"ground truth {int(truth) - 1}" if truth else "nothing"
-                return f"image {image!r}, detection {row}: matches {mine} here, {theirs} in pycocotools"
+            mine = here.get(row)
+            same = (0 if mine is None else float(numbers[mine])) == theirs
+            if same and (mine is None or theirs or zero_is_none):
+                continue
+            image = images.ids.tolist()[int(item["image_id"]) - 1]
+            texts = [
+                "nothing" if truth is None else f"ground truth {truth}"
+                for truth in (mine, row_of[theirs] if theirs else None)
+            ]
+            return f"image {image!r}, detection {row}: matches {texts[0]} here, {texts[1]} in pycocotools"
     return "the same matches: the difference lies in the accumulation"

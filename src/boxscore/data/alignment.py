@@ -30,22 +30,28 @@ from boxscore._utils.ordering import inverse_order, stable_order
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary
+from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
 
 __all__ = [
     "OwnVocabulary",
     "align",
+    "as_numbers",
     "concatenate",
     "find_categories",
     "find_images",
     "image_rows_by_name",
+    "other_spellings",
     "pool_classes",
     "select",
+    "spelled_as",
     "warn_left_out",
 ]
 
 Table = TypeVar("Table", bound=BoxTable)
+
+LONGEST_NUMBER = 1000
+"""Digits up to which text is read as a number."""
 
 
 class OwnVocabulary(NamedTuple):
@@ -97,6 +103,67 @@ def find_categories(
             rows = _each_once(ids, categories.rows_by_id_or_name)
     unknown = rows < 0
     return rows, dict(Counter(map(str, (ids if names is None else names)[unknown].tolist())))
+
+
+def spelled_as(
+    ids: NDArray[Any], known: Iterable[Id], *, names: Iterable[Id] = ()
+) -> tuple[NDArray[Any], int]:
+    """Write ids as known ones of the same value are written; return them and how many changed."""
+    known = list(known)
+    if ids.dtype != object and not any(isinstance(identifier, str) for identifier in known):
+        return ids, 0
+    given = ids.tolist()
+    other = other_spellings(given, known, names=names)
+    if not other:
+        return ids, 0
+    written = as_ids([other.get(identifier, identifier) for identifier in given], name="ids")
+    return written, sum(identifier in other for identifier in given)
+
+
+def other_spellings(ids: Iterable[Id], known: Sequence[Id], *, names: Iterable[Id] = ()) -> dict[Id, Id]:
+    """Map each id that is not known to the known one that has its value, where there is exactly one.
+
+    ``"2299"`` has the value of 2299, and 7 that of ``"07"``. ``names`` are not looked up.
+    """
+    by_value: dict[int, Id | None] = {}
+    for identifier in known:
+        value = _value(identifier)
+        if value is not None:
+            by_value[value] = None if value in by_value else identifier
+    settled = {*known, *names}
+    other = {}
+    for identifier in dict.fromkeys(ids):
+        value = None if identifier in settled else _value(identifier)
+        written = None if value is None else by_value.get(value)
+        if written is not None:
+            other[identifier] = written
+    return other
+
+
+def as_numbers(ids: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Write text as the number it spells, where some ids are numbers, and all text spells others.
+
+    Returns the ids and how many changed.
+    """
+    given = ids.tolist()
+    texts = sum(isinstance(identifier, str) for identifier in given)
+    if not 0 < texts < len(given):
+        return ids, 0
+    numbers = [_value(identifier) for identifier in given]
+    if None in numbers or len(set(numbers)) < len(set(given)):
+        return ids, 0
+    return as_ids(numbers, name="ids"), texts
+
+
+def _value(identifier: Id) -> int | None:
+    """Return the number that an id is or spells; None where it is other text."""
+    if isinstance(identifier, int):
+        return identifier
+    return int(identifier) if len(identifier) <= LONGEST_NUMBER and _is_decimal(identifier) else None
+
+
+def _is_decimal(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
 
 
 def _through(own: Vocabulary, ids: NDArray[Any], translated: NDArray[np.int32]) -> NDArray[np.int32]:

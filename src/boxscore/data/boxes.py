@@ -7,14 +7,29 @@ A box is ``x1, y1, x2, y2`` in pixels unless ``box_format`` says otherwise; orig
 
 from __future__ import annotations
 
+import itertools
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.checks import Place
+from boxscore.errors import InputError
 
-__all__ = ["BOX_FORMATS", "BoxFormat", "box_convert", "checked_corners", "corners_and_sizes"]
+__all__ = [
+    "BOX_FORMATS",
+    "ROUNDING",
+    "BoxFormat",
+    "box_convert",
+    "check_sizes_fit",
+    "checked_corners",
+    "corners_and_sizes",
+    "without_inverted",
+]
+
+ROUNDING = 1e-3
+"""Pixels by which rounding may bring a side below 0: float32 numbers near 10,000 lie so far apart."""
 
 FloatArray = NDArray[np.float64]
 
@@ -80,6 +95,55 @@ def corners_and_sizes(
             corners[:, low] -= sizes[:, low] / 2
         corners[:, high] = corners[:, low] + sizes[:, low]
     return corners, sizes
+
+
+def without_inverted(corners: FloatArray) -> FloatArray:
+    """Return corners [N, 4] in which a side below 0, as some files have, is one of 0."""
+    if not len(corners) or (corners[:, 2:] >= corners[:, :2]).all():
+        return corners
+    return np.hstack([corners[:, :2], np.maximum(corners[:, :2], corners[:, 2:])])
+
+
+SLACK = 4 * np.finfo(np.float64).eps
+"""How far a size may be from the difference of its corners, as a share of the larger corner. Rounding alone,
+of ``x2 = x1 + w`` and of ``w = x2 - x1``, moves it by less than one epsilon."""
+
+
+ROWS = 1 << 14
+"""Boxes looked at together: their columns fit a core's cache."""
+
+
+def check_sizes_fit(
+    corners: FloatArray, sizes: FloatArray, *, name: str | tuple[str, str], place: Place, cause: str
+) -> None:
+    """Check that sizes [N, 2] are those of the corners [N, 4] but for rounding.
+
+    ``name`` is what messages call the sizes, or their two columns. Corners that are not finite fit any sizes:
+    another check refuses them.
+    """
+    first: tuple[int, int] | None = None
+    for side, start in itertools.product((0, 1), range(0, len(sizes), ROWS)):
+        low, high = corners[start : start + ROWS, side], corners[start : start + ROWS, side + 2]
+        size = sizes[start : start + ROWS, side]
+        with np.errstate(invalid="ignore"):
+            if (low + size == high).all():  # as where sizes were given
+                continue
+            slack = np.maximum(np.abs(low), np.abs(high)) * SLACK
+            fits = np.abs(size - (high - low)) <= slack
+        if not fits.all():
+            fits |= ~np.isfinite(corners[start : start + ROWS]).all(axis=1)
+            wrong = np.flatnonzero(~fits)
+            if len(wrong):
+                first = min(first or (len(sizes), 0), (start + int(wrong[0]), side))
+    if first is not None:
+        row, side = first
+        raise InputError(
+            name if isinstance(name, str) else name[side],
+            f"be {'xy'[side]}2 - {'xy'[side]}1, which is {corners[row, side + 2] - corners[row, side]}",
+            got=sizes[row, side],
+            place=place(row),
+            cause=cause,
+        )
 
 
 def checked_corners(

@@ -93,12 +93,14 @@ def built_columns(
     columns: Mapping[str, ArrayLike] | None = None,
     read: Reader | None = None,
     sizes: FloatArray | None = None,
+    lowest_size: float = 0.0,
     own: bool = False,
     place: Place,
 ) -> dict[str, Any]:
     """Check and derive every column of a table; return the arguments of its class.
 
-    With ``own`` nobody else holds the arrays: they may be kept, and the boxes overwritten.
+    With ``own`` nobody else holds the arrays: they may be kept, and the boxes overwritten. ``lowest_size`` is
+    below 0 for a format whose reference tool reads boxes with negative sides.
     """
     checks.one_of(box_format, BOX_FORMATS, name="box_format")
     count, of = len(rows["image"]), f"{schema.noun} boxes"
@@ -108,9 +110,10 @@ def built_columns(
         schema.column("boxes").check(array, place, cause=schema.cause)
         table["boxes"], table["sizes"] = corners_and_sizes(array, box_format, overwrite=own)
         cause = "are these x,y,w,h?" if box_format == "xyxy" else "are these x1,y1,x2,y2?"
-        checks.sizes_not_negative(table["sizes"], place=place, cause=cause)
+        checks.sizes_not_negative(table["sizes"], place=place, cause=cause, lowest=lowest_size)
         if sizes is not None:
             schema.column("sizes").check(sizes, place)
+            checks.sizes_not_negative(sizes, place=place, cause="")
             table["sizes"] = sizes
     instances = _instances(schema, given, rows, place=place)
     checks.same_length(count, of=of, **instances)
@@ -144,7 +147,7 @@ def _filled(column: Column, value: Any, count: int, *, own: bool) -> NDArray[Any
     if column.form == "numbers":
         array = checks.float_array(value, name=column.name)
         return array if own else np.array(array)
-    return np.array(value, dtype=column.dtype)
+    return column.made_of(value)
 
 
 def _instances(

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.data.boxes import check_sizes_fit
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema
 from boxscore.data.vocabulary import Categories, Images, as_ids
@@ -166,7 +167,7 @@ def columns_of(schema: Schema, frame: pd.DataFrame, images: Any, categories: Any
     def place(row: int) -> str:
         return f"row {row} of DataFrame"
 
-    boxes = frame[box].to_numpy(dtype=np.float64)
+    boxes = _numbers(frame, box)
     given: dict[str, Any] = {}
     for column in (*schema.needed, *schema.instances):
         if len(column.frame) == 1 and column.frame[0] in frame:
@@ -199,21 +200,16 @@ def columns_of(schema: Schema, frame: pd.DataFrame, images: Any, categories: Any
 
 def _sizes(frame: pd.DataFrame, corners: NDArray[np.float64], place: Any) -> NDArray[np.float64]:
     """Return widths and heights of boxes with corners, which they must fit but for rounding."""
-    sizes = frame[["w", "h"]].to_numpy(dtype=np.float64)
-    expected = corners[:, 2:] - corners[:, :2]
-    slack = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(corners[:, :2]), np.abs(corners[:, 2:]))
-    wrong: NDArray[np.bool_] = ~np.less_equal(np.abs(sizes - expected), slack)
-    wrong &= np.isfinite(corners).all(axis=1, keepdims=True)
-    if wrong.any():
-        row, side = np.argwhere(wrong)[0].tolist()
-        raise InputError(
-            "wh"[side],
-            f"be {'xy'[side]}2 - {'xy'[side]}1, which is {expected[row, side]}",
-            got=sizes[row, side],
-            place=place(row),
-            cause="were the corners changed? then drop the columns w and h",
-        )
+    sizes = _numbers(frame, ["w", "h"])
+    cause = "were the corners changed? then drop the columns w and h"
+    check_sizes_fit(corners, sizes, name=("w", "h"), place=place, cause=cause)
     return sizes
+
+
+def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return columns of numbers, float64 [N, len(names)]."""
+    columns = [checks.float_array(frame[name].to_numpy(), name=f"column {name}") for name in names]
+    return np.column_stack(columns)
 
 
 def _is_frame(value: Any) -> bool:
@@ -235,12 +231,10 @@ def images_frame(images: Images) -> pd.DataFrame:
 def images_of_frame(frame: pd.DataFrame) -> Images:
     """Return the images of a DataFrame; only ``image_id`` is needed."""
     _need(frame, "image_id", "images")
-    sizes = np.column_stack(
-        [
-            frame[name].to_numpy(dtype=np.float64) if name in frame else np.full(len(frame), np.nan)
-            for name in ("width", "height")
-        ]
-    )
+    sizes = np.full((len(frame), 2), np.nan)
+    for side, name in enumerate(("width", "height")):
+        if name in frame:
+            sizes[:, side] = _numbers(frame, [name])[:, 0]
     names = frame["file_name"].tolist() if "file_name" in frame else [None] * len(frame)
     return Images.build(
         frame["image_id"].to_numpy(),

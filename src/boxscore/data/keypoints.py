@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boxscore._utils import checks
 from boxscore.errors import InputError
 
 __all__ = ["box_of_keypoints", "keypoint_array"]
@@ -15,10 +16,7 @@ FloatArray = NDArray[np.float64]
 def keypoint_array(values: ArrayLike, *, name: str = "keypoints") -> FloatArray:
     """Return keypoints as float64 [N, J, 3]; rows of ``x1, y1, v1, x2, ...`` [N, 3 * J] are taken too."""
     rule = "have shape [N, J, 3] or [N, 3 * J], every row alike"
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(name, rule, got=str(error).split("\n", 1)[0].rstrip(".")) from None
+    array = checks.numbers(values, name=name, rule=rule)
     if array.ndim == 2 and array.shape[1] % 3 == 0:
         array = array.reshape(len(array), array.shape[1] // 3, 3)
     if array.size == 0 and array.ndim < 3:

@@ -270,7 +270,7 @@ def _plain(mask: MaskLike, size: NDArray[np.int64], place: str) -> tuple[MaskLik
         if len(mask):
             return list(mask), size
         raise InputError("a mask", rule, got="[]", place=place, cause="annotated with boxes only?")
-    array = np.asarray(mask)
+    array = checks.any_array(mask, name="a mask")
     if array.ndim != 2 or array.dtype.kind not in "buif":
         raise InputError("a mask", rule, got=_short(mask), place=place)
     if array.dtype.kind != "b" and not ((array == 0) | (array == 1)).all():

@@ -55,7 +55,7 @@ def image_id(target: Mapping[str, Any], *, place: str) -> Id | None:
     value = target.get("image_id")
     if value is None:
         return None
-    array = _array(value)
+    array = _array(value, "image_id")
     if array.size != 1:
         raise InputError("image_id", "be one id", got=repr(value), place=place)
     identifier: Id = as_ids([array.item()], name="image_id").tolist()[0]
@@ -86,7 +86,7 @@ def _columns(
     if not given >= set(needed) or not given & {*SHAPES}:
         rule = f"have boxes, {', '.join(needed)}"
         raise InputError(f"a {kind}", rule, got=f"keys {list(side)}", place=place)
-    labels = as_ids(_array(side["labels"]).reshape(-1), name="labels").copy()
+    labels = as_ids(_array(side["labels"], f"{kind} labels").reshape(-1), name="labels").copy()
     columns: Columns = {"labels": labels}
     for key in (*SHAPES, *optional):
         if key not in given:
@@ -94,16 +94,19 @@ def _columns(
         if key == "masks":
             columns[key] = _codes(side[key])
         elif key == "boxes":
-            boxes = checks.float_array(_array(side[key]), name=f"{kind} boxes", columns=4)
+            boxes = checks.float_array(_array(side[key], f"{kind} {key}"), name=f"{kind} boxes", columns=4)
             columns[key] = np.array(boxes)
         elif key == "keypoints":
-            columns[key] = _array(side[key]).astype(np.float64)
+            columns[key] = np.array(checks.numbers(_array(side[key], f"{kind} {key}"), name=f"{kind} {key}"))
         elif key == "rotated":
             column = DETECTIONS.column(key)
-            columns[key] = column.made_of(_array(side[key]))
+            columns[key] = column.made_of(_array(side[key], f"{kind} {key}"))
             column.check(columns[key], lambda number: f"row {number} of the {kind} of {place}")
         else:
-            columns[key] = _array(side[key]).reshape(-1).astype(bool if key in FLAGS else np.float64)
+            convert = checks.flags if key in FLAGS else checks.numbers
+            columns[key] = np.array(
+                convert(_array(side[key], f"{kind} {key}").reshape(-1), name=f"{kind} {key}")
+            )
         checks.same_length(len(labels), of=f"labels of {place}", **{key: columns[key]})
 
     def row(number: int) -> str:
@@ -156,10 +159,10 @@ def _check_mapping(side: Any, kind: str, place: str) -> None:
         raise InputError(f"a {kind}", "be a mapping", got=got, place=place)
 
 
-def _array(value: Any) -> NDArray[Any]:
+def _array(value: Any, name: str) -> NDArray[Any]:
     """Return an array of anything array-like, tensors included, wherever they live."""
     if not hasattr(value, "detach"):
-        return np.asarray(value)
+        return checks.any_array(value, name=name)
     value = value.detach().cpu()
     try:
         return np.asarray(value.numpy())
@@ -171,7 +174,7 @@ def _codes(masks: Any) -> list[Any]:
     """Encode masks: arrays [N, H, W] or [N, 1, H, W]; polygons and RLEs stay."""
     if isinstance(masks, (list, tuple)) and all(isinstance(mask, (dict, list)) for mask in masks):
         return list(masks)
-    array = _array(masks)
+    array = _array(masks, "masks")
     if array.ndim == 4 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 3:

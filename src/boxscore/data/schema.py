@@ -93,18 +93,18 @@ class Column:
         """The dtype; None where it depends on the values."""
         return np.dtype(_DTYPES[self.form]) if self.form in _DTYPES else None
 
-    def has_form(self, array: NDArray[Any], count: int) -> bool:
-        """Whether an array is of this column's dtype, and of its shape for ``count`` rows."""
+    def has_form(self, dtype: np.dtype[Any], shape: tuple[int, ...], count: int) -> bool:
+        """Whether a dtype and a shape are this column's for ``count`` rows; those of ids are int64."""
         wanted = (count, *self.shape)
-        fits = len(array.shape) == len(wanted) and all(
-            have == want for have, want in zip(array.shape, wanted, strict=True) if want is not None
+        fits = len(shape) == len(wanted) and all(
+            have == want for have, want in zip(shape, wanted, strict=True) if want is not None
         )
-        return fits and (self.dtype is None or array.dtype == self.dtype)
+        return fits and dtype == (self.dtype or np.int64)
 
     def form_text(self, count: int) -> str:
         """Say in words what :meth:`has_form` asks for: ``float64 [282, 4]``."""
         sides = [str(count), *("J" if side is None else str(side) for side in self.shape)]
-        return f"{self.dtype} [{', '.join(sides)}]"
+        return f"{self.dtype or np.dtype(np.int64)} [{', '.join(sides)}]"
 
     def made_of(self, values: Any) -> NDArray[Any]:
         """Make an array of what is given, with a row's shape; its values are not checked."""
@@ -113,6 +113,10 @@ class Column:
         if self.form == "numbers":
             columns = self.shape[0] if self.shape else None
             return np.array(checks.float_array(values, name=self.name, columns=columns))
+        if self.form == "flags":
+            return checks.flags(values, name=self.name)
+        if self.form == "counts":
+            return checks.counts(values, name=self.name)
         return np.array(values, dtype=self.dtype)
 
     def check(self, array: NDArray[Any], place: Place, *, cause: str = "") -> None:
@@ -166,7 +170,7 @@ _BOXES = (
     Column("image", "rows"),
     Column("category", "rows"),
     Column("boxes", "numbers", (4,), label="bbox", frame=("x1", "y1", "x2", "y2")),
-    Column("sizes", "numbers", (2,), label="boxes", not_negative=(0, 2), frame=("w", "h")),
+    Column("sizes", "numbers", (2,), label="boxes", frame=("w", "h")),
 )
 _INSTANCES = (
     Column(

@@ -51,7 +51,7 @@ def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
     """Return row numbers of a mask, a slice or row numbers."""
     if isinstance(rows, slice):
         return np.arange(count)[rows]
-    at = np.asarray(rows)
+    at = checks.any_array(rows, name="rows")
     if at.ndim == 1 and at.dtype == bool:
         if len(at) != count:
             raise InputError("a mask of rows", f"be as long as the table ({count})", got=f"length {len(at)}")
@@ -70,7 +70,7 @@ def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> di
     for name, values in (columns or {}).items():
         if not isinstance(name, str):
             raise InputError("a name in columns", "be a string", got=repr(name))
-        arrays[name] = np.array(values)
+        arrays[name] = np.array(checks.any_array(values, name=f"column {name}"))
         if arrays[name].ndim == 0 or len(arrays[name]) != count:
             got = f"length {len(arrays[name])}" if arrays[name].ndim else "one value"
             raise InputError(name, f"be as long as {of} ({count})", got=got)
@@ -84,9 +84,13 @@ def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
         if all(type(item) is int for item in values):
             with contextlib.suppress(OverflowError):
                 return np.array(values, dtype=np.int64)
-    array = np.array(values, dtype=object) if isinstance(values, list) else values
+    array = (
+        np.array(values, dtype=object) if isinstance(values, list) else checks.any_array(values, name=name)
+    )
     if array.ndim != 1:
         raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}")
+    if array.dtype.kind in "mM":  # some of which become integers
+        raise InputError(name, "be integers or strings", got=str(array.dtype))
     if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
         return array.astype(np.int64, copy=False)
     items = [item.item() if isinstance(item, np.generic) else item for item in array.tolist()]

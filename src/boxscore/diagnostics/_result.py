@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EVERY_CLASS",
+    "SHOWN_ROWS",
     "ClassResult",
     "Counts",
     "DiagnosticResult",

@@ -57,6 +57,10 @@ FloatArray = NDArray[np.float64]
 Method = Literal["bias_corrected", "percentile"]
 
 
+MOST_RESAMPLES = 10_000_000
+LARGEST_SEED = 2**128 - 1
+
+
 class Intervals(NamedTuple):
     """Intervals of M summary metrics; arrays [..., M]."""
 
@@ -160,7 +164,8 @@ def chosen_rows(evaluation: Evaluation, metrics: Sequence[str] | None) -> list[S
 
 def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = False) -> Iterator[FloatArray]:
     """Yield, for each draw, how often each image was drawn, [images]."""
-    checks.whole_number(resamples, 1, name="resamples")
+    checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
+    checks.whole_number(seed, 0, name="seed", high=LARGEST_SEED)
     random = np.random.default_rng(seed)
     draws = range(resamples)
     for _ in shown(draws, desc="bootstrap", unit="draw") if progress else draws:

@@ -174,7 +174,7 @@ def reliability(
     InputError
         When a score is not in [0, 1], or an option is out of range.
     """
-    checks.whole_number(bins, 1, name="bins")
+    checks.whole_number(bins, 1, name="bins", high=checks.MOST_BINS)
     checks.one_of(binning, get_args(Binning), name="binning")
     checks.number_between(score_threshold, 0, 1, name="score_threshold")
     counted = counted_detections(

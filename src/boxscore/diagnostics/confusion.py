@@ -15,6 +15,8 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -22,7 +24,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.diagnostics._reading import greedy_one_to_one
-from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
+from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -34,6 +37,9 @@ Assign = Literal["score", "iou"]
 Normalise = Literal["none", "truth", "predicted", "all"]
 
 BACKGROUND = "(background)"
+
+MOST_CELLS = 1 << 27
+"""Cells of a whole matrix, 8 bytes each."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,21 +53,48 @@ class _Cells:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ConfusionMatrix(DiagnosticResult):
-    """What each class was predicted as.
+    """What each class was predicted as: the cells that occur, and a matrix of them on request.
 
     Attributes
     ----------
     labels : list of str, [K + 1]
         The classes, then ``(background)``.
-    counts : ndarray of int64, [K + 1, K + 1]
-        Rows are the truth, columns the prediction.
+    truth, predicted : ndarray of intp, [N]
+        Positions in ``labels`` of the cells that are not 0, row by row.
+    count : ndarray of int64, [N]
+        What the cells hold.
     normalise : {"none", "truth", "predicted", "all"}
         What :attr:`values` are shares of.
     """
 
     labels: list[str]
-    counts: NDArray[np.int64]
+    truth: NDArray[np.intp]
+    predicted: NDArray[np.intp]
+    count: NDArray[np.int64]
     normalise: Normalise = "none"
+
+    @functools.cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows are the truth, columns the prediction; [K + 1, K + 1].
+
+        Raises
+        ------
+        InputError
+            When there are too many classes for a matrix; the cells that occur are there.
+        """
+        n = len(self.labels)
+        if n * n > MOST_CELLS:
+            raise InputError(
+                "a matrix of classes",
+                f"have at most {MOST_CELLS:,} cells, 1 GiB",
+                got=f"{n:,} x {n:,}, {8 * n * n / 2**30:,.1f} GiB",
+                cause="the largest confusions are listed by top_confusions (--top), a part of the classes is "
+                "chosen with classes (--classes), and truth, predicted and count hold the cells that occur",
+            )
+        counts = np.zeros((n, n), dtype=np.int64)
+        counts[self.truth, self.predicted] = self.count
+        counts.setflags(write=False)
+        return counts
 
     @property
     def values(self) -> NDArray[np.int64] | NDArray[np.float64]:
@@ -74,12 +107,26 @@ class ConfusionMatrix(DiagnosticResult):
         np.divide(self.counts, total, out=shares, where=total > 0)
         return shares
 
+    def counts_of(self, rows: Sequence[int]) -> NDArray[np.int64]:
+        """Return the part of :attr:`counts` with some classes only, [n, n] for n positions in ``labels``."""
+        place = np.full(len(self.labels), -1)
+        place[list(rows)] = np.arange(len(rows))
+        truth, predicted = place[self.truth], place[self.predicted]
+        inside = np.flatnonzero((truth >= 0) & (predicted >= 0))
+        counts = np.zeros((len(rows), len(rows)), dtype=np.int64)
+        counts[truth[inside], predicted[inside]] = self.count[inside]
+        return counts
+
     def most_confused(self, most: int) -> NDArray[np.intp]:
         """Rows of the ``most`` classes with most confusions with other classes; ascending."""
-        K = len(self.counts) - 1
-        right = np.diag(self.counts)[:K]
-        wrong = self.counts[:K, :K] - np.diag(right)
-        order = np.lexsort((-right, -(wrong.sum(axis=0) + wrong.sum(axis=1))))
+        K = len(self.labels) - 1
+        right, wrong = np.zeros(K, dtype=np.int64), np.zeros(K, dtype=np.int64)
+        diagonal = (self.truth == self.predicted) & (self.truth < K)
+        right[self.truth[diagonal]] = self.count[diagonal]
+        between = ~diagonal & (self.truth < K) & (self.predicted < K)
+        for side in (self.truth, self.predicted):
+            np.add.at(wrong, side[between], self.count[between])
+        order = np.lexsort((-right, -wrong))
         return np.sort(order[:most])
 
     def to_frame(self) -> pd.DataFrame:
@@ -88,6 +135,20 @@ class ConfusionMatrix(DiagnosticResult):
 
         index, columns = (pd.Index(self.labels, name=name) for name in ("truth", "predicted"))
         return pd.DataFrame(self.values, index=index, columns=columns)
+
+    def _shown(self) -> tuple[str, pd.DataFrame]:
+        """Return what a short form shows: of a matrix that is too large the cells that occur."""
+        if len(self.labels) ** 2 <= MOST_CELLS:
+            return super()._shown()
+        import pandas as pd
+
+        first = slice(SHOWN_ROWS)
+        columns = {
+            name: [self.labels[row] for row in rows[first].tolist()]
+            for name, rows in (("truth", self.truth), ("predicted", self.predicted))
+        }
+        title = f"ConfusionMatrix of {len(self.labels):,} classes, the first of {len(self.count):,} cells"
+        return title, pd.DataFrame({**columns, "count": self.count[first]})
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -167,9 +228,8 @@ def confusion_matrix(
     checks.one_of(normalise, get_args(Normalise), name="normalise")
     cells = _checked_cells(evaluation, iou_threshold, score_threshold, assign)
     labels = [*evaluation.ground_truth.categories.labels, BACKGROUND]
-    n = len(labels)
-    counts = np.bincount(cells.truth * n + cells.predicted, minlength=n * n).reshape(n, n)
-    return ConfusionMatrix(labels, counts, normalise)
+    cell, count = np.unique(cells.truth * len(labels) + cells.predicted, return_counts=True)
+    return ConfusionMatrix(labels, *np.divmod(cell, len(labels)), count, normalise)
 
 
 @once_per_evaluation

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, mean_over_classes, once_per_evaluation
 from boxscore.errors import InputError
@@ -112,6 +113,8 @@ def localisation_recall_precision(
     threshold = evaluation.protocol.matching.iou_thresholds[t]
     if threshold >= 1:
         raise InputError("iou_threshold", "be below 1 for LRP", got=f"{threshold:g}")
+    if at_score is not None:
+        checks.number_between(at_score, -np.inf, np.inf, name="at_score")
     counts = evaluation.score_counts(t, area_index(evaluation, area))
     rows = [_parts(counts, k, threshold, at_score) for k in range(len(evaluation.labels))]
     columns = zip(*rows, strict=True) if rows else [()] * len(LrpParts._fields)

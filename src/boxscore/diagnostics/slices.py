@@ -193,7 +193,7 @@ def _coco_sizes() -> _Bins:
 def _edges_to_bins(edges: int | Sequence[float], values: FloatArray, *, whole: bool = False) -> _Bins:
     """Slices between edges, or of equally many values; whole numbers get simpler labels."""
     if isinstance(edges, (int, np.integer)):
-        count = checks.whole_number(edges, 1, name="bins")
+        count = checks.whole_number(edges, 1, name="bins", high=checks.MOST_BINS)
         cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1))) if len(values) else np.zeros(1)
         ends = cuts.tolist() if len(cuts) > 1 else [float(cuts[0]), np.inf]
     else:

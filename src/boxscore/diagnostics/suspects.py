@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._reading import check_overlaps
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
@@ -214,7 +215,7 @@ def _without_repeats(
     order = np.argsort(group, kind="stable")
     for together in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
         if len(together) > 1:
-            boxes = detections.boxes[rows[together]]
+            boxes = without_inverted(detections.boxes[rows[together]])
             repeats = np.triu(box_iou(boxes, boxes) >= iou_threshold, k=1)
             for i in range(len(together)):
                 if kept[together[i]]:

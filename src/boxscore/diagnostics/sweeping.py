@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.progress import progress
+from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import align, select
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
@@ -232,7 +233,7 @@ def sweep(
     ([1, 2], [0.505, 1.0])
     """
     _refuse_settings(options)
-    checks.whole_number(workers, 1, name="workers")
+    checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     chosen = load_protocol(protocol)
     jobs = _jobs(methods, iou_thresholds, sigmas, score_thresholds, apart=chosen.rounding.scores is not None)
     for table, kind, name in (
@@ -255,10 +256,8 @@ def sweep(
     if workers == 1:
         rows = [row for job in progress(jobs, **show) for row in grid.run(job)]
     else:
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(workers) as pool:
-            rows = [row for part in progress(pool.map(grid.run, jobs), **show) for row in part]
+        parts = in_threads(grid.run, jobs, workers=workers)
+        rows = [row for part in progress(parts, **show) for row in part]
     metrics = list(rows[0].values)
     return Sweep(
         [row.setting for row in rows],

@@ -26,7 +26,9 @@ from numpy.typing import NDArray
 
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.diagnostics.bootstrap import chosen_rows
+from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
+from boxscore.matching.greedy import MOST_KEPT
 from boxscore.protocols.protocol import TieOrder
 from boxscore.scoring.counts import tie_starts
 from boxscore.scoring.kinds import summary_total, summary_values
@@ -142,6 +144,13 @@ def contested_detections(evaluation: Evaluation) -> NDArray[np.intp]:
     the best of each detection.
     """
     matched = evaluation.matched
+    if not matched.every_pair:
+        raise InputError(
+            "overlapping pairs",
+            f"be at most {MOST_KEPT:,} to tell which equal scores matter",
+            got="more",
+            cause="evaluate fewer detections per image: max_detections in the protocol, or suppression",
+        )
     starts = tie_starts(matched.category, matched.score)
     tie = np.searchsorted(starts, matched.pair_detection, side="right") - 1
     key = tie * max(len(matched.truth_image), 1) + matched.pair_truth  # a ground truth lies in one image

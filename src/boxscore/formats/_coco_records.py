@@ -47,6 +47,7 @@ __all__ = [
     "DECODING_ERRORS",
     "Columns",
     "Kind",
+    "NumericResult",
     "Reading",
     "Text",
     "annotation_kind",
@@ -59,6 +60,7 @@ __all__ = [
     "rotated_records",
     "text_in_file",
     "text_in_memory",
+    "whole",
 ]
 
 Box = tuple[float, float, float, float]
@@ -70,6 +72,7 @@ Readers = Mapping[str, Callable[[list[Any], str], NDArray[Any]]]
 DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 IDS = ("image_id", "category_id", "id")
 FLAGS = ("iscrowd", "difficult")
+LARGEST_COUNT = 2**63 - 1
 EXACT = 2.0**53
 """Whole numbers below it are exact as floats."""
 PEEK_BYTES = 1 << 12
@@ -83,7 +86,9 @@ class _Result(msgspec.Struct, gc=False):
     score: float
 
 
-class _NumericResult(msgspec.Struct, gc=False):
+class NumericResult(msgspec.Struct, gc=False):
+    """A result of numbers alone, as nearly every one is."""
+
     image_id: float
     category_id: float
     bbox: Box
@@ -117,7 +122,7 @@ class _Code(TypedDict):
 
 _INSTANCE_FIELDS: dict[str, list[tuple[str, Any, Any]]] = {
     "masks": [("segmentation", list[list[float]] | _Code | None, None)],
-    "keypoints": [("keypoints", list[float] | None, None), ("num_keypoints", int | None, None)],
+    "keypoints": [("keypoints", list[float] | None, None), ("num_keypoints", int | float | None, None)],
 }
 """What a record holds of each instance column beside its box: key, type, default."""
 
@@ -278,7 +283,7 @@ class Reading:
             return values
         if values.dtype != object:
             return values.astype(np.int64)
-        ids = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
+        ids = list(map(whole, values))
         for row, value in enumerate(ids):
             if isinstance(value, float):
                 raise FileFormatError(
@@ -290,6 +295,12 @@ class Reading:
         if name == "id" and None in ids:
             return np.arange(1, len(ids) + 1)
         return as_ids(ids, name=name)
+
+
+def whole(identifier: Any) -> Any:
+    """Return an id, a whole number written ``7.0`` as an integer."""
+    is_whole = isinstance(identifier, float) and identifier.is_integer()
+    return int(identifier) if is_whole else identifier
 
 
 def _refuse() -> bytes:
@@ -383,7 +394,7 @@ def result_kind(instances: Sequence[str], *, sides: int) -> Kind:
     """Return the kind of results' records, read for boxes and for these instance columns."""
     boxes = functools.partial(_boxes, sides=sides)
     readers: Readers = {"image_id": _ids, "category_id": _ids, "bbox": boxes, "score": _numbers}
-    return _kind(_Result, _NumericResult, readers, instances, sides=sides, of_results=True)
+    return _kind(_Result, NumericResult, readers, instances, sides=sides, of_results=True)
 
 
 def instance_kind(instance: str, *, of_results: bool) -> Kind:
@@ -494,9 +505,18 @@ def _keypoints(columns: Columns, place: Place) -> dict[str, Any]:
     checks.finite(points.reshape(len(given), length), name="keypoints", place=place)
     instances: dict[str, Any] = {"keypoints": points if length else None}
     if "num_keypoints" in columns:
-        stated = columns["num_keypoints"].tolist()
+        stated = [_count(count, place, row) for row, count in enumerate(columns["num_keypoints"].tolist())]
         labelled = (points[:, :, 2] > 0).sum(axis=1).tolist()
         counts = [own if count is None else count for count, own in zip(stated, labelled, strict=True)]
         known = length > 0 or any(count is not None for count in stated)
         instances["keypoint_count"] = np.array(counts, dtype=np.int64) if known else None
     return instances
+
+
+def _count(count: float | None, place: Place, row: int) -> int | None:
+    """Return a stated count; one that no int64 holds as the largest, for only 0 means anything."""
+    if count is None:
+        return None
+    if isinstance(count, float) and not count.is_integer():
+        raise FileFormatError("num_keypoints", "be a whole number or null", got=repr(count), place=place(row))
+    return max(-LARGEST_COUNT, min(int(count), LARGEST_COUNT))

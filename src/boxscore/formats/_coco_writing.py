@@ -5,15 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically
+from boxscore.data.boxes import corners_and_sizes
 from boxscore.data.tables import BoxTable, Detections
-from boxscore.errors import FileFormatError, InputError
+from boxscore.errors import InputError
 from boxscore.formats import _json
-from boxscore.formats._coco_records import rotated_records
+from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
+from boxscore.formats._format import changed_while_read
+from boxscore.formats._packed import packed_columns
 from boxscore.formats.results import Kept
 
 __all__ = ["rewrite_results", "save_results"]
@@ -50,15 +55,19 @@ def _array(path: Path, parts: Iterable[list[msgspec.Raw]], kept: Kept) -> Iterat
     before, row = b"[", 0
     for records in parts:
         if row + len(records) <= len(kept.wanted):
-            at = np.flatnonzero(kept.wanted[row : row + len(records)]).tolist()
-            if at:
-                texts = [_record(records[index], *_changes(kept, row + index)) for index in at]
+            at = np.flatnonzero(kept.wanted[row : row + len(records)])
+            if len(at):
+                chosen = [records[index] for index in at.tolist()]
+                if kept.is_compared:
+                    _check(path, kept, row + at, chosen)
+                numbered = zip((row + at).tolist(), chosen, strict=True)
+                texts = [_record(record, *_changes(kept, number)) for number, record in numbered]
                 yield before + b"\n" + b",\n".join(texts)
                 before = b","
         row += len(records)
     if row != len(kept.wanted):
-        got = f"{row} records after {len(kept.wanted)}"
-        raise FileFormatError(str(path), "stay as it is while it is read", got=got)
+        raise changed_while_read(path, got=f"{row} records after {len(kept.wanted)}")
+    kept.check_files()
     yield b"\n]" if kept.count else b"[]"
 
 
@@ -76,10 +85,44 @@ def _object(path: Path, kept: Kept) -> Iterator[bytes]:
     yield b"}\n"
 
 
+def _check(path: Path, kept: Kept, rows: NDArray[np.int64], records: list[msgspec.Raw]) -> None:
+    """Refuse records that are not those of the table."""
+    text = b"[" + b",".join(records) + b"]"
+    given = kept.table.boxes_given
+    try:
+        columns: dict[str, Any] = packed_columns(
+            [cast(list[msgspec.Struct], _NUMERIC.decode(text))], NumericResult, expected_slices=1
+        )
+    except DECODING_ERRORS:  # ids that are text, rotated boxes or none
+        upright = given and kept.table.rotated is None
+        try:
+            stated = _STATED.decode(text)
+            columns = {name: [getattr(one, name) for one in stated] for name in _Stated.__struct_fields__}
+            columns["bbox"] = np.array(columns["bbox"], dtype=np.float64).reshape(-1, 4) if upright else None
+        except (*DECODING_ERRORS, TypeError, ValueError):
+            raise changed_while_read(path, got="another form of records") from None
+    boxes, corners = columns["bbox"], None
+    if boxes is not None and given:
+        corners = corners_and_sizes(boxes, "xywh")[0]
+        corners[(boxes[:, 2:] < 0).any(axis=1)] = np.nan
+    kept.check_rows(
+        rows, columns["score"], corners, images=columns["image_id"], categories=columns["category_id"]
+    )
+
+
 def _decode_raw(text: bytes) -> list[msgspec.Raw]:
     return _RAW_RECORDS.decode(text)
 
 
+class _Stated(msgspec.Struct, gc=False):
+    image_id: int | float | str
+    category_id: int | float | str
+    score: float
+    bbox: list[float] | None = None
+
+
+_NUMERIC = msgspec.json.Decoder(list[NumericResult])
+_STATED = msgspec.json.Decoder(list[_Stated])
 _RAW_RECORDS = msgspec.json.Decoder(list[msgspec.Raw])
 _RAW_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
     from boxscore.formats._look import Look
     from boxscore.formats.results import Kept
 
-__all__ = ["PLAIN", "Format", "Read", "ReadOptions", "Snapshot"]
+__all__ = ["PLAIN", "Format", "Read", "ReadOptions", "Snapshot", "changed_while_read"]
+
+TICK = 2_000_000_000
+"""Nanoseconds; the coarsest clock of a file system that is in use (FAT)."""
 
 Read = Callable[[GroundTruth | None], Detections]
 """Finishes reading detections, aligned to a ground truth or, with None, on their own."""
@@ -99,6 +104,10 @@ class Format(abc.ABC):
         """Write a table; ``like`` gives the file names where a format has several files."""
         raise InputError("the format of the output", "be one that can be written", got=repr(self.name))
 
+    def results_files(self, path: Path) -> list[Path]:
+        """List the files of the results at a path, in the order in which they are read."""
+        return [path]
+
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
         """Write results again with the remaining rows, each as it stood unless it changes."""
         raise InputError(
@@ -111,25 +120,51 @@ class Format(abc.ABC):
 
 
 class Snapshot:
-    """The state of a file when a table was read; columns that are read later must find it unchanged."""
+    """The state of a file when its reading began; what is read later must find it unchanged.
+
+    Attributes
+    ----------
+    path : Path
+    settled : bool
+        Whether the last change is long enough ago that another one has another time: clocks of file systems
+        tick coarsely. Until then a file that looks the same may have been written once more.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._state = self._look()
+        status = self._status()
+        self._state = status
+        self.settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > TICK
 
-    def _look(self) -> tuple[int, int]:
+    def _status(self) -> os.stat_result:
         try:
-            status = self.path.stat()
+            return self.path.stat()
         except OSError as error:
             raise FileFormatError(f"{self.path}: cannot be read: {error.strerror}.") from None
-        return status.st_size, status.st_mtime_ns
 
     def check(self) -> None:
-        """Refuse a file that has vanished or changed since it was read."""
-        if self._look() != self._state:
+        """Refuse a file that has vanished or changed before something else was read of it."""
+        if _written(self._status()) != _written(self._state):
             raise FileFormatError(
                 str(self.path),
                 "stay as it is while tables of it are used",
                 got="another size or time of change",
                 cause="masks and keypoints are read when they are first asked for: load the file again",
             )
+
+    def check_reading(self) -> None:
+        """Refuse a file that has changed while it was read: the parts would not belong together."""
+        now = self._status()
+        if (*_written(now), now.st_ctime_ns) != (*_written(self._state), self._state.st_ctime_ns):
+            raise changed_while_read(self.path, got="another size, time of change or file of this name")
+
+
+def _written(status: os.stat_result) -> tuple[int, ...]:
+    """Return what tells one writing of a file from another."""
+    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
+
+
+def changed_while_read(path: Path, *, got: str) -> FileFormatError:
+    """Return the error for a file that another program writes."""
+    cause = "does another program write it? let it write to another name, and rename"
+    return FileFormatError(str(path), "stay as it is while it is read", got=got, cause=cause)

@@ -6,11 +6,13 @@ Conventions
   structs; the caller turns each slice into columns before the next is read. Where a cut falls wrong
   (a record that itself holds records), the whole is decoded at once instead.
 - The garbage collector is paused meanwhile: it would walk objects that cannot form cycles.
+- Text is UTF-8 also in the keys that are skipped, which msgspec does not look at: ``json`` refuses it too.
 - Errors name the file, the record, the field, the rule and the value.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import itertools
 import re
@@ -25,6 +27,7 @@ from boxscore._utils.collector import paused_collector
 from boxscore.errors import FileFormatError
 
 __all__ = [
+    "check_utf8",
     "chunks_of",
     "decode_records",
     "explain",
@@ -115,20 +118,34 @@ def decode_records(
         if not cut:
             continue
         try:
-            records = decode(b"[" + buffer[: cut[0]] + b"]")
-        except msgspec.MsgspecError:
+            records = _decoded(decode, b"[" + buffer[: cut[0]] + b"]")
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             break
         yield records
         done += len(records)
         buffer = buffer[cut[1] :]
     else:
         try:
-            yield decode(b"[" + buffer)
-        except msgspec.MsgspecError:
+            yield _decoded(decode, b"[" + buffer)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             pass
         else:
             return
-    yield decode(whole().removeprefix(b"\xef\xbb\xbf"))[done:]
+    yield _decoded(decode, whole().removeprefix(b"\xef\xbb\xbf"))[done:]
+
+
+def _decoded(decode: Callable[[bytes], list[Record]], text: bytes) -> list[Record]:
+    records = decode(text)
+    check_utf8(text)
+    return records
+
+
+def check_utf8(text: bytes) -> None:
+    """Raise ``UnicodeDecodeError`` where JSON that was decoded is not UTF-8 in what was skipped."""
+    if not text.isascii():
+        decode = codecs.getincrementaldecoder("utf-8")().decode
+        for start in range(0, len(text), SLICE_BYTES):  # a piece at a time: no second copy of the text
+            decode(text[start : start + SLICE_BYTES], final=start + SLICE_BYTES >= len(text))
 
 
 def _last_boundary(text: bytes) -> tuple[int, int] | None:
@@ -189,7 +206,7 @@ def explain(
     kinds = re.match(r"Expected `([^`]+)`, got `(\w+)`", rule)
     if kinds:
         named = [kind.strip() for kind in kinds[1].split("|")]
-        if {"int", "float", "str"} <= {*named}:  # an id: 7.0 passes for 7
+        if {"int", "float"} <= {*named}:  # an id or a count: 7.0 passes for 7
             named.remove("float")
         wanted = " or ".join(_KINDS.get(kind, kind) for kind in named)
         wanted = wanted if index or field else whole[1]

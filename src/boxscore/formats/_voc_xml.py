@@ -4,7 +4,9 @@ Conventions
 -----------
 - A document type declaration is refused before the parser sees it: entities, internal or external, are how
   an XML file blows up memory or reads other files, and no annotation tool writes them. To be sure that what
-  is searched is what is parsed, the text is decoded here, by its byte order mark or its declaration.
+  is searched is what is parsed, the text is decoded here, by its byte order mark or its declaration, and may
+  hold no NUL: by NULs the parser would recognise UTF-16 in text that was decoded as something else.
+- Only encodings that people write XML in are decoded, each in time proportional to the file.
 - Elements are the standard library's. They do not know their lines: a file that breaks a rule is parsed once
   more, by the parser beneath, which counts lines.
 - Missing ``difficult``, ``truncated`` and ``occluded`` mean 0.
@@ -24,6 +26,7 @@ from xml.parsers import expat
 
 import numpy as np
 
+from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
 from boxscore.data.tables import GroundTruth
@@ -35,20 +38,41 @@ __all__ = ["XmlFile", "read_annotations", "read_xml"]
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 FLAGS = ("difficult", "truncated", "occluded")
 
-_DECLARED = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_DECLARED = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
+_ENCODINGS = frozenset(
+    [
+        *(
+            "ascii",
+            "utf-8",
+            "big5",
+            "gb2312",
+            "gbk",
+            "gb18030",
+            "euc_jp",
+            "shift_jis",
+            "iso2022_jp",
+            "euc_kr",
+        ),
+        *("cp949", "koi8-r", "koi8-u", "tis-620", "iso8859-1"),
+        *(f"iso8859-{part}" for part in (*range(2, 12), *range(13, 17))),
+        *(f"cp{page}" for page in (866, 874, 932, 950, *range(1250, 1259))),
+    ]
+)
+"""What a declaration may name, as Python's codecs call it. UTF-16 is recognised by its byte order mark."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 class XmlFile(NamedTuple):
-    """An XML file and its outermost element."""
+    """An XML file, its outermost element, and its text."""
 
     path: Path
     root: ElementTree.Element
+    text: str
 
     def place(self, element: ElementTree.Element) -> str:
         """Name the file and the line in which an element starts."""
         number = next(number for number, other in enumerate(self.root.iter()) if other is element)
-        return f"{self.path}, line {_line_of(_text(self.path), number)}"
+        return f"{self.path}, line {_line_of(self.text, number)}"
 
 
 def read_xml(path: Path) -> XmlFile:
@@ -56,13 +80,16 @@ def read_xml(path: Path) -> XmlFile:
     text = _text(path)
     if not text.strip():
         raise FileFormatError("an XML file", "hold XML", got="an empty file", place=str(path))
-    doctype = text.find("<!DOCTYPE")
-    if doctype >= 0:
-        place = f"{path}, line {text.count(chr(10), 0, doctype) + 1}"
-        cause = "entities are not read"
-        raise FileFormatError("an XML file", "have no DOCTYPE", got="one", place=place, cause=cause)
+    for what, mark, cause in (
+        ("NUL", "\0", "UTF-16 without a byte order mark? Save it as UTF-8"),
+        ("DOCTYPE", "<!DOCTYPE", "entities are not read"),
+    ):
+        start = text.find(mark)
+        if start >= 0:
+            place = f"{path}, line {text.count(chr(10), 0, start) + 1}"
+            raise FileFormatError("an XML file", f"have no {what}", got="one", place=place, cause=cause)
     try:
-        return XmlFile(path, ElementTree.fromstring(text))
+        return XmlFile(path, ElementTree.fromstring(text), text)
     except (ElementTree.ParseError, ValueError) as error:
         line = error.position[0] if isinstance(error, ElementTree.ParseError) else 1
         raise _malformed(path, line, str(error).split(":")[0]) from None
@@ -75,14 +102,29 @@ def _text(path: Path) -> str:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
     declared = _DECLARED.search(content, 0, 200)
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "")
-    encoding = encoding or (declared[1].decode("ascii") if declared else "utf-8")
+    encoding = encoding or _allowed(declared[1].decode("ascii") if declared else "utf-8", path)
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise _malformed(path, line, f"bytes that are not {encoding}") from None
-    except (LookupError, ValueError):
-        raise _malformed(path, 1, "unknown encoding") from None
+
+
+def _allowed(declared: str, path: Path) -> str:
+    """Return a declared encoding if it may be decoded."""
+    try:
+        known = codecs.lookup(declared).name in _ENCODINGS
+    except LookupError:
+        known = False
+    if not known:
+        raise FileFormatError(
+            "an XML file",
+            "be in an encoding that XML is written in",
+            got=repr(declared),
+            place=f"{path}, line 1",
+            cause="save it as UTF-8",
+        )
+    return declared
 
 
 def _malformed(path: Path, line: int, got: str) -> FileFormatError:
@@ -155,8 +197,11 @@ def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTr
 
 
 def _place_of_object(path: Path, number: int) -> str:
-    file = read_xml(path)
-    return file.place(file.root.findall("object")[number])
+    try:
+        file = read_xml(path)
+        return file.place(file.root.findall("object")[number])
+    except (FileFormatError, IndexError):  # the file has changed since it was read
+        return f"object {number} of {path}"
 
 
 def _text_of(element: Element, tag: str) -> str | None:
@@ -195,7 +240,7 @@ def _number(parent: Element, tag: str, file: XmlFile, *, default: float | None =
             return default
         raise FileFormatError(f"a {parent.tag}", f"have {tag}", got="none", place=file.place(parent))
     try:
-        return float(text)
+        return checks.plain_number(text)
     except ValueError:
         raise FileFormatError(tag, "be a number", got=repr(text), place=file.place(parent)) from None
 

@@ -6,7 +6,10 @@ Conventions
   counter-clockwise, as in detectron2; ``area`` is the annotation's own (of its mask), width times height
   where an annotation has none.
 - Images and classes are those of ``images`` and ``categories``, sorted by id, as in pycocotools.
+- Annotations of images or classes that are not listed are left out, as in pycocotools, with a warning.
 - Of annotations that share one id, pycocotools reads the last for each of them; so do we, with a warning.
+- A side below 0 by less than rounding is kept, as in pycocotools: such a box overlaps nothing.
+- ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
 - Results are a list of records, or a COCO object whose annotations carry a ``score``, or an object with such
   a list under ``results`` or ``predictions``. Extra keys are skipped.
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
-from boxscore.data.alignment import OwnVocabulary, find_categories, find_images
+from boxscore.data.alignment import OwnVocabulary, as_numbers, find_categories, find_images, spelled_as
+from boxscore.data.boxes import ROUNDING
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.lazy import Reader
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
@@ -52,6 +57,7 @@ from boxscore.formats._coco_records import (
     rotated_boxes,
     text_in_file,
     text_in_memory,
+    whole,
 )
 from boxscore.formats._format import Format, Read, ReadOptions, Snapshot
 from boxscore.formats._look import Look
@@ -62,14 +68,14 @@ __all__ = ["FORMAT", "CocoFormat", "ResultsReading"]
 
 
 class _Image(msgspec.Struct, gc=False):
-    id: int | str
+    id: int | float | str
     file_name: str | None = None
     width: float | None = None
     height: float | None = None
 
 
 class _Category(msgspec.Struct, gc=False):
-    id: int | str
+    id: int | float | str
     name: str | None = None
 
 
@@ -107,45 +113,41 @@ class CocoFormat(Format):
         kind = annotation_kind(columns, sides=first_record(text).sides)
         with Reading(text, path, kind, processes=options.processes) as reading:
             records = reading.columns()
-        images, categories = _vocabularies(content)
+        snapshot.check_reading()
+        images, categories = _vocabularies(content, path)
 
         def place(row: int) -> str:
             return f"annotation {row} (id {records['id'].tolist()[row]}) of {path}"
 
-        rows = vocabulary_columns(
-            records["image_id"],
-            records["category_id"],
-            images,
-            categories,
-            count=None,
-            of="annotations",
-            place=place,
-        )
-        image, ids = rows["image"], records["id"]
+        image, category = _listed(records, images, categories, path)
+        kept = _rows_read(records["id"], image, category, path)
         rotated = rotated_boxes(records["bbox"])
 
         def extent() -> NDArray[np.float64]:
-            sizes: NDArray[np.float64] = images.sizes[image]
+            sizes: NDArray[np.float64] = np.append(images.sizes, [[np.nan, np.nan]], axis=0)[image]
             return sizes
 
+        parts = instance_columns(records, columns, image_sizes=extent, place=place)
         table = built_columns(
             GROUND_TRUTH,
-            rows,
-            records["bbox"] if rotated is None else None,
+            {"images": images, "categories": categories, "image": image[kept], "category": category[kept]},
+            records["bbox"][kept] if rotated is None else None,
             box_format="xywh",
             given={
-                "rotated": rotated,
-                "ids": ids,
-                "area": _areas(records["area"], records["bbox"], path),
-                "crowd": records["iscrowd"],
-                "difficult": records["difficult"],
-                **instance_columns(records, columns, image_sizes=extent, place=place),
+                "rotated": None if rotated is None else rotated[kept],
+                "ids": records["id"][kept],
+                "area": _areas(records["area"][kept], records["bbox"][kept], path),
+                "crowd": records["iscrowd"][kept],
+                "difficult": records["difficult"][kept],
+                **{name: None if column is None else column[kept] for name, column in parts.items()},
             },
-            read=_later(snapshot, _annotations_text, extent, place, of_results=False),
+            read=_later(snapshot, _annotations_text, extent, place, of_results=False, rows=kept),
+            lowest_size=-ROUNDING,
             own=True,
-            place=place,
+            place=lambda row: place(int(np.arange(len(image))[kept][row])),
         )
-        return _resolve_repeated_ids(GroundTruth(**table, source=str(path)))
+        _warn_of_negative_sides(table["sizes"], path)
+        return GroundTruth(**table, source=str(path))
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
@@ -214,12 +216,13 @@ class ResultsReading:
                 got="an object without annotations",
                 place=str(self._path),
             )
-        self._own = OwnVocabulary(*_vocabularies(content))
+        self._own = OwnVocabulary(*_vocabularies(content, self._path))
         return text_in_memory(records)
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
         """Return the table, in file order; without ground truth it has the images and classes that occur."""
         records = self._reading.columns()
+        self._snapshot.check_reading()
         path, instances = self._path, self._instances
 
         def place(row: int) -> str:
@@ -248,9 +251,11 @@ class ResultsReading:
                 **{name: None if column is None else column[kept] for name, column in parts.items()},
             },
             read=_later(self._snapshot, _results_text, extent, place, of_results=True, rows=kept),
+            lowest_size=-ROUNDING,
             own=True,
             place=lambda row: place(int(np.arange(len(image))[kept][row])),
         )
+        _warn_of_negative_sides(table["sizes"], path)
         return Detections(**table, boxes_given=given is not None, left_out=left_out, source=str(path))
 
     def _rows(
@@ -261,16 +266,30 @@ class ResultsReading:
         if ground_truth is None:
             images = own.images if own is not None and len(own.images) else None
             categories = own.categories if own is not None and len(own.categories) else None
+            image_ids = self._of_one_kind(image_ids, "image_id")
+            category_ids = self._of_one_kind(category_ids, "category_id")
             rows = vocabulary_columns(
                 image_ids, category_ids, images, categories, count=None, of="detections", place=place
             )
             return rows, {}
         rows = {"images": ground_truth.images, "categories": ground_truth.categories}
         rows["image"] = find_images(image_ids, rows["images"], own=own and own.images, place=place)
+        if own is None:
+            known = rows["categories"]
+            category_ids, changed = spelled_as(category_ids, known.ids.tolist(), names=known.names.tolist())
+            _warn_of_spelling(changed, "category_id", self._path)
         rows["category"], left_out = find_categories(
             category_ids, rows["categories"], own=own and own.categories
         )
         return rows, left_out
+
+    def _of_one_kind(self, ids: NDArray[Any], key: str) -> NDArray[Any]:
+        """Write text as a number where the same number occurs as one."""
+        if ids.dtype != object:
+            return ids
+        ids, changed = spelled_as(ids, {each for each in ids.tolist() if isinstance(each, int)})
+        _warn_of_spelling(changed, key, self._path)
+        return ids
 
 
 def _later(
@@ -337,7 +356,9 @@ def _read_object(path: Path) -> _File:
         text = file.read().removeprefix(b"\xef\xbb\xbf")
     try:
         with _json.paused_collector():
-            return msgspec.json.decode(text, type=_File)
+            content = msgspec.json.decode(text, type=_File)
+            _json.check_utf8(text)
+            return content
     except DECODING_ERRORS as error:
         raise _explain_object(error, path, text) from None
 
@@ -350,7 +371,7 @@ def _explain_object(error: Exception, path: Path, text: bytes) -> FileFormatErro
     return _json.explain(error, path, record="record", text=text, whole=whole)
 
 
-def _vocabularies(content: _File) -> tuple[Images, Categories]:
+def _vocabularies(content: _File, path: Path) -> tuple[Images, Categories]:
     images, categories = content.images or [], content.categories or []
     sizes = [
         (np.nan if image.width is None else image.width, np.nan if image.height is None else image.height)
@@ -358,14 +379,110 @@ def _vocabularies(content: _File) -> tuple[Images, Categories]:
     ]
     return (
         Images.build(
-            as_ids([image.id for image in images], name="image ids"),
+            _listed_ids(images, "image", path),
             file_names=[image.file_name for image in images],
             sizes=np.array(sizes, dtype=np.float64).reshape(-1, 2),
         ),
         Categories.build(
-            as_ids([category.id for category in categories], name="category ids"),
-            names=[str(category.id) if category.name is None else category.name for category in categories],
+            _listed_ids(categories, "category", path),
+            names=[
+                str(whole(category.id)) if category.name is None else category.name for category in categories
+            ],
         ),
+    )
+
+
+def _listed_ids(records: Sequence[_Image | _Category], record: str, path: Path) -> NDArray[Any]:
+    """Ids of images or categories; text is a number where others are numbers, and none has its value."""
+    ids = [whole(each.id) for each in records]
+    for row, identifier in enumerate(ids):
+        if isinstance(identifier, float):
+            raise FileFormatError(
+                "id", "be an integer or a string", got=repr(identifier), place=f"{record} {row} of {path}"
+            )
+    numbers, changed = as_numbers(as_ids(ids, name=f"{record} ids"))
+    _warn_of_spelling(changed, f"{record} id", path)
+    return numbers
+
+
+def _warn_of_spelling(count: int, what: str, path: Path) -> None:
+    if count:
+        warnings.warn(
+            f"{path}: {count} {what}{'s' * (count > 1)} written as text where others are numbers, or the "
+            'other way round; read by value, though pycocotools takes "7" and 7 for two ids.',
+            BoxscoreWarning,
+            stacklevel=6,
+        )
+
+
+def _listed(
+    records: Columns, images: Images, categories: Categories, path: Path
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Row of each annotation's image and category; -1 where the file does not list it."""
+    rows, texts = [], []
+    for key, noun, plural, vocabulary in (
+        ("category_id", "category", "categories", categories),
+        ("image_id", "image", "images", images),
+    ):
+        ids, changed = spelled_as(records[key], vocabulary.ids.tolist())
+        _warn_of_spelling(changed, key, path)
+        rows.append(vocabulary.rows(ids))
+        unlisted = Counter(records[key][rows[-1] < 0].tolist())
+        if unlisted:
+            names = ", ".join(map(repr, list(unlisted)[:5])) + (", ..." if len(unlisted) > 5 else "")
+            nouns = f"{noun} that is" if len(unlisted) == 1 else f"{plural} that are"
+            texts.append(f"{unlisted.total()} of {len(unlisted)} {nouns} not listed ({names})")
+    if texts:
+        total = int(((rows[0] < 0) | (rows[1] < 0)).sum())
+        warnings.warn(
+            f"{path}: {total} annotation{'s' * (total > 1)} left out, as in pycocotools: {', '.join(texts)}.",
+            BoxscoreWarning,
+            stacklevel=5,
+        )
+    return rows[1], rows[0]
+
+
+def _rows_read(
+    ids: NDArray[Any], image: NDArray[np.int32], category: NDArray[np.int32], path: Path
+) -> NDArray[np.intp] | slice:
+    """Return the annotations that make up the table, in its order: the listed ones.
+
+    Of those that share an id the last stands in for all, if it is listed. pycocotools goes through the images
+    in order: inside an image, what stands in comes by the image of what it stands in for.
+    """
+    listed = (image >= 0) & (category >= 0)
+    every = bool(listed.all())
+    if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
+        return slice(None) if every else np.flatnonzero(listed)
+    last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
+    if len(last) == len(ids):
+        return slice(None) if every else np.flatnonzero(listed)
+    warnings.warn(
+        f"{path}: {len(ids) - len(last)} annotation ids occur more than once; as in "
+        "pycocotools, the last annotation with an id stands in for all of them.",
+        BoxscoreWarning,
+        stacklevel=5,
+    )
+    rows = np.flatnonzero(listed)
+    final = np.array([last[identifier] for identifier in ids[rows].tolist()], dtype=np.intp)
+    rows, final = rows[listed[final]], final[listed[final]]
+    by_image = np.argsort(image[rows], kind="stable")
+    ordered = np.empty_like(final)  # each image's places in file order, filled in pycocotools' order
+    ordered[np.argsort(image[final], kind="stable")] = final[
+        by_image[np.argsort(image[final[by_image]], kind="stable")]
+    ]
+    return ordered
+
+
+def _warn_of_negative_sides(sizes: NDArray[np.float64], path: Path) -> None:
+    if not sizes.size or sizes.min() >= 0:
+        return
+    count = int((sizes < 0).any(axis=1).sum())
+    warnings.warn(
+        f"{path}: {count} box{'es' * (count > 1)} with a side below 0 by rounding (down to {sizes.min():g}); "
+        "as in pycocotools they overlap nothing, and detections among them are left out by their area.",
+        BoxscoreWarning,
+        stacklevel=5,
     )
 
 
@@ -380,20 +497,3 @@ def _areas(area: NDArray[np.float64], boxes: NDArray[np.float64], path: Path) ->
         stacklevel=4,
     )
     return np.where(missing, boxes[:, 2] * boxes[:, 3], area)
-
-
-def _resolve_repeated_ids(ground_truth: GroundTruth) -> GroundTruth:
-    """Replace earlier annotations of an id by the last one, as pycocotools does."""
-    ids = ground_truth.ids
-    if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
-        return ground_truth
-    last: dict[Id, int] = {identifier: row for row, identifier in enumerate(ids.tolist())}
-    if len(last) == len(ids):
-        return ground_truth
-    warnings.warn(
-        f"{ground_truth.source}: {len(ids) - len(last)} annotation ids occur more than once; as in "
-        "pycocotools, the last annotation with an id stands in for all of them.",
-        BoxscoreWarning,
-        stacklevel=4,
-    )
-    return ground_truth.take(np.array([last[identifier] for identifier in ids.tolist()]))

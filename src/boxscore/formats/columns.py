@@ -7,7 +7,10 @@ Conventions
 - Every column of the schema and of the user's own comes back to the bit: corners and sizes are both kept.
   Columns of Python objects are in the header, if they hold text, numbers, true, false and null; others are
   refused by name.
-- Nothing is unpickled, nothing is unpacked: an archive with pickled or compressed members is refused.
+- Nothing is unpickled, nothing is unpacked: an archive with pickled or compressed members is refused. The
+  dtype and shape of every column are checked before one is read; a member that nothing names is refused.
+- Corners and sizes fit each other but for rounding, image sizes are not negative, names are text. A table
+  that breaks such a rule is not written either: what is written can be read.
 - Masks are kept as compressed RLEs, one after the other in ``mask_counts``: polygons are
   rasterised before they are saved, which is what every evaluation does to them. ``mask_rows`` names the rows
   that have one, ``mask_lengths`` the bytes of each code, ``mask_sizes`` its height and width. Their areas and
@@ -20,23 +23,27 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.files import write_atomically
 from boxscore.data.alignment import align
+from boxscore.data.boxes import check_sizes_fit
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import Masks
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Column, Schema
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
-from boxscore.errors import FileFormatError, InputError
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.formats._archive import Archive, Member, open_archive
 from boxscore.formats._format import Format, Read, ReadOptions, Snapshot
 from boxscore.formats._look import Look
 from boxscore.formats.results import Kept
@@ -47,11 +54,22 @@ FORMAT_VERSION = 1
 Arrays = dict[str, NDArray[Any]]
 
 _KINDS: Mapping[str, type[BoxTable]] = {"GroundTruth": GroundTruth, "Detections": Detections}
-_HEADER: Mapping[str, type] = {
-    **dict.fromkeys(("image_ids", "file_names", "category_ids", "category_names", "ids"), list),
-    **dict.fromkeys(("left_out", "columns", "image_columns"), dict),
+_LISTS: Mapping[str, type | tuple[type, ...]] = {
+    "image_ids": (int, str),
+    "file_names": (str, type(None)),
+    "category_ids": (int, str),
+    "category_names": str,
 }
-_MASK_ARRAYS = {"mask_rows": "i8", "mask_lengths": "i8", "mask_sizes": "i8", "mask_counts": "u1"}
+"""Lists that a header must have, and what they hold."""
+_MAPPINGS = ("left_out", "columns", "image_columns")
+_IMAGE_SIZES = Column("image_sizes", "numbers", (2,))
+_MASK_ROWS = (
+    Column("mask_rows", "counts"),
+    Column("mask_lengths", "counts"),
+    Column("mask_sizes", "counts", (2,)),
+)
+_MASK_BYTES = "mask_counts"
+_MASK_ARRAYS = (*(column.name for column in _MASK_ROWS), _MASK_BYTES)
 _USER, _IMAGE = "column:", "image_column:"
 """What the names of the user's own columns begin with, of rows and of images."""
 
@@ -105,6 +123,8 @@ class ColumnsFormat(Format):
                 arrays |= _mask_arrays(values) if column.form == "masks" else {column.name: values}
         _put(table.columns, "columns", _USER, header, arrays)
         _put(table.images.columns, "image_columns", _IMAGE, header, arrays)
+        _check_header(header, type(table).schema, str(path))
+        _check_values(table.schema, header, arrays, source=table.source)
         arrays["header"] = np.frombuffer(_json(header), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
@@ -129,12 +149,30 @@ FORMAT = ColumnsFormat()
 
 
 def _json(header: Mapping[str, Any]) -> bytes:
-    try:
-        import json
+    import json
 
-        return json.dumps(header).encode("utf-8")
+    try:
+        text = json.dumps(header)
     except (TypeError, ValueError) as error:
         raise InputError("names of images and classes", "be strings to be saved", got=error) from None
+    _check_text(text, "")
+    return text.encode("ascii")
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _check_text(text: str, place: str) -> None:
+    """Refuse half of a surrogate pair in JSON: no text in any encoding, which no output could write."""
+    import json
+
+    if _SURROGATE.search(text):
+        try:
+            json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError as error:
+            written, at = str(error.object), error.start
+            got = repr(written[written.rfind('"', 0, at) + 1 : written.find('"', at)])[:60]
+            raise InputError("names", "be text that UTF-8 can write", got=got, place=place) from None
 
 
 def _put(
@@ -145,6 +183,8 @@ def _put(
     for name, values in columns.items():
         if not name.isprintable() or name.encode("utf-8", errors="ignore").decode() != name:
             raise InputError("the name of a column", "be plain text to be saved", got=repr(name))
+        if values.dtype.names is not None:
+            raise InputError(f"column {name}", "hold no records to be saved", got=f"dtype {values.dtype}")
         if not values.dtype.hasobject:
             arrays[prefix + name], listed[name] = values, None
             continue
@@ -181,13 +221,22 @@ def _mask_arrays(masks: Masks) -> Arrays:
 def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
     """Return the arguments of a table's class."""
     snapshot = Snapshot(path)
-    later = {"masks": "mask_", "keypoints": "keypoint"}
-    unread = tuple(prefix for name, prefix in later.items() if name not in columns)
-    header, arrays = _read(path, lambda name: not name.startswith(unread))
-    _check_header(path, schema, header)
-    needed = _needed(path, schema, header, arrays)
+    later = {"masks": _MASK_ARRAYS, "keypoints": ("keypoints", "keypoint_count")}
+    unread = {member for name, members in later.items() if name not in columns for member in members}
+    with open_archive(path) as archive:
+        header = _read_header(archive, schema, path)
+        _check_members(archive, schema, header, path)
+        arrays = {name: archive.read(name) for name in archive.names if name not in unread}
+    _check_values(schema, header, arrays, source=str(path), cause="a damaged file?")
     images, categories = _vocabularies(header, arrays, path)
-    count = len(needed["image"])
+    needed = {
+        column.name: as_ids(header[column.name], name=column.name)
+        if column.name in header
+        else arrays[column.name]
+        for column in schema.needed
+    }
+    if "ids" in needed:
+        _warn_of_repeated_ids(needed["ids"], path)
     image = needed["image"]
 
     def place(row: int) -> str:
@@ -201,13 +250,18 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
             if column.form == "masks":
                 instances[column.name] = _masks_of(arrays, images.sizes[image], place=place, source=path)
             else:
-                instances[column.name] = _checked(column, arrays.get(column.name), count, path, place)
+                instances[column.name] = values = arrays.get(column.name)
+                if values is not None:
+                    column.check(values, place)
         return instances
 
     def read(name: str) -> dict[str, Any]:
         name = _read_with(name)
         snapshot.check()
-        _, members = _read(path, lambda member: member.startswith((later[name], "header")))
+        with open_archive(path) as archive:
+            _check_members(archive, schema, _read_header(archive, schema, path), path)
+            members = {member: archive.read(member) for member in later[name] if member in archive.names}
+        snapshot.check()
         return instances_of(members, [name])
 
     names = tuple(column.name for column in schema.instances)
@@ -217,7 +271,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
         **needed,
         "images": images,
         "categories": categories,
-        "columns": _user_columns(path, header, arrays, "columns", _USER, count),
+        "columns": _user_columns(header["columns"], arrays, _USER),
         "instances": LazyColumns(names, instances_of(arrays, at_once), read),
         "source": str(path),
     }
@@ -228,30 +282,21 @@ def _read_with(name: str) -> str:
     return "keypoints" if name == "keypoint_count" else name
 
 
-def _read(path: Path, wanted: Callable[[str], bool]) -> tuple[dict[str, Any], Arrays]:
-    """Read the header and the members that are wanted."""
+# ---------------------------------------------------------------- the header
+
+
+def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]:
+    """Read the header, and check what it says of itself."""
     import json
-    import zipfile
 
+    member = archive.member("header")
+    if member is None or member.dtype != np.uint8 or len(member.shape) != 1:
+        raise _other_program(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-                raise FileFormatError("a file of columns", "not be compressed", got=str(path))
-        with warnings.catch_warnings(), np.load(path, allow_pickle=False) as content:
-            warnings.simplefilter("error")  # of headers in other programs' form
-            arrays = {name: content[name] for name in content.files if wanted(name)}
-        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-            raise ValueError("a member that is no array")
-        return json.loads(arrays.pop("header").tobytes()), arrays
-    except FileFormatError:
-        raise
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}.") from None
-    except Exception:  # zipfile, NumPy and its header reader raise many kinds for other bytes
-        raise FileFormatError("a file of columns", "be written by boxscore convert", got=str(path)) from None
-
-
-def _check_header(path: Path, schema: Schema, header: Any) -> None:
+        text = archive.read("header").tobytes().decode("utf-8")
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _other_program(path) from None
     if not isinstance(header, dict) or header.get("boxscore") != FORMAT_VERSION:
         raise FileFormatError(
             "a file of columns",
@@ -262,98 +307,193 @@ def _check_header(path: Path, schema: Schema, header: Any) -> None:
     kind = _KINDS.get(str(header.get("kind")))
     if kind is None or kind.schema is not schema:
         raise FileFormatError(str(path), f"hold {schema.name}", got=f"a {header.get('kind')} table")
-    for name, form in _HEADER.items():
-        if not isinstance(header.get(name, form()), form):
-            rule = f"have a {'list' if form is list else 'table'} of {name.replace('_', ' ')}"
-            got = f"a {type(header[name]).__name__}"
-            raise FileFormatError("the header", rule, got=got, place=str(path))
-    if not isinstance(header.get("boxes_given", True), bool):
+    header = {**{name: {} for name in _MAPPINGS}, **header}
+    _check_header(header, schema, str(path))
+    _check_text(text, str(path))
+    return header
+
+
+def _check_header(header: Mapping[str, Any], schema: Schema, place: str) -> None:
+    """Check the lists and mappings of a header."""
+    ids = [column.name for column in schema.needed if column.form == "ids" and column.name in header]
+    known = {"boxscore", "kind", *_LISTS, *_MAPPINGS, *ids, *schema.values}
+    for name in header:
+        if name not in known:
+            cause = "written by a newer boxscore?"
+            raise FileFormatError("a key of the header", "be known", got=repr(name), place=place, cause=cause)
+    for name, kinds in {**_LISTS, **dict.fromkeys(ids, (int, str))}.items():
+        values = header.get(name)
+        if not isinstance(values, list):
+            raise _header(f"have a list of {_words(name)}", _kind_of(values), place)
+        wrong = {kind for kind in {*map(type, values)} if kind is bool or not issubclass(kind, kinds)}
+        if wrong:
+            text = "integers or strings" if kinds == (int, str) else "strings"
+            got = repr(next(one for one in values if type(one) in wrong))[:60]
+            raise _header(f"have {_words(name)} that are {text}", got, place)
+    for names, of in (("file_names", "image_ids"), ("category_names", "category_ids")):
+        if len(header[names]) != len(header[of]):
+            rule = f"have as many {_words(names)} as {_words(of)} ({len(header[of])})"
+            raise _header(rule, len(header[names]), place)
+    for name in _MAPPINGS:
+        if not isinstance(header.get(name, {}), Mapping):
+            raise _header(f"have a table of {_words(name)}", _kind_of(header[name]), place)
+    for label, number in header.get("left_out", {}).items():
+        if type(number) is not int or number < 0:
+            raise _header("have whole numbers of detections left out", f"{number!r} of {label!r}", place)
+    if type(header.get("boxes_given", True)) is not bool:
+        raise FileFormatError("boxes_given", "be true or false", got=repr(header["boxes_given"]), place=place)
+    if header.get("units", "pixels") not in ("pixels", "fractions"):
+        raise FileFormatError("units", "be pixels or fractions", got=repr(header["units"]), place=place)
+
+
+def _header(rule: str, got: object, place: str) -> FileFormatError:
+    return FileFormatError("the header", rule, got=got, place=place)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _kind_of(value: object) -> str:
+    return "none" if value is None else f"a {type(value).__name__}"
+
+
+def _other_program(path: Path) -> FileFormatError:
+    return FileFormatError("a file of columns", "be written by boxscore convert", got=str(path))
+
+
+# ---------------------------------------------------------------- members, by what they say of themselves
+
+
+def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], path: Path) -> None:
+    """Check that every member is there, known, and of its dtype and shape."""
+    members = {name: archive.member(name) for name in archive.names}
+    first = members.get("image")
+    count = first.shape[0] if first is not None and first.shape else 0
+    images = len(header["image_ids"])
+    expected: list[tuple[Column, int]] = [(_IMAGE_SIZES, images)]
+    for column in schema.needed:
+        if column.name not in header:
+            expected.append((column, count))
+        elif len(header[column.name]) != count:
+            raise _damaged(column.name, f"have {count} rows", len(header[column.name]), path)
+    instances = [(column, count) for column in schema.instances if column.name in members]
+    if members.keys() & {*_MASK_ARRAYS}:
+        given = members.get("mask_rows")
+        instances += [(column, given.shape[0] if given and given.shape else 0) for column in _MASK_ROWS]
+        codes = members.get(_MASK_BYTES)
+        if codes is None or codes.dtype != np.uint8 or len(codes.shape) != 1:
+            raise _damaged(_MASK_BYTES, "be uint8 [bytes]", codes, path)
+    for column, rows in (*expected, *instances):
+        member = members.get(column.name)
+        if member is None:
+            raise _damaged(column.name, "be there", "none", path)
+        if not column.has_form(member.dtype, member.shape, rows):
+            raise _damaged(column.name, f"be {column.form_text(rows)}", member, path)
+    own = _check_user_columns(header["columns"], members, _USER, count, path)
+    own += _check_user_columns(header["image_columns"], members, _IMAGE, images, path)
+    known = {"header", *_MASK_ARRAYS, *own, *(column.name for column, _ in (*expected, *instances))}
+    for name in members:
+        if name not in known:
+            cause = "written by a newer boxscore?"
+            raise FileFormatError(
+                "a column", "be one that the header names", got=repr(name), place=str(path), cause=cause
+            )
+
+
+def _check_user_columns(
+    listed: Mapping[str, Any], members: Mapping[str, Member | None], prefix: str, count: int, path: Path
+) -> list[str]:
+    """Check the user's own columns, of rows or of images; return the members that hold some."""
+    for name, values in listed.items():
+        member = members.get(prefix + name)
+        if values is None:
+            if member is None:
+                raise _damaged(name, "be there", "none", path)
+            if not member.shape or member.shape[0] != count:
+                raise _damaged(name, f"have {count} rows", f"shape {list(member.shape)}", path)
+        elif not isinstance(values, list) or not all(map(_is_plain, values)):
+            raise _damaged(name, "be a list of plain values", f"a {type(values).__name__}", path)
+        elif len(values) != count:
+            raise _damaged(name, f"have {count} rows", f"shape {[len(values)]}", path)
+    return [prefix + name for name, values in listed.items() if values is None]
+
+
+# ---------------------------------------------------------------- values
+
+
+def _check_values(
+    schema: Schema, header: Mapping[str, Any], arrays: Arrays, *, source: str, cause: str = ""
+) -> None:
+    """Check what is in the columns; for a table before it is written, and after it was read."""
+
+    def place(row: int) -> str:
+        return f"row {row} of {source}"
+
+    for column in schema.needed:
+        if column.name in arrays:
+            column.check(arrays[column.name], place)
+    # A side below 0 is a box's own only where its corners say so too: it was read from such a file.
+    turned = arrays["boxes"][:, 2:] <= arrays["boxes"][:, :2]
+    checks.sizes_not_negative(np.where(turned, 0.0, arrays["sizes"]), place=place, cause="")
+    check_sizes_fit(arrays["boxes"], arrays["sizes"], name="sizes", place=place, cause=cause)
+    for name, ids in (("image", "image_ids"), ("category", "category_ids")):
+        size, rows = len(header[ids]), arrays[name]
+        if len(rows) and not 0 <= rows.min() <= rows.max() < size:
+            got = f"{rows.min()} to {rows.max()}"
+            rule = f"be rows below {size}"
+            raise FileFormatError(f"column {name}", rule, got=got, place=source, cause=cause)
+    sizes = arrays["image_sizes"]
+    bad = ~(np.isnan(sizes) | ((sizes >= 0) & np.isfinite(sizes))).all(axis=1)
+    if bad.any():
+        row = int(np.argmax(bad))
         raise FileFormatError(
-            "boxes_given", "be true or false", got=repr(header["boxes_given"]), place=str(path)
+            "the size of an image",
+            "be at least 0, or NaN where it is not known",
+            got=sizes[row].tolist(),
+            place=f"image {header['image_ids'][row]!r} of {source}",
         )
 
 
-def _needed(path: Path, schema: Schema, header: dict[str, Any], arrays: Arrays) -> Arrays:
-    """Return the columns that every table has, checked."""
-
-    def place(row: int) -> str:
-        return f"row {row} of {path}"
-
-    needed: Arrays = {}
-    count = len(arrays["image"]) if "image" in arrays and arrays["image"].ndim else 0
-    for column in schema.needed:
-        values = arrays.get(column.name)
-        if column.form == "ids":
-            values = as_ids(header.get(column.name, []), name=column.name) if values is None else values
-            if len(values) != count or values.ndim != 1:
-                raise _damaged(column.name, f"have {count} rows", len(values), path)
-        elif values is None:
-            raise _damaged(column.name, "be there", "none", path)
-        needed[column.name] = _checked(column, values, count, path, place)
-    sizes = len(header.get("image_ids", ()))
-    extent = Column("image_sizes", "numbers", (2,))
-    if "image_sizes" not in arrays:
-        raise _damaged("image_sizes", "be there", "none", path)
-    if not extent.has_form(arrays["image_sizes"], sizes):
-        raise _misshapen(extent, arrays["image_sizes"], sizes, path)
-    for name, ids in (("image", "image_ids"), ("category", "category_ids")):
-        size, rows = len(header.get(ids, ())), needed[name]
-        if count and not 0 <= rows.min() <= rows.max() < size:
-            raise _damaged(name, f"be rows below {size}", f"{rows.min()} to {rows.max()}", path)
-    return needed
-
-
-def _checked(column: Column, values: Any, count: int, path: Path, place: Place) -> Any:
-    """Check dtype, shape and values of a column by the schema; None stays None."""
-    if values is None:
-        return None
-    if not column.has_form(values, count):
-        raise _misshapen(column, values, count, path)
-    column.check(values, place)
-    return values
-
-
-def _misshapen(column: Column, values: NDArray[Any], count: int, path: Path) -> FileFormatError:
-    got = f"{values.dtype} {list(values.shape)}"
-    return _damaged(column.name, f"be {column.form_text(count)}", got, path)
-
-
-def _user_columns(
-    path: Path, header: dict[str, Any], arrays: Arrays, key: str, prefix: str, count: int
-) -> Arrays:
-    """Return the user's own columns of rows or of images."""
+def _user_columns(listed: Mapping[str, Any], arrays: Arrays, prefix: str) -> Arrays:
+    """Return the user's own columns of rows or of images, which were checked."""
     columns: Arrays = {}
-    for name, values in header.get(key, {}).items():
+    for name, values in listed.items():
         if values is None:
-            if prefix + name not in arrays:
-                raise _damaged(name, "be there", "none", path)
             columns[name] = arrays[prefix + name]
-        elif isinstance(values, list) and all(map(_is_plain, values)):
+        else:
             columns[name] = np.empty(len(values), dtype=object)
             columns[name][:] = values
-        else:
-            raise _damaged(name, "be a list of plain values", f"a {type(values).__name__}", path)
-        if not columns[name].ndim or len(columns[name]) != count:
-            raise _damaged(name, f"have {count} rows", f"shape {list(columns[name].shape)}", path)
     return columns
 
 
-def _vocabularies(header: dict[str, Any], arrays: Arrays, path: Path) -> tuple[Images, Categories]:
-    count = len(header.get("image_ids", ()))
-    columns = _user_columns(path, header, arrays, "image_columns", _IMAGE, count)
-    try:
-        images = Images.build(
-            header["image_ids"],
-            file_names=header["file_names"],
-            sizes=arrays["image_sizes"].reshape(-1, 2),
-            columns=columns,
-        )
-        categories = Categories.build(header["category_ids"], names=header["category_names"])
-    except (KeyError, TypeError, InputError):
-        raise FileFormatError("the header", "name images and classes", got=str(path)) from None
-    if len(images) != len(header["image_ids"]) or len(categories) != len(header["category_ids"]):
-        raise FileFormatError("ids", "be unique", got="repeated ids", place=str(path))
+def _vocabularies(header: Mapping[str, Any], arrays: Arrays, path: Path) -> tuple[Images, Categories]:
+    images = Images.build(
+        header["image_ids"],
+        file_names=header["file_names"],
+        sizes=arrays["image_sizes"],
+        columns=_user_columns(header["image_columns"], arrays, _IMAGE),
+    )
+    categories = Categories.build(header["category_ids"], names=header["category_names"])
+    for name, vocabulary in (("image_ids", images), ("category_ids", categories)):
+        if len(vocabulary) != len(header[name]):
+            raise FileFormatError("ids", "be unique", got="repeated ids", place=str(path))
+        if vocabulary.ids.tolist() != header[name]:  # rows number them as they stand
+            raise _header(f"have {_words(name)} in ascending order", "another order", str(path))
     return images, categories
+
+
+def _warn_of_repeated_ids(ids: NDArray[Any], path: Path) -> None:
+    """Warn as the reader of COCO files does, whose tables may have an annotation in several rows."""
+    if ids.dtype != object and (np.diff(np.sort(ids)) > 0).all():
+        return
+    repeated = len(ids) - len(set(ids.tolist()))
+    if repeated:
+        warnings.warn(
+            f"{path}: {repeated} annotation ids occur more than once; each row counts as it stands.",
+            BoxscoreWarning,
+            stacklevel=4,
+        )
 
 
 def _masks_of(
@@ -362,24 +502,16 @@ def _masks_of(
     """Return the masks of rows whose images have these sizes (width, height; [N, 2]); None without any."""
     if "mask_rows" not in arrays:
         return None
-    for name, code in _MASK_ARRAYS.items():
-        if name not in arrays or arrays[name].dtype != np.dtype(code):
-            got = str(arrays[name].dtype) if name in arrays else "none"
-            raise _damaged(name, f"be {np.dtype(code)}", got, source)
     rows, lengths, sizes, counts = (arrays[name] for name in _MASK_ARRAYS)
-    if rows.ndim != 1 or np.any(np.diff(rows) <= 0) or np.any((rows < 0) | (rows >= len(image_sizes))):
+    if np.any(np.diff(rows) <= 0) or np.any((rows < 0) | (rows >= len(image_sizes))):
         raise _damaged("mask_rows", f"be ascending rows below {len(image_sizes)}", "others", source)
-    if lengths.shape != rows.shape or np.any(lengths < 0) or lengths.sum() != counts.size:
-        raise _damaged(
-            "mask_lengths",
-            f"add up to {counts.size}, one per mask",
-            f"{lengths.sum()} of {lengths.size}",
-            source,
-        )
-    if sizes.shape != (len(rows), 2) or np.any(sizes < 0):
+    ends = [0, *itertools.accumulate(lengths.tolist())]
+    if np.any(lengths < 0) or ends[-1] != counts.size:
+        got = f"{ends[-1]} of {lengths.size}"
+        raise _damaged("mask_lengths", f"add up to {counts.size}, one per mask", got, source)
+    if np.any(sizes < 0):
         raise _damaged("mask_sizes", f"be {[len(rows), 2]} and not negative", list(sizes.shape), source)
     text = counts.tobytes()
-    ends = [0, *itertools.accumulate(lengths.tolist())]
     given: list[Any] = [None] * len(image_sizes)
     for row, size, start, end in zip(rows.tolist(), sizes.tolist(), ends, ends[1:], strict=False):
         given[row] = {"size": size, "counts": text[start:end]}
@@ -387,4 +519,5 @@ def _masks_of(
 
 
 def _damaged(name: str, rule: str, got: object, path: Path) -> FileFormatError:
+    got = "none" if got is None else got
     return FileFormatError(f"column {name}", rule, got=got, place=str(path), cause="a damaged file?")

@@ -237,7 +237,7 @@ def _number(element: Element, name: str, file: XmlFile, *, default: float | None
 
 def _plain(text: str | None, name: str, element: Element, file: XmlFile) -> float:
     try:
-        value = math.nan if "_" in (text or "_") else float(text or "")
+        value = checks.plain_number(text or "")
     except ValueError:
         value = math.nan
     if not abs(value) <= 1e15:

@@ -209,6 +209,5 @@ def _add(
 
 def _labels(value: _Value) -> list[str] | None:
     """Return the classes of a rectangle or polygon; None for anything else."""
-    if value.points is None and value.width is None:
-        return None
-    return value.rectanglelabels or value.polygonlabels or value.labels
+    has_place = value.points is not None or value.width is not None
+    return value.rectanglelabels or value.polygonlabels or (value.labels if has_place else None)

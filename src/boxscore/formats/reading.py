@@ -52,7 +52,7 @@ def read_options(
         from boxscore.formats.image_sizes import image_size_table
 
         sizes = image_size_table(image_sizes)
-    checks.whole_number(processes, 1, name="processes")
+    checks.whole_number(processes, 1, name="processes", high=checks.MOST_WORKERS)
     return ReadOptions(format, image_set, names, sizes, box_format, tuple(columns), processes)
 
 

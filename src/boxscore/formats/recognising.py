@@ -163,7 +163,10 @@ def resemblance(look: Look) -> Resemblance | None:
 
 def _folder(look: Look) -> Resemblance:
     if not look.names:
-        return Resemblance("an empty folder", "was the data set unpacked here?")
+        return Resemblance(
+            "an empty folder",
+            "was the data set unpacked here? Without detections, VOC results are empty comp4_det_*.txt files",
+        )
     endings = {name.rpartition(".")[2].lower() for name in look.names if "." in name}
     if endings and endings <= {"jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff"}:
         return Resemblance("a folder of images", "give the annotations; images go to --image-folder")

@@ -6,6 +6,8 @@ Conventions
   A folder of XML files alone works as well.
 - Boxes are ``xmin, ymin, xmax, ymax``, 1-based and inclusive, and are kept as given; the protocol's
   ``pixel_offset`` defines what they mean. Decimals occur.
+- Results may hold boxes turned inside out (xmax < xmin), as darknet writes at an image's edge. They are read
+  as they are, as in the devkit: with its arithmetic they overlap nothing, unless by less than a pixel.
 - Results are ``comp4_det_<set>_<class>.txt``, lines of ``image score xmin ymin xmax ymax``. Without ground
   truth their classes are the names of the files: sorted, with ids 1, 2, ... in that order.
 
@@ -29,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.checks import Place
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file, read_text, write_folder
 from boxscore.data.alignment import find_images
@@ -37,7 +40,7 @@ from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
-from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._format import Format, Read, ReadOptions, changed_while_read
 from boxscore.formats._look import Look
 from boxscore.formats.results import Kept
 
@@ -98,22 +101,30 @@ class VocFormat(Format):
             lines[category].append(" ".join([image, repr(score), *map(repr, box)]) + "\n")
         write_folder(path, {name: "".join(texts) for name, texts in zip(names, lines, strict=True)})
 
+    def results_files(self, path: Path) -> list[Path]:
+        """List the devkit's results files of a folder."""
+        return sorted(path.glob(RESULTS))
+
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
         """Write the remaining lines, each as it stood unless it changes."""
         _refuse_file(output)
-        files = _results_files(path)
+        files = self.results_files(path)
         _refuse_other_results(output, {file.name for file in files})
         contents: dict[str, str | bytes] = {}
         row = 0
         for file in files:
-            lines: list[str] = []
-            for line in read_text(file).splitlines():
-                if not line.split():
-                    continue
-                if kept.wanted[row]:
-                    lines.append(_line(line, *kept.changes(row)))
-                row += 1
-            contents[file.name] = "".join(f"{line}\n" for line in lines)
+            lines = [line for line in read_text(file).splitlines() if line.split()]
+            rows = np.arange(row, row + len(lines))
+            row += len(lines)
+            if row > len(kept.wanted):
+                break
+            if kept.is_compared:
+                _check_lines(file, lines, kept, rows)
+            texts = [_line(lines[at - rows[0]], *kept.changes(at)) for at in rows[kept.wanted[rows]]]
+            contents[file.name] = "".join(f"{text}\n" for text in texts)
+        if row != len(kept.wanted):
+            raise changed_while_read(path, got=f"more or fewer than {len(kept.wanted)} lines")
+        kept.check_files()
         write_folder(output, contents)
 
 
@@ -177,14 +188,14 @@ def _image_names(path: Path, annotations: Path, image_set: str | Path | None) ->
         fields = line.split()
         if not fields:
             continue
-        if len(fields) > 2:
+        if len(fields) > 2 or fields[1:] not in ([], ["1"], ["0"], ["-1"]):
             raise FileFormatError(
                 "a line of an image set",
                 "be an image, or an image and 1, 0 or -1",
                 got=repr(line),
                 place=f"{file}, line {number}",
             )
-        if len(fields) == 2 and fields[1] == "-1":
+        if fields[1:] == ["-1"]:
             continue  # the set of a class also lists images without it
         names.append(checks.plain_name(fields[0], name="an image id", place=f"{file}, line {number}"))
     if not names:
@@ -239,10 +250,24 @@ def _detections(path: Path, ground_truth: GroundTruth | None) -> Detections:
         np.ascontiguousarray(numbers[:, 1:]),
         box_format="xyxy",
         given={"scores": np.ascontiguousarray(numbers[:, 0])},
+        lowest_size=-np.inf,
         own=True,
         place=place,
     )
+    _warn_of_inverted(table["sizes"], path, place)
     return Detections(**table, left_out=left_out, source=str(path))
+
+
+def _warn_of_inverted(sizes: NDArray[np.float64], path: Path, place: Place) -> None:
+    if not sizes.size or sizes.min() >= 0:
+        return
+    rows = np.flatnonzero((sizes < 0).any(axis=1))
+    warnings.warn(
+        f"{path}: {len(rows)} of {len(sizes)} boxes have xmax < xmin or ymax < ymin, the first in "
+        f"{place(int(rows[0]))}; as in the VOC devkit they are false positives.",
+        BoxscoreWarning,
+        stacklevel=4,
+    )
 
 
 def _results_files(path: Path) -> list[Path]:
@@ -299,7 +324,8 @@ def _results_classes(files: Sequence[Path], known: Iterable[str]) -> list[str]:
 @paused_collector()
 def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
     """Image of each line, and its score and box [N, 5]."""
-    lines = [(number, line.split()) for number, line in enumerate(read_text(file).splitlines(), start=1)]
+    text = read_text(file)
+    lines = [(number, line.split()) for number, line in enumerate(text.splitlines(), start=1)]
     lines = [(number, fields) for number, fields in lines if fields]
     for number, fields in lines:
         if len(fields) != RESULTS_COLUMNS:
@@ -309,20 +335,23 @@ def _results_lines(file: Path) -> tuple[list[str], NDArray[np.float64]]:
                 got=f"{len(fields)}, {' '.join(fields)[:60]!r},",
                 place=f"{file}, line {number}",
             )
+    names = [fields[0] for _, fields in lines]
+    plain = text.isascii() and text.count("_") == "".join(names).count("_")
+    read = float if plain else checks.plain_number
     try:
-        values = [float(field) for _, fields in lines for field in fields[1:]]
+        values = [read(field) for _, fields in lines for field in fields[1:]]
     except ValueError:
         number, fields = next((n, f) for n, f in lines if not all(map(_is_number, f[1:])))
         bad = next(field for field in fields[1:] if not _is_number(field))
         raise FileFormatError(
             "scores and coordinates", "be numbers", got=repr(bad), place=f"{file}, line {number}"
         ) from None
-    return [fields[0] for _, fields in lines], np.array(values, dtype=np.float64).reshape(-1, 5)
+    return names, np.array(values, dtype=np.float64).reshape(-1, 5)
 
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        checks.plain_number(text)
     except ValueError:
         return False
     return True
@@ -346,6 +375,18 @@ def _refuse_other_results(path: Path, own: set[str]) -> None:
             got=f"{min(others)}",
             place=str(path),
         )
+
+
+def _check_lines(file: Path, lines: Sequence[str], kept: Kept, rows: NDArray[np.int64]) -> None:
+    """Refuse lines that are not those of the table."""
+    fields = [line.split() for line in lines]
+    try:
+        numbers = np.array([[float(text) for text in some[1:]] for some in fields]).reshape(-1, 5)
+    except ValueError:
+        raise changed_while_read(file, got="other lines") from None
+    corners = numbers[:, 1:]
+    corners[(corners[:, 2:] < corners[:, :2]).any(axis=1)] = np.nan  # inverted: read in a form of its own
+    kept.check_rows(rows, numbers[:, 0], corners, images=[some[0] for some in fields])
 
 
 def _line(line: str, score: float | None, box: list[float] | None) -> str:

@@ -5,10 +5,15 @@ Goal
 Avoid the full matrix of detections and ground truths, which is almost empty. Pairs are made only inside an
 (image, category) group that has both; the similarity decides what is compared, and how. A detection without
 a pair is a false positive at every threshold.
+
+Where very many pairs overlap, detections are compared block by block, each with all its ground truths: what
+is held at once is bounded, and the pairs are the same.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +24,13 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring
 from boxscore.matching.ranking import Ranking
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.pairs import Comparison
+from boxscore.similarity.pairs import Comparison, TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["Pairs", "candidate_pairs"]
+__all__ = ["MOST_PAIRS", "Pairs", "candidate_blocks", "candidate_pairs"]
+
+MOST_PAIRS = 1 << 21
+"""Pairs that are matched together. Each takes about 170 bytes until it is matched."""
 
 
 class Pairs(NamedTuple):
@@ -39,36 +47,109 @@ def candidate_pairs(
     ranking: Ranking,
     protocol: Protocol,
     ignoring: Ignoring,
+    *,
+    most: int = sys.maxsize,
 ) -> Pairs:
-    """Find every pair whose similarity reaches the lowest threshold."""
-    category_count = len(ground_truth.categories)
-    truth_group = ground_truth.image.astype(np.int64) * category_count + ground_truth.category
-    truth_rows = stable_order(truth_group, len(ground_truth.images) * category_count)
-    truth_rows = truth_rows[~ignoring.deleted[truth_rows]]
-    truth_group = truth_group[truth_rows]
-    truth_starts = run_starts(truth_group)
-    groups = truth_group[truth_starts]  # the (image, category) groups that have a ground truth
+    """Find every pair whose similarity reaches the lowest threshold.
 
-    grouped_rows = np.take(ranking.rows, ranking.grouped)
-    starts = np.searchsorted(ranking.group, groups, side="left")
-    counts = np.searchsorted(ranking.group, groups, side="right") - starts
-
-    # Compact: only detections in a group with a ground truth, still in group order.
-    positions = ragged_ranges(starts, counts)
-    compact_starts = np.cumsum(counts) - counts
-    truths_in_group = np.diff(np.append(truth_starts, len(truth_rows)))
-    pairs = similarity_of(protocol).of_pairs(
-        ground_truth,
-        detections,
-        Comparison(
-            truth_rows,
-            np.take(grouped_rows, positions),
-            np.repeat(compact_starts, truths_in_group),
-            np.repeat(counts, truths_in_group),
-            ignoring.by_foreground[truth_rows] if ignoring.by_foreground.any() else None,
-            float(protocol.matching.effective_thresholds[0]),
-        ),
+    Raises :exc:`TooManyPairsError` when there are more than ``most``.
+    """
+    return _Candidates(ground_truth, detections, ranking, protocol, ignoring).between(
+        0, len(ranking.group), most
     )
-    order = stable_order(pairs.detection, len(positions))
-    detection = np.take(ranking.grouped, np.take(positions, pairs.detection[order]))
-    return Pairs(detection, np.take(truth_rows, pairs.truth[order]), pairs.value[order])
+
+
+def candidate_blocks(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    ranking: Ranking,
+    protocol: Protocol,
+    ignoring: Ignoring,
+    *,
+    compared: int,
+) -> Iterator[Pairs]:
+    """Find the same pairs block by block, the blocks in group order; each compares about ``compared`` pairs.
+
+    A block that still finds more than :data:`MOST_PAIRS` is cut again, down to single detections.
+    """
+    candidates = _Candidates(ground_truth, detections, ranking, protocol, ignoring)
+    ends = np.cumsum(candidates.truths_of_each())
+    waiting = [(0, len(ends), compared)]
+    while waiting:
+        low, high, size = waiting.pop()
+        before = int(ends[low - 1]) if low else 0
+        if high - low > 1 and int(ends[high - 1]) - before > size:
+            cut = low + max(1, int(np.searchsorted(ends[low : high - 1], before + size, side="right")))
+            waiting += [(cut, high, size), (low, cut, size)]
+            continue
+        try:
+            yield candidates.between(low, high, MOST_PAIRS if high - low > 1 else sys.maxsize)
+        except TooManyPairsError:
+            waiting.append((low, high, size // 2))
+
+
+class _Candidates:
+    """Where the detections of a ranking may find ground truths."""
+
+    def __init__(
+        self,
+        ground_truth: GroundTruth,
+        detections: Detections,
+        ranking: Ranking,
+        protocol: Protocol,
+        ignoring: Ignoring,
+    ) -> None:
+        self._tables, self._ranking, self._protocol = (ground_truth, detections), ranking, protocol
+        category_count = len(ground_truth.categories)
+        truth_group = ground_truth.image.astype(np.int64) * category_count + ground_truth.category
+        truth_rows = stable_order(truth_group, len(ground_truth.images) * category_count)
+        self._truth_rows = truth_rows = truth_rows[~ignoring.deleted[truth_rows]]
+        truth_group = truth_group[truth_rows]
+        starts = run_starts(truth_group)
+        self._groups = truth_group[starts]  # the (image, category) groups that have a ground truth
+        self._truth_bounds = np.append(starts, len(truth_rows))
+        self._by_foreground = ignoring.by_foreground[truth_rows] if ignoring.by_foreground.any() else None
+
+    def truths_of_each(self) -> NDArray[np.int64]:
+        """Count the ground truths in the group of each detection, in group order, [D]."""
+        group = self._ranking.group
+        starts, ends = (np.searchsorted(group, self._groups, side=side) for side in ("left", "right"))
+        truths = np.zeros(len(group), dtype=np.int64)
+        truths[ragged_ranges(starts, ends - starts)] = np.repeat(np.diff(self._truth_bounds), ends - starts)
+        return truths
+
+    def between(self, low: int, high: int, most: int) -> Pairs:
+        """Find the pairs of the detections from ``low`` to ``high`` in group order."""
+        ranking = self._ranking
+        groups, bounds, truth_rows = self._groups, self._truth_bounds, self._truth_rows
+        by_foreground, group = self._by_foreground, ranking.group
+        if high - low < len(group):  # only the groups of the block
+            group = group[low:high]
+            first, end = np.searchsorted(groups, group[0]), np.searchsorted(groups, group[-1], side="right")
+            groups, bounds = groups[first:end], bounds[first : end + 1]
+            own = slice(bounds[0], bounds[-1])
+            truth_rows = truth_rows[own]
+            by_foreground = None if by_foreground is None else by_foreground[own]
+        starts = np.searchsorted(group, groups, side="left")
+        counts = np.searchsorted(group, groups, side="right") - starts
+
+        # Compact: only detections in a group with a ground truth, still in group order.
+        positions = ragged_ranges(starts + low, counts)
+        grouped = np.take(ranking.grouped, positions)
+        compact_starts = np.cumsum(counts) - counts
+        truths_in_group = np.diff(bounds)
+        pairs = similarity_of(self._protocol).of_pairs(
+            *self._tables,
+            Comparison(
+                truth_rows,
+                np.take(ranking.rows, grouped),
+                np.repeat(compact_starts, truths_in_group),
+                np.repeat(counts, truths_in_group),
+                by_foreground,
+                float(self._protocol.matching.effective_thresholds[0]),
+                most,
+            ),
+        )
+        order = stable_order(pairs.detection, len(positions))
+        detection = np.take(grouped, pairs.detection[order])
+        return Pairs(detection, np.take(truth_rows, pairs.truth[order]), pairs.value[order])

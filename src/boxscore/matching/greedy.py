@@ -11,56 +11,107 @@ Conventions
   detection *that has a candidate* of every group at once.
 - Thresholds and area ranges are bits of one unsigned integer, bit ``a * T + t``: one ``&`` asks about all
   of them together.
+- Detections may come in blocks. What earlier blocks took of a group stays taken.
 - A detection takes the free counted ground truth it overlaps most; only when there is none, an ignored one.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import rank_in_runs, run_starts, stable_order
+from boxscore._utils.ordering import ragged_ranges, rank_in_runs, run_starts, stable_order
 from boxscore.matching.candidates import Pairs
 from boxscore.matching.matches import Bits, bit_type
 from boxscore.protocols.protocol import MatchingRules
 
-__all__ = ["match_greedily"]
+__all__ = ["MOST_KEPT", "match_greedily"]
 
 WIDE = 64
 """Detections with more candidates are matched one by one, each with all its candidates at once."""
 
 
+MOST_KEPT = 1 << 24
+"""Pairs of several blocks that are kept, about 32 bytes each; of more, only those that are matches."""
+
+
 def match_greedily(
-    pairs: Pairs,
+    blocks: Iterable[Pairs],
     group: NDArray[np.int64],
     counted: NDArray[np.bool_],
     absorbs: NDArray[np.bool_],
     rules: MatchingRules,
-) -> tuple[Pairs, Bits]:
-    """Match detections to ground truths.
+) -> tuple[Pairs, Bits, bool]:
+    """Match detections to ground truths, block by block: runs of detections in group order.
 
-    Returns the pairs [P] that the candidate rule keeps, and bits [P, A]: bit ``t`` for a match at threshold
-    ``t``. ``pairs`` are in group order, ``group`` [G] and ``counted`` [G, A] those of the ground truths.
+    Returns the pairs [P] that the candidate rule keeps, bits [P, A]: bit ``t`` for a match at threshold
+    ``t``, and whether these are all pairs. ``group`` [G] and ``counted`` [G, A] are of the ground truths.
     """
+    lanes = _lanes(counted, absorbs, len(rules.iou_thresholds))
+    parts: list[tuple[Pairs, Bits]] = []
+    held, every_pair = 0, True
+    for block in blocks:
+        pairs, matched = _match_block(block, group, lanes, rules)
+        held += len(matched)
+        if held > MOST_KEPT and every_pair:
+            parts, every_pair = [_only_matches(*part) for part in parts], False
+        parts.append((pairs, matched) if every_pair else _only_matches(pairs, matched))
+    if len(parts) == 1:
+        return *parts[0], every_pair
+    position, truth, iou = (
+        np.concatenate(column) for column in zip(*(pairs for pairs, _ in parts), strict=True)
+    )
+    return Pairs(position, truth, iou), np.concatenate([matched for _, matched in parts]), every_pair
+
+
+def _only_matches(pairs: Pairs, matched: Bits) -> tuple[Pairs, Bits]:
+    some = np.flatnonzero(matched.any(axis=1))
+    return Pairs(pairs.detection[some], pairs.ground_truth[some], pairs.iou[some]), matched[some]
+
+
+def _match_block(
+    pairs: Pairs, group: NDArray[np.int64], lanes: list[_Lanes], rules: MatchingRules
+) -> tuple[Pairs, Bits]:
+    """Match the detections of a block; what they take is taken for the next."""
     position, truth, iou = pairs
     starts = run_starts(position)  # [C], one per detection with a candidate
     widths = np.diff(np.append(starts, len(position)))  # [C]
-    preference = _by_preference(iou, widths, last_wins=rules.equal_iou == "last")
     if rules.candidate == "best_overall":
-        best = preference[starts]
+        best = _best(iou, starts, widths, last_wins=rules.equal_iou == "last")
         position, truth, iou = position[best], truth[best], iou[best]
         starts, widths = np.arange(len(best)), np.ones(len(best), dtype=np.intp)
         preference = starts
+    else:
+        preference = _by_preference(iou, widths, last_wins=rules.equal_iou == "last")
     rounds = _rounds_of(group[truth[starts]], starts, widths)
     level = np.searchsorted(rules.effective_thresholds, iou[preference], side="right")
-    matched = np.empty((len(truth), counted.shape[1]), dtype=bit_type(len(rules.iou_thresholds)))
-    matched[preference] = _match_rounds(
-        truth[preference], level, rounds, counted, absorbs, len(rules.iou_thresholds)
-    )
+    in_order = _match_rounds(truth[preference], level, rounds, lanes, len(rules.iou_thresholds))
+    matched = np.empty_like(in_order)
+    matched[preference] = in_order
     return Pairs(position, truth, iou), matched
+
+
+def _best(
+    iou: NDArray[np.float64], starts: NDArray[np.intp], widths: NDArray[np.intp], *, last_wins: bool
+) -> NDArray[np.intp]:
+    """Position of each detection's largest overlap, of equal ones the last or first in file order, [C]."""
+    best = starts.copy()
+    several = np.flatnonzero(widths > 1)
+    if not len(several):
+        return best
+    widths = widths[several]
+    pairs = ragged_ranges(starts[several], widths)
+    ends = np.cumsum(widths)
+    firsts = ends - widths
+    iou = iou[pairs]
+    largest = np.flatnonzero(iou == np.repeat(np.maximum.reduceat(iou, firsts), widths))
+    chosen = np.searchsorted(largest, ends) - 1 if last_wins else np.searchsorted(largest, firsts)
+    best[several] = pairs[largest[chosen]]
+    return best
 
 
 def _by_preference(
@@ -93,25 +144,47 @@ def _rounds_of(group: NDArray[np.int64], starts: NDArray[np.intp], widths: NDArr
     return _Rounds(starts[order], widths[order], [0, *bounds])
 
 
+class _Lanes(NamedTuple):
+    """Area ranges whose thresholds fit into 64 bits: bit ``lane * T + t`` of each column."""
+
+    area_count: int
+    if_counted: NDArray[np.uint64]  # [G], all bits of the lanes in which a ground truth is counted
+    kept_by_match: NDArray[np.uint64]  # [G], what a match does not take
+    free: NDArray[np.uint64]  # [G], what is not taken yet
+
+
+def _lanes(counted: NDArray[np.bool_], absorbs: NDArray[np.bool_], threshold_count: int) -> list[_Lanes]:
+    """Divide the area ranges of ``counted`` [G, A] into lanes; all ground truths are free."""
+    lanes = []
+    most, whole_lane = max(1, 64 // threshold_count), (1 << threshold_count) - 1
+    for low in range(0, counted.shape[1], most):
+        columns = counted[:, low : low + most].T
+        everything = np.uint64(sum(whole_lane << (lane * threshold_count) for lane in range(len(columns))))
+        if_counted = np.zeros(len(counted), dtype=np.uint64)
+        for lane, column in enumerate(columns):
+            if_counted |= column * np.uint64(whole_lane << (lane * threshold_count))
+        kept_by_match = np.where(absorbs, everything, np.uint64(0))
+        lanes.append(_Lanes(len(columns), if_counted, kept_by_match, np.full(len(counted), everything)))
+    return lanes
+
+
 def _match_rounds(
     truth: NDArray[np.intp],
     level: NDArray[np.intp],
     rounds: _Rounds,
-    counted: NDArray[np.bool_],
-    absorbs: NDArray[np.bool_],
+    lanes: list[_Lanes],
     threshold_count: int,
 ) -> Bits:
     """Match in rounds, each detection's pairs in order of preference; bits [P, A]."""
-    area_count = counted.shape[1]
-    lanes = max(1, 64 // threshold_count)  # area ranges that fit into one integer
-    matched = np.empty((len(truth), area_count), dtype=bit_type(threshold_count))
-    for low in range(0, area_count, lanes):
-        areas = range(low, min(low + lanes, area_count))
-        packed = _match_lanes(truth, level, rounds, counted[:, low : areas.stop], absorbs, threshold_count)
-        for lane, area in enumerate(areas):
+    matched = np.empty((len(truth), sum(some.area_count for some in lanes)), dtype=bit_type(threshold_count))
+    area = 0
+    for some in lanes:
+        packed = _match_lanes(truth, level, rounds, some, threshold_count)
+        for lane in range(some.area_count):
             matched[:, area] = (packed >> np.uint64(lane * threshold_count)) & np.uint64(
                 (1 << threshold_count) - 1
             )
+            area += 1
     return matched
 
 
@@ -119,23 +192,17 @@ def _match_lanes(
     truth: NDArray[np.intp],
     level: NDArray[np.intp],
     rounds: _Rounds,
-    counted: NDArray[np.bool_],
-    absorbs: NDArray[np.bool_],
+    lanes: _Lanes,
     threshold_count: int,
 ) -> NDArray[np.uint64]:
     """Match for as many area ranges as fit into 64 bits; [P], bit ``lane * T + t``."""
     # A lane is the bits of one area range. An overlap that reaches a threshold reaches all lower ones, in
     # every lane: a pair of level n has the n lowest bits of each.
-    every_lane = sum(1 << (lane * threshold_count) for lane in range(counted.shape[1]))
+    every_lane = sum(1 << (lane * threshold_count) for lane in range(lanes.area_count))
     up_to = np.array([((1 << n) - 1) * every_lane for n in range(threshold_count + 1)], dtype=np.uint64)
     reached = up_to[level]  # [P]
     everything = up_to[-1]
-    whole_lane = np.uint64((1 << threshold_count) - 1)
-    if_counted = np.zeros(len(counted), dtype=np.uint64)  # [G]
-    for lane in range(counted.shape[1]):
-        if_counted |= counted[:, lane] * (whole_lane << np.uint64(lane * threshold_count))
-    kept_by_match = np.where(absorbs, everything, np.uint64(0))  # [G]
-    free = np.full(len(counted), everything)  # [G]
+    _, if_counted, kept_by_match, free = lanes
     matched = np.zeros(len(truth), dtype=np.uint64)  # [P]
 
     for low, high in itertools.pairwise(rounds.bounds):

@@ -14,15 +14,16 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.data.tables import GroundTruth
+from boxscore.data.vocabulary import Id
 from boxscore.protocols.protocol import IgnoreRules
 
-__all__ = ["Ignoring", "ignoring", "inside_ranges"]
+__all__ = ["Ignoring", "ignoring", "inside_ranges", "zero_ids"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -82,3 +83,17 @@ def inside_ranges(values: NDArray[np.float64], ranges: Sequence[tuple[float, flo
         if low <= 0 and high >= EVERY_AREA:
             flags |= np.isnan(values)
     return inside.T
+
+
+def zero_ids(ids: NDArray[Any]) -> BoolArray:
+    """Whether each id reads as 0 in pycocotools, which stores the id of a match as a float; [G]."""
+    if ids.dtype != object:
+        return np.asarray(ids == 0)
+    return np.fromiter(map(_is_zero, ids.tolist()), dtype=bool, count=len(ids))
+
+
+def _is_zero(identifier: Id) -> bool:
+    try:
+        return float(identifier) == 0
+    except (ValueError, OverflowError):
+        return False

@@ -18,21 +18,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, stable_order
+from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.matching.candidates import Pairs, candidate_pairs
+from boxscore.errors import InputError
+from boxscore.matching.candidates import MOST_PAIRS, Pairs, candidate_blocks, candidate_pairs
 from boxscore.matching.greedy import match_greedily
-from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges
+from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, zero_ids
 from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import MatchingRules, Protocol
+from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
 __all__ = ["CrossPairs", "Matcher"]
@@ -40,6 +43,10 @@ __all__ = ["CrossPairs", "Matcher"]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Rows = NDArray[np.intp]
+
+
+MOST_HELD = 1 << 25
+"""Pairs that are held to answer further questions; about 100 bytes each while they are sorted."""
 
 
 class CrossPairs(NamedTuple):
@@ -161,12 +168,9 @@ class Matcher:
                 self._ordered(self.areas),
                 self.protocol,
             )
-        from concurrent.futures import ThreadPoolExecutor
-
         bounds = np.linspace(0, len(self.ground_truth.images), workers + 1).round().astype(int)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-        with ThreadPoolExecutor(workers) as pool:
-            return merge(pool.map(lambda block: self._block(*block), blocks))
+        return merge(in_threads(lambda block: self._block(*block), blocks, workers=workers))
 
     def match_some(self, rows: NDArray[np.int64], scores: FloatArray) -> Matches:
         """Match some rows [K], each given once, with changed scores [K]; overlaps are computed only once."""
@@ -177,7 +181,9 @@ class Matcher:
         detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
         ranking = rank_detections(detections, self.protocol)
         pairs = self._overlaps.under(chosen[ranking.rows[ranking.grouped]], ranking.grouped, self._floor)
-        matches = self._matches(detections, ranking, pairs, self._ordered(self.areas)[chosen], self.protocol)
+        matches = self._matches(
+            detections, ranking, [pairs], self._ordered(self.areas)[chosen], self.protocol
+        )
         return dataclasses.replace(matches, row=self._given_rows(chosen[ranking.rows]))
 
     def match_ranges(
@@ -262,15 +268,21 @@ class Matcher:
         """Rank all detections; not kept, since sorting again costs less than the memory."""
         return rank_detections(self._ordered_detections, self.protocol)
 
-    def _pairs(self, ranking: Ranking) -> Pairs:
-        """Find the candidate pairs of all detections, once."""
+    def _pairs(self, ranking: Ranking) -> Iterable[Pairs]:
+        """Find the candidate pairs of all detections: once and together, or block by block if very many."""
         if self._shares:
-            return self._overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)
+            return [self._overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)]
         if self._candidates is None:
-            self._candidates = candidate_pairs(
-                self._ordered_truth, self._ordered_detections, ranking, self.protocol, self._truth_ignoring
-            )
-        return self._candidates
+            tables = self._ordered_truth, self._ordered_detections
+            try:
+                self._candidates = candidate_pairs(
+                    *tables, ranking, self.protocol, self._truth_ignoring, most=MOST_PAIRS
+                )
+            except TooManyPairsError as many:
+                return candidate_blocks(
+                    *tables, ranking, self.protocol, self._truth_ignoring, compared=many.compared // 2
+                )
+        return [self._candidates]
 
     @property
     def _overlaps(self) -> _Overlaps:
@@ -319,7 +331,7 @@ class Matcher:
         self,
         detections: Detections,
         ranking: Ranking,
-        pairs: Pairs,
+        blocks: Iterable[Pairs],
         areas: FloatArray | None,
         protocol: Protocol,
         *,
@@ -327,14 +339,14 @@ class Matcher:
     ) -> Matches:
         """Match candidate pairs of ranked detections; ground truths come back in the order given."""
         truth, rules = self._ordered_truth, self._truth_ignoring
-        ranges = list(protocol.ignore.area_ranges.values())
+        ranges = protocol.ignore.bounds
         values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
         inside = inside_ranges(values, ranges)  # [G,A], in the order given
         back = self._truth_rows
         counted = inside & ~self.ignoring.ignored[:, None]
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
-        pairs, matched = match_greedily(
-            pairs, group, counted if back is None else counted[back], rules.absorbs, protocol.matching
+        pairs, matched, every_pair = match_greedily(
+            blocks, group, counted if back is None else counted[back], rules.absorbs, protocol.matching
         )
         order = stable_order(pairs.detection, len(ranking.rows))
         truth_of_pair = pairs.ground_truth[order]
@@ -342,7 +354,7 @@ class Matcher:
             in_range = np.full(len(ranking.rows), np.iinfo(bit_type(len(ranges))).max, bit_type(len(ranges)))
         else:
             in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), ranges))
-        return Matches(
+        matches = Matches(
             images=truth.images,
             categories=truth.categories,
             image=np.take(detections.image, ranking.rows),
@@ -361,7 +373,11 @@ class Matcher:
             matched_bits=matched[order],
             threshold_count=len(protocol.matching.iou_thresholds),
             file_order=protocol.matching.equal_scores == "file_order",
+            every_pair=every_pair,
         )
+        if protocol.matching.annotation_id_zero == "unmatched":
+            matches = matches.without_true_positives_of(zero_ids(self.ground_truth.ids))
+        return matches
 
 
 def _overlaps(
@@ -372,7 +388,16 @@ def _overlaps(
     rows = stable_order(group, len(detections.images) * len(detections.categories))
     everyone = np.arange(len(rows))
     ranking = Ranking(rows, np.zeros(len(rows), dtype=np.int32), everyone, group[rows])
-    pairs = candidate_pairs(ground_truth, detections, ranking, protocol, rules)
+    try:
+        pairs = candidate_pairs(ground_truth, detections, ranking, protocol, rules, most=MOST_HELD)
+    except TooManyPairsError:
+        raise InputError(
+            "overlapping pairs",
+            f"be at most {MOST_HELD:,} where all are held together",
+            got="more",
+            cause="the detections of one image may nearly all overlap: suppress them first, or raise the "
+            "score threshold of what writes them",
+        ) from None
     row = rows[pairs.detection]
     by_row = stable_order(row, len(rows))
     count = np.bincount(row, minlength=len(rows))

@@ -95,6 +95,8 @@ class Matches(PicklesFields):
         T.
     file_order : bool
         Whether equal scores are taken in row order instead of image by image.
+    every_pair : bool
+        False where so many pairs overlap that only those that are matches were kept.
     """
 
     images: Images
@@ -115,6 +117,7 @@ class Matches(PicklesFields):
     matched_bits: Bits
     threshold_count: int
     file_order: bool = False
+    every_pair: bool = True
 
     def __len__(self) -> int:
         return len(self.image)
@@ -220,7 +223,7 @@ class Matches(PicklesFields):
         return DetectionOutcomes((self.inside(area) & ~matched) | true, true, matched, truth, iou)
 
     def without_true_positives_of(self, truth: BoolArray) -> Matches:
-        """Undo the true positives of some ground truths, [G], as pycocotools does for annotation id 0."""
+        """Undo the true positives of some ground truths, [G]; nothing else may match them instead."""
         pairs = np.flatnonzero(truth[self.pair_truth])
         bits = self.matched_bits.copy()
         bits[pairs] &= ~self._true_bits[pairs]
@@ -318,6 +321,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
         **columns,
         threshold_count=first.threshold_count,
         file_order=first.file_order,
+        every_pair=all(part.every_pair for part in parts),
     )
 
 

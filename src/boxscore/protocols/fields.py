@@ -246,6 +246,8 @@ def _flag(value: Any, name: str) -> bool:
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise ProtocolError(name, "be a string", got=repr(value))
+    if not value.isprintable():  # it goes to the terminal, and into signatures, heads and titles
+        raise ProtocolError(name, "have no control characters", got=repr(value))
     return value
 
 

@@ -64,6 +64,7 @@ __all__ = [
     "summary_title",
 ]
 
+AnnotationIdZero = Literal["counted", "unmatched"]
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
 EqualScores = Literal["image_order", "file_order"]
@@ -99,7 +100,7 @@ def _area_ranges(value: Any, name: str) -> dict[str, tuple[float, float]]:
         raise ProtocolError(name, "be a table of name = [low, high]", got=repr(value))
     if not value:
         raise ProtocolError(name, "name at least one range", got="none")
-    return {key: _area_range(pair, f"{name}.{key}") for key, pair in value.items()}
+    return {text(key, name): _area_range(pair, f"{name}.{key}") for key, pair in value.items()}
 
 
 def _area_range(pair: Any, name: str) -> tuple[float, float]:
@@ -275,6 +276,12 @@ class IgnoreRules(Rules):
         word=Word("area", text=wording.areas, note="`coco`, `all`, or each range"),
     )
 
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Ends of the area ranges, [A]; a lone range from 0 to infinity holds negative areas as well."""
+        ranges = list(self.area_ranges.values())
+        return [(-math.inf, math.inf)] if ranges == [(0.0, math.inf)] else ranges
+
 
 @with_attributes
 @dataclasses.dataclass(frozen=True)
@@ -310,6 +317,15 @@ class MatchingRules(Rules):
         doc="Which of equally overlapped ground truths, in file order, is taken.",
         word=Word("ties", silent="last"),
         step=Step("equal overlaps", "matching"),
+    )
+    annotation_id_zero: AnnotationIdZero = rule(
+        "counted",
+        check=choice(AnnotationIdZero),
+        doc="What a match with a counted ground truth of annotation id 0 is: a match like any other, or none "
+        "(pycocotools): the detection is a false positive and the ground truth missed, though no other "
+        "detection may have it.",
+        word=Word("id0", silent="counted"),
+        step=Step("annotation id 0", "matching"),
     )
     equal_scores: EqualScores = rule(
         "image_order",

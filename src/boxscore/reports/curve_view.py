@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.evaluation import Evaluation
+from boxscore.scoring.curves import Curves
 
 __all__ = ["TOLERANCE", "curve_view", "significant", "thin"]
 
@@ -66,21 +67,19 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
     A curve is ``[recall, precision, score]``, three lists: recall in thousandths, precision in
     ten-thousandths. ``mean`` and each of ``classes``, by class row, have one curve per threshold.
     """
-    precision, score = _fine_curves(evaluation)  # [T,R,K]
-    T, R = precision.shape[:2]
-    recall = np.linspace(0, 1, R)
-    defined = np.flatnonzero(~np.isnan(precision[0, 0])) if R else np.arange(0)
-    keep = _thresholds_to_keep(T, len(defined))
+    curves = _fine_curves(evaluation)
     thresholds = evaluation.protocol.matching.iou_thresholds
-    classes = {
-        str(k): [_one_curve(recall, precision[t, :, k], score[t, :, k]) for t in keep]
-        for k in defined.tolist()
-    }
+    T, recall = len(thresholds), np.linspace(0, 1, curves.point_count)
+    defined = np.flatnonzero(curves.positive)
+    keep = _thresholds_to_keep(T, len(defined))
+    classes: dict[str, list[Any]] = {str(k): [] for k in defined.tolist()}
     mean = []
-    if len(defined):
-        for t in keep:
-            values = precision[t][:, defined].mean(axis=1)
-            mean.append(_one_curve(recall, values, np.full(R, np.nan)))
+    for t in keep if len(defined) else []:
+        precision, score = curves.at(t)  # [R,K]
+        for k in defined.tolist():
+            classes[str(k)].append(_one_curve(recall, precision[:, k], score[:, k]))
+        values = np.ascontiguousarray(precision)[:, defined].mean(axis=1)
+        mean.append(_one_curve(recall, values, np.full(len(recall), np.nan)))
     return {
         "thresholds": [round(thresholds[t], 4) for t in keep],
         "left_out": T - len(keep),
@@ -89,17 +88,15 @@ def curve_view(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _fine_curves(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
-    """Envelope and score at 101 recall points, whatever points the protocol averages over."""
+def _fine_curves(evaluation: Evaluation) -> Curves:
+    """Curves at 101 recall points, whatever points the protocol averages over."""
     ap = evaluation.protocol.ap
     if len(ap.recall_points) < 101:
         points = tuple(np.linspace(0, 1, 101).tolist())
         finer = dataclasses.replace(ap, interpolation="points", recall_points=points)
         protocol = dataclasses.replace(evaluation.protocol, ap=finer)
         evaluation = dataclasses.replace(evaluation, protocol=protocol)
-    curves = evaluation.curves_of()
-    defined = curves.positive > 0
-    return np.where(defined, curves.interpolated, np.nan), np.where(defined, curves.reached_scores, np.nan)
+    return evaluation.curves_of()
 
 
 def _thresholds_to_keep(T: int, classes: int) -> list[int]:

@@ -106,13 +106,12 @@ def confusion_view(evaluation: Evaluation, gallery: Gallery) -> dict[str, Any] |
         return None
     score = max(gallery.score_threshold, -1e300)
     matrix = confusion_matrix(evaluation, score_threshold=score)
-    K = len(matrix.counts) - 1
+    K = len(matrix.labels) - 1
     shown = [*matrix.most_confused(MOST_CONFUSED).tolist(), K]
     inside = np.zeros(K + 1, dtype=bool)
     inside[shown] = True
-    truth, predicted = np.nonzero(matrix.counts)
-    keep = inside[truth] & inside[predicted]
-    cells = np.column_stack([truth, predicted, matrix.counts[truth, predicted]])[keep]
+    keep = inside[matrix.truth] & inside[matrix.predicted]
+    cells = np.column_stack([matrix.truth, matrix.predicted, matrix.count])[keep]
 
     top: dict[tuple[int, int], list[Any]] = {}
     for background in (False, True):

@@ -4,7 +4,8 @@ Conventions
 -----------
 - A result is the JSON object that ``boxscore evaluate --output json`` prints and a report folder holds as
   ``result.json``.
-- An undefined metric meets no bound.
+- An undefined metric meets no bound. A result with values that no evaluation gives (infinite, above 1) is
+  refused.
 - A baseline must have been made under the same protocol: its signature must be equal except for the
   version. Otherwise a drop could come from a change of rules.
 """
@@ -24,6 +25,9 @@ __all__ = ["Check", "check_baseline", "check_bounds", "parse_bound", "read_resul
 
 _ADVICE = "write it with boxscore evaluate --output json"
 
+HIGHEST = 1 + 1e-9
+"""No metric is higher, but for the last bits of a sum."""
+
 
 class Check(NamedTuple):
     """One bound and whether it is met."""
@@ -37,18 +41,29 @@ class Check(NamedTuple):
 def read_result(path: Path) -> dict[str, Any]:
     """Read a result in JSON, and check that it is one."""
     try:
-        result = json.loads(path.read_text(encoding="utf-8-sig"))
+        result = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
-        raise FileFormatError(f"{path}: a result must be JSON; {_ADVICE}.") from None
-    metrics = result.get("metrics") if isinstance(result, dict) else None
+        raise FileFormatError(f"{path}: a result must be JSON, each key once; {_ADVICE}.") from None
+    metrics: Any = result.get("metrics") if isinstance(result, dict) else None
     numbers = metrics.values() if isinstance(metrics, dict) else [""]
-    if not all(isinstance(v, (int, float)) or v is None for v in numbers) or not isinstance(
+    if not all(v is None or type(v) in (int, float) for v in numbers) or not isinstance(
         result.get("signature"), str
     ):
         raise FileFormatError(f"{path}: a result must have metrics and a signature; {_ADVICE}.")
+    for name, value in metrics.items():
+        if value is not None and not 0 <= value <= HIGHEST:  # no evaluation gives it: a bound says nothing
+            rule, got = "be a number in [0, 1], or null", f"{value!s:.40}"
+            raise FileFormatError(name, rule, got=got, place=str(path), cause=_ADVICE)
     return dict(result)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key that comes twice: readers of JSON differ in which they take."""
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError
+    return dict(pairs)
 
 
 def parse_bound(text: str, known: Sequence[str], *, name: str) -> tuple[str, float]:

@@ -5,22 +5,28 @@ Conventions
 - Pillow reads and shrinks; it is imported here only. Without an image folder nothing is read.
 - File names come from the data and are not trusted: a picture is read only if it lies inside the folder.
 - A picture that is missing or cannot be read leaves a blank frame.
+- A picture is made small while it is read, strip by strip. A small file may hold very many pixels; Pillow
+  refuses more than 179 million.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import warnings
 from pathlib import Path
 from typing import Any
 
 from boxscore.errors import InputError, MissingDependencyError
 from boxscore.evaluation import Evaluation
 
-__all__ = ["embed_pictures", "find_picture", "require_pillow"]
+__all__ = ["embed_pictures", "find_picture", "read_picture", "require_pillow"]
 
 LONGEST_SIDE = 560
 """Pixels of the longer side of an embedded picture."""
+
+PIXELS_AT_ONCE = 1 << 24
+"""Pixels that are held as colours, 3 bytes each; a larger picture is made small strip by strip."""
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
@@ -57,11 +63,48 @@ def find_picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
     return None
 
 
+def read_picture(path: Path, longest: int) -> tuple[Any, tuple[int, int]]:
+    """Read a picture, and its width and height in pixels.
+
+    What has very many pixels comes back reduced by a whole number, its longer side ``longest`` or more.
+
+    Raises
+    ------
+    InputError
+        When the file is no picture that Pillow reads, or holds too many pixels.
+    """
+    image_module = require_pillow()
+    try:
+        with warnings.catch_warnings():
+            # From half its limit on Pillow warns; nothing of that size is held as colours here.
+            warnings.simplefilter("ignore", image_module.DecompressionBombWarning)
+            with image_module.open(path) as image:
+                size = image.size
+                image.draft("RGB", (longest, longest))  # JPEG: decoded small
+                return _reduced(image, longest), size
+    except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError) as error:
+        raise InputError(f"{path}: cannot be read as an image: {str(error).rstrip('.')}.") from None
+
+
+def _reduced(image: Any, longest: int) -> Any:
+    """Return an open picture in RGB, made small strip by strip if it is large."""
+    width, height = image.size
+    factor = max(width, height) // longest
+    if width * height <= PIXELS_AT_ONCE or factor < 2:
+        return image.convert("RGB")
+    small = require_pillow().new("RGB", (-(-width // factor), -(-height // factor)))
+    rows = factor * max(1, PIXELS_AT_ONCE // (width * factor))
+    for top in range(0, height, rows):
+        strip = image.crop((0, top, width, min(top + rows, height))).convert("RGB")
+        small.paste(strip.reduce(factor), (0, top // factor))
+    return small
+
+
 def embed_pictures(
     evaluation: Evaluation, rows: list[int], records: list[int], folder: Path
 ) -> dict[str, str]:
     """Shrink the images of some records to ``data:`` addresses, by record number."""
-    image_module = require_pillow()
+    require_pillow()
     if not folder.is_dir():
         raise InputError(f"the image folder must be a folder. Got {str(folder)!r}.")
     pictures = {}
@@ -70,12 +113,10 @@ def embed_pictures(
         if path is None:
             continue
         try:
-            with image_module.open(path) as image:
-                image.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))
-                small = image.convert("RGB")
-                small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-        except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError):
+            small, _ = read_picture(path, LONGEST_SIDE)
+        except InputError:
             continue
+        small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
         data = io.BytesIO()
         small.save(data, "JPEG", quality=72)
         pictures[str(record)] = "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")

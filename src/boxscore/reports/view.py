@@ -24,6 +24,7 @@ import numpy as np
 
 from boxscore._utils import checks
 from boxscore._version import __version__
+from boxscore.diagnostics.bootstrap import LARGEST_SEED, MOST_RESAMPLES
 from boxscore.evaluation import Evaluation
 from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
@@ -69,7 +70,8 @@ class ReportOptions:
     def __post_init__(self) -> None:
         checks.whole_number(self.gallery, 0, name="gallery")
         if self.resamples is not None:
-            checks.whole_number(self.resamples, 0, name="resamples")
+            checks.whole_number(self.resamples, 0, name="resamples", high=MOST_RESAMPLES)
+        checks.whole_number(self.seed, 0, name="seed", high=LARGEST_SEED)
 
     def resamples_for(self, *evaluations: Evaluation) -> int:
         """Resamples to draw: the option, or as many as take about twenty seconds, at most 200."""

@@ -148,6 +148,7 @@ class HitCounts:
             counted -= np.repeat(before_class + changes[self.class_bounds[:-1]], counts)
             nth -= np.repeat(starts[:-1], counts)
             yield nth, counted
+        vars(self).pop("candidates", None)  # found again in no time, and 8 bytes per true positive
 
     def totals(self) -> NDArray[np.int64]:
         """Count the counted detections of each threshold and class, [T, K]."""

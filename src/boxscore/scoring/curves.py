@@ -13,6 +13,8 @@ Conventions
 - How many true positives recall point ``r`` needs depends only on the class's positives. It is computed
   once, with the float comparison that pycocotools makes. The interpolated precision is then the largest
   precision of each stretch between two needs (``maximum.reduceat``), and a running maximum from the right.
+- Very many cells (thresholds x recall points x classes) are not held together: sums and means take them block
+  by block, in the order in which NumPy adds them up, so that no bit changes.
 - A class without a counted ground truth has no curve: NaN. With ground truth and no detection it is 0.
 """
 
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +33,17 @@ from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.interpolation import curve_area
 from boxscore.scoring.weighted import WeightedCounts
 
-__all__ = ["Curves", "needed_hits"]
+__all__ = ["MOST_CELLS", "Cells", "Curves", "needed_hits"]
 
 FloatArray = NDArray[np.float64]
+
+MOST_CELLS = 1 << 22
+"""Cells [T, R, K] that are held to be summed up, 8 bytes each and some 50 while they are made."""
+
+SUMMED_TOGETHER = 1 << 16
+"""Numbers that NumPy adds up at once; above 128, or its blocks would be cut."""
+
+EVERY = slice(None)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,26 +84,43 @@ class Curves:
     @functools.cached_property
     def interpolated(self) -> FloatArray:
         """Precision at the protocol's recall points, [T, R, K]; 0 past the highest recall."""
-        return np.ascontiguousarray(self._envelope().transpose(0, 2, 1))
+        interpolated = np.ascontiguousarray(self._envelope().transpose(0, 2, 1))
+        vars(self).pop("_padded_precision", None)  # 8 bytes per true positive, seldom asked for again
+        return interpolated
+
+    @property
+    def cells(self) -> FloatArray | Cells:
+        """:attr:`interpolated`, [T, R, K]; where it is large, a view that makes it block by block."""
+        T, K = self._counts.shape
+        held = "interpolated" in vars(self) or T * self.point_count * K <= MOST_CELLS
+        return self.interpolated if held else Cells(self, list(range(T)))
 
     @functools.cached_property
     def scores(self) -> FloatArray:
         """Score of the detection that reaches each recall point, [T, R, K]; 0 past the highest recall."""
-        entry, reached = self._entries
+        return self._scores()
+
+    @property
+    def reached_scores(self) -> FloatArray:
+        """:attr:`scores`, NaN at the recall points that are not reached, [T, R, K]."""
+        return np.where(self._points[:, None] <= self.recall[:, None], self.scores, np.nan)
+
+    def at(self, threshold: int) -> tuple[FloatArray, FloatArray]:
+        """:attr:`interpolated` and :attr:`reached_scores` of one threshold (position on T), each [R, K]."""
+        one = slice(threshold, threshold + 1)
+        reached = self._points[:, None] <= self.recall[threshold]
+        return self._envelope(one)[0].T, np.where(reached, self._scores(one)[0], np.nan)
+
+    def _scores(self, thresholds: slice = EVERY) -> FloatArray:
+        entry, reached = self._entries(thresholds)
         first, has_first = self.counts.first_detections()
         # Recall point 0 is reached by the first detection of the class, true positive or not.
-        at_once = (self._needed.T == 0)[None]  # [1,K,R]
+        at_once = (self._needed() == 0)[None]  # [1,K,R]
         position = np.where(at_once, first[None, :, None], np.append(self.counts.hit_detections(), 0)[entry])
         reached = np.where(at_once, has_first[None, :, None], reached)
         score = np.where(reached, np.append(self.counts.outcomes.score, 0.0)[position], 0.0)
         score[:, self.positive == 0] = np.nan
         return np.ascontiguousarray(score.transpose(0, 2, 1))
-
-    @property
-    def reached_scores(self) -> FloatArray:
-        """:attr:`scores`, NaN at the recall points that are not reached, [T, R, K]."""
-        points = np.array(self.rules.recall_points) if self.points is None else self.points
-        return np.where(points[:, None] <= self.recall[:, None], self.scores, np.nan)
 
     @functools.cached_property
     def average_precision(self) -> FloatArray:
@@ -105,31 +133,50 @@ class Curves:
         """
         if self.rules.interpolation != "points":
             return self._areas()
+        if "interpolated" in vars(self):
+            return self._means(self.interpolated.transpose(0, 2, 1))
+        mean = np.empty(self._counts.shape)
+        for classes in self._class_blocks(len(mean)):
+            mean[:, classes] = self._means(self._envelope(classes=classes))
+        return mean
+
+    def _means(self, envelope: FloatArray) -> FloatArray:
+        """AP by the mean at the recall points; from [T, K, R] to [T, K]."""
         if self.rules.sequential_mean:
-            summed: FloatArray = np.cumsum(self.interpolated / self.interpolated.shape[1], axis=1)[:, -1]
+            summed: FloatArray = np.cumsum(envelope / self.point_count, axis=-1)[..., -1]
             return summed
-        # Read off what is kept, or made for this alone: two such arrays would be kept for very many classes.
-        kept = "interpolated" in vars(self)
-        envelope = self.interpolated.transpose(0, 2, 1) if kept else self._envelope()
         mean: FloatArray = np.ascontiguousarray(envelope).mean(axis=-1)
         return mean
 
-    @functools.cached_property
+    def _class_blocks(self, threshold_count: int) -> Iterator[slice]:
+        """Cut the classes into runs of at most :data:`MOST_CELLS` cells."""
+        K = len(self.positive)
+        size = max(1, MOST_CELLS // (threshold_count * self.point_count))
+        yield from (slice(low, low + size) for low in range(0, K, size))
+
+    @property
     def precision(self) -> FloatArray:
         """Precision at each true positive, [N]."""
-        epsilon = self.rules.precision_epsilon
-        return np.concatenate([nth / (counted + epsilon) for nth, counted in self.counts.lines()])
+        return self._padded_precision[:-1]
 
-    def _envelope(self) -> FloatArray:
-        """Precision at the recall points, [T, K, R]."""
-        entry, reached = self._entries
-        ends = (self._starts + self._counts)[..., None]  # or the last stretch would run into the next segment
+    @functools.cached_property
+    def _padded_precision(self) -> FloatArray:
+        """:attr:`precision` and a 0, so that every bound of a stretch is a position; [N + 1]."""
+        epsilon = self.rules.precision_epsilon
+        lines = (nth / (counted + epsilon) for nth, counted in self.counts.lines())
+        return np.concatenate([*lines, np.zeros(1)])
+
+    def _envelope(self, thresholds: slice = EVERY, classes: slice = EVERY) -> FloatArray:
+        """Precision at the recall points, [T, K, R]; of all thresholds and classes, or of some."""
+        entry, reached = self._entries(thresholds, classes)
+        # The last bound, or the last stretch would run into the next segment.
+        ends = (self._starts[thresholds, classes] + self._counts[thresholds, classes])[..., None]
         bounds = np.concatenate([entry, ends], axis=-1)  # [T,K,R+1]
-        stretch = np.maximum.reduceat(np.append(self.precision, 0.0), bounds.ravel())
+        stretch = np.maximum.reduceat(self._padded_precision, bounds.ravel())
         stretch = stretch.reshape(bounds.shape)[..., :-1]
         stretch[~reached] = 0.0
         envelope = np.maximum.accumulate(stretch[..., ::-1], axis=-1)[..., ::-1]
-        envelope[:, self._undefined] = np.nan
+        envelope[:, self._undefined[classes]] = np.nan
         return envelope
 
     @functools.cached_property
@@ -156,17 +203,32 @@ class Curves:
         return starts
 
     @functools.cached_property
-    def _needed(self) -> NDArray[np.int64]:
-        """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [R, K]."""
-        points = np.array(self.rules.recall_points) if self.points is None else self.points
-        return needed_hits(points, self.positive)
+    def _points(self) -> FloatArray:
+        return np.array(self.rules.recall_points) if self.points is None else self.points
+
+    @property
+    def point_count(self) -> int:
+        """R."""
+        return len(self._points)
 
     @functools.cached_property
-    def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The true positive that reaches each recall point, and whether there is one; [T, K, R]."""
-        counts = self._counts[..., None]  # [T,K,1]
-        needed = np.maximum(self._needed.T[None], 1)  # [1,K,R]
-        entry = np.minimum(needed - 1, counts) + self._starts[..., None]
+    def _needed_by_count(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """:func:`needed_hits` of each number of positives [U, R]; the row of each class, [K]."""
+        positive, row = np.unique(self.positive, return_inverse=True)
+        return np.ascontiguousarray(needed_hits(self._points, positive).T), row
+
+    def _needed(self, classes: slice = EVERY) -> NDArray[np.int64]:
+        """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [K, R]."""
+        needed, row = self._needed_by_count
+        return needed.take(row[classes], axis=0)
+
+    def _entries(
+        self, thresholds: slice = EVERY, classes: slice = EVERY
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Find the true positive that reaches each recall point, and whether there is one; [T, K, R]."""
+        counts = self._counts[thresholds, classes, None]  # [T,K,1]
+        needed = np.maximum(self._needed(classes)[None], 1)  # [1,K,R]
+        entry = np.minimum(needed - 1, counts) + self._starts[thresholds, classes, None]
         return entry, needed <= counts
 
     def _areas(self) -> FloatArray:
@@ -184,6 +246,87 @@ class Curves:
                 )
         ap[:, self._undefined] = np.nan
         return ap
+
+
+class Cells:
+    """:attr:`Curves.interpolated` of some thresholds, made block by block; never whole.
+
+    Parameters
+    ----------
+    curves : Curves
+    thresholds : list of int
+        Positions on the axis T.
+    """
+
+    def __init__(self, curves: Curves, thresholds: list[int]) -> None:
+        self._curves, self._thresholds = curves, thresholds
+
+    def __getitem__(self, thresholds: list[int]) -> Cells:
+        """Choose among the thresholds."""
+        return Cells(self._curves, [self._thresholds[position] for position in thresholds])
+
+    def mean_of_defined(self) -> float:
+        """Mean of the cells that are not NaN, with the bits of ``numpy.mean``; NaN when there are none."""
+        curves = self._curves
+        defined = np.flatnonzero(~curves._undefined)
+        count = len(self._thresholds) * curves.point_count * len(defined)
+        return _sum(_Stream(self._planes(defined)), count) / count if count else float("nan")
+
+    def mean_per_class(self) -> FloatArray:
+        """Mean of each class's cells, [K]; NaN for a class without a curve."""
+        curves = self._curves
+        mean = np.empty(len(curves.positive))
+        for classes in curves._class_blocks(len(self._thresholds)):
+            cells = np.concatenate(
+                [curves._envelope(slice(t, t + 1), classes) for t in self._thresholds]
+            )  # [T,k,R]
+            own = np.ascontiguousarray(cells.transpose(1, 0, 2)).reshape(cells.shape[1], -1)
+            mean[classes] = own.mean(axis=1)
+        return mean
+
+    def _planes(self, defined: NDArray[np.intp]) -> Iterator[FloatArray]:
+        """Yield the cells of the classes with a curve, threshold by threshold, [R * K]."""
+        curves = self._curves
+        for t in self._thresholds:
+            plane = np.empty((curves.point_count, len(defined)))
+            done = 0
+            for classes in curves._class_blocks(1):
+                envelope = curves._envelope(slice(t, t + 1), classes)[0, ~curves._undefined[classes]]
+                plane[:, done : done + len(envelope)] = envelope.T
+                done += len(envelope)
+            yield plane.ravel()
+
+
+class _Stream:
+    """Numbers that come in arrays, read in other portions."""
+
+    def __init__(self, arrays: Iterator[FloatArray]) -> None:
+        self._arrays, self._left = arrays, np.empty(0)
+
+    def read(self, count: int) -> FloatArray:
+        parts = []
+        while count:
+            if not len(self._left):
+                self._left = next(self._arrays)
+            parts.append(self._left[:count])
+            self._left = self._left[count:]
+            count -= len(parts[-1])
+        return np.concatenate(parts)
+
+
+def _sum(numbers: _Stream, count: int) -> float:
+    """Add up the next ``count`` numbers as ``numpy.sum`` does, to the bit.
+
+    References
+    ----------
+    NumPy's ``pairwise_sum`` in ``loops_utils.h.src``: halves whose lengths are multiples of 8.
+    """
+    if count <= SUMMED_TOGETHER:
+        return float(np.add.reduce(numbers.read(count)))
+    half = count // 2
+    half -= half % 8
+    first = _sum(numbers, half)
+    return first + _sum(numbers, count - half)
 
 
 def needed_hits(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:

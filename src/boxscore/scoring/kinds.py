@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.protocols.protocol import Protocol, SummaryRow
-from boxscore.scoring.curves import Curves
+from boxscore.scoring.curves import Cells, Curves
 
 __all__ = [
     "KINDS",
@@ -34,14 +34,18 @@ CurvesOf = Callable[[int, int], Curves]
 """Gives the curves of an area range and a detection cap, positions on the axes A and M."""
 
 
-def mean_of_defined(cells: FloatArray) -> float:
+def mean_of_defined(cells: FloatArray | Cells) -> float:
     """Mean of the cells that are not NaN, in C order as pycocotools takes it; NaN when there are none."""
+    if isinstance(cells, Cells):
+        return cells.mean_of_defined()
     defined = cells[~np.isnan(cells)]
     return float(np.mean(defined)) if len(defined) else float("nan")
 
 
-def mean_per_class(cells: FloatArray) -> FloatArray:
+def mean_per_class(cells: FloatArray | Cells) -> FloatArray:
     """Mean of each class's cells, [K]; NaN for a class without a curve, whose cells are all NaN."""
+    if isinstance(cells, Cells):
+        return cells.mean_per_class()
     *axes, K = cells.shape
     mean: FloatArray = (
         np.ascontiguousarray(np.moveaxis(cells, -1, 0)).reshape(K, math.prod(axes)).mean(axis=1)
@@ -53,18 +57,18 @@ class Kind(NamedTuple):
     """One kind of summary metric."""
 
     name: str
-    cells: Callable[[Curves], FloatArray]
-    total: Callable[[FloatArray], float] = mean_of_defined
+    cells: Callable[[Curves], FloatArray | Cells]
+    total: Callable[[Any], float] = mean_of_defined
     """From cells to the value over all classes."""
-    per_class: Callable[[FloatArray], FloatArray] = mean_per_class
+    per_class: Callable[[Any], FloatArray] = mean_per_class
     """From cells to the value of each class, [K]."""
 
 
-def _precision(curves: Curves) -> FloatArray:
+def _precision(curves: Curves) -> FloatArray | Cells:
     """Precision at the recall points where AP is its plain mean, else AP."""
     rules = curves.rules
     pointwise = rules.interpolation == "points" and not rules.sequential_mean
-    return curves.interpolated if pointwise else curves.average_precision
+    return curves.cells if pointwise else curves.average_precision
 
 
 def _recall(curves: Curves) -> FloatArray:
@@ -74,7 +78,7 @@ def _recall(curves: Curves) -> FloatArray:
 KINDS = {kind.name: kind for kind in (Kind("AP", _precision), Kind("AR", _recall))}
 
 
-def _cells(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> tuple[Kind, FloatArray]:
+def _cells(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> tuple[Kind, FloatArray | Cells]:
     kind = KINDS[checks.one_of(row.metric, list(KINDS), name=f"summary {row.key}: metric")]
     area = list(protocol.ignore.area_ranges).index(row.area)
     cells = kind.cells(curves_of(area, row.cap % len(protocol.caps)))

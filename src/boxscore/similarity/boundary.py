@@ -77,7 +77,7 @@ def mask_boundary(mask: ArrayLike, *, dilation_ratio: float = 0.02) -> NDArray[n
     >>> int(mask_boundary(np.ones((5, 5), dtype=bool)).sum())
     16
     """
-    array = np.asarray(mask, dtype=bool)
+    array = checks.flags(mask, name="a mask")
     if array.ndim != 2:
         raise InputError("a mask", "have shape [H, W]", got=f"shape {list(array.shape)}")
     checks.number_between(dilation_ratio, 0, 1, name="dilation_ratio", open_low=True)

@@ -14,6 +14,7 @@ Conventions
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -28,6 +29,7 @@ __all__ = [
     "Comparison",
     "Overlap",
     "PairValues",
+    "TooManyPairsError",
     "at_least",
     "centre_distance",
     "chunks",
@@ -68,6 +70,21 @@ class Comparison(NamedTuple):
     counts: Positions  # [g], how long it is
     by_foreground: NDArray[np.bool_] | None  # [g], where the detection's own size is the denominator
     lowest: float  # pairs below are left out
+    most: int = sys.maxsize  # more pairs are not held
+
+
+class TooManyPairsError(Exception):
+    """More pairs were found than are to be held together; the caller compares fewer detections at once.
+
+    Parameters
+    ----------
+    compared : int
+        Pairs that had been compared.
+    """
+
+    def __init__(self, compared: int) -> None:
+        super().__init__(compared)
+        self.compared = compared
 
 
 class PairValues(NamedTuple):
@@ -148,7 +165,8 @@ def overlapping(
     areas that are smaller than their boxes: the overlap is at most the smaller one.
     """
     starts, counts, by_foreground = comparison.starts, comparison.counts, comparison.by_foreground
-    kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+    may_underflow = not capped and not boxes.area.all()
+    kept = _Kept(comparison)
     for low, high in chunks(counts, CHUNK_PAIRS):
         size = counts[low:high]
         box = ragged_ranges(starts[low:high], size)
@@ -168,10 +186,24 @@ def overlapping(
         denominator = over(shared, truth_area, area)
         if by_foreground is not None:
             denominator = np.where(np.take(by_foreground, truth), area, denominator)
-        value = shared / denominator
+        if may_underflow:
+            value = _divided(shared, denominator)
+        else:
+            value = shared / denominator
         enough = np.flatnonzero(value >= comparison.lowest)
-        kept.append(PairValues(truth[enough], box[enough], value[enough]))
-    return joined(kept)
+        kept.add(PairValues(truth[enough], box[enough], value[enough]), high)
+    return joined(kept.parts)
+
+
+def _divided(shared: FloatArray, denominator: FloatArray) -> FloatArray:
+    """Divide, with 1 for 0 / 0: areas of boxes that meet, too small for a float.
+
+    In pycocotools the quotient is NaN, which reaches every threshold.
+    """
+    with np.errstate(invalid="ignore"):
+        value = shared / denominator
+    value[np.isnan(value)] = 1.0
+    return value
 
 
 def at_least(pairs: PairValues, lowest: float) -> PairValues:
@@ -188,13 +220,29 @@ def in_chunks(
     ``value`` gets positions of detections and ground truths, [P] each, and the ground truths of the chunk.
     """
     starts, counts = comparison.starts, comparison.counts
-    kept = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+    kept = _Kept(comparison)
     for low, high in chunks(counts, size):
         detection = ragged_ranges(starts[low:high], counts[low:high])
         truth = np.repeat(np.arange(low, high), counts[low:high])
         pairs = PairValues(truth, detection, value(detection, truth, slice(low, high)))
-        kept.append(at_least(pairs, comparison.lowest))
-    return joined(kept)
+        kept.add(at_least(pairs, comparison.lowest), high)
+    return joined(kept.parts)
+
+
+class _Kept:
+    """The pairs of the chunks so far, no more than a comparison may hold."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+        self._room = comparison.most
+        self.parts = [PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+
+    def add(self, pairs: PairValues, end: int) -> None:
+        """Keep the pairs of a chunk that ends before ground truth ``end``."""
+        self._room -= len(pairs.value)
+        if self._room < 0:
+            raise TooManyPairsError(int(self._comparison.counts[:end].sum()))
+        self.parts.append(pairs)
 
 
 def joined(parts: list[PairValues]) -> PairValues:

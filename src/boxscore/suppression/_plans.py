@@ -28,6 +28,7 @@ over the pairs. Positions are counted from the start of the block; a better box 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
@@ -37,10 +38,10 @@ from boxscore._utils.ordering import rank_in_runs
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import shared_length
 from boxscore.suppression._grid import Grid
-from boxscore.suppression._pairs import FEW, Sweep, inner_bounds
+from boxscore.suppression._pairs import FEW, PairStore, Sweep, ValuedPairs, inner_bounds
 from boxscore.suppression._ranked import Block
 
-__all__ = ["Plan", "greedy"]
+__all__ = ["Plan", "best_overlapping", "greedy", "pairs_with"]
 
 IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -63,6 +64,9 @@ CROWDED = 2.5
 """Grids with more boxes than this within reach in a row are settled in stages."""
 
 FIRST_STAGE, STAGE_GROWTH = 1024, 4
+
+VERY_CROWDED, FIRST_BEST = 64, 8
+"""Grids more crowded than this are asked for the neighbours of the best boxes first, so many a group."""
 
 
 def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan = "auto") -> IndexArray:
@@ -98,6 +102,93 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
         if chosen == "grid" or not _swept(block, everyone, threshold, suppressor, owners, most=most):
             _staged(block, everyone, threshold, suppressor, owners)
     return suppressor
+
+
+def best_overlapping(block: Block, threshold: float) -> IndexArray:
+    """Position [n] of the best better box, kept or not, that overlaps each by more than ``threshold``.
+
+    A box that no better one overlaps names itself.
+    """
+    best = np.arange(len(block))
+    if threshold >= 1:
+        return best
+    grid = _crowded(block, threshold)
+    if grid is not None:
+        _best_in_stages(block, grid, threshold, best)
+        return best
+    for better, worse, _ in PairStore(block, threshold):
+        np.minimum.at(best, worse, better)
+    return best
+
+
+def pairs_with(block: Block, threshold: float, kept: BoolArray) -> Iterable[ValuedPairs]:
+    """Pairs (better, worse, overlap) above ``threshold`` whose better box is kept; [n] flags.
+
+    May be iterated over several times; a pair may come twice.
+    """
+    grid = _crowded(block, threshold)
+    return (
+        _PairsWith(PairStore(block, threshold), kept)
+        if grid is None
+        else _Around(block, grid, threshold, kept)
+    )
+
+
+class _PairsWith:
+    """The pairs of a store whose better box is kept."""
+
+    def __init__(self, store: PairStore, kept: BoolArray) -> None:
+        self._store, self._kept = store, kept
+
+    def __iter__(self) -> Iterator[ValuedPairs]:
+        """Walk over the pairs."""
+        for better, worse, overlap in self._store:
+            some = np.flatnonzero(self._kept.take(better))
+            yield better.take(some), worse.take(some), overlap.take(some)
+
+
+class _Around:
+    """The pairs of a crowded grid whose better box is kept: those boxes are asked for their neighbours."""
+
+    def __init__(self, block: Block, grid: Grid, threshold: float, kept: BoolArray) -> None:
+        self._measure, self._grid, self._threshold = block.measure, grid, threshold
+        self._asked = np.flatnonzero(kept)
+
+    def __iter__(self) -> Iterator[ValuedPairs]:
+        """Walk over the pairs."""
+        for better, worse in self._grid.neighbours(self._asked):
+            real = np.flatnonzero(better < worse)
+            better, worse = better.take(real), worse.take(real)
+            overlap = np.minimum(self._measure.between(better, worse), 1)
+            hit = np.flatnonzero(overlap > self._threshold)
+            yield better.take(hit), worse.take(hit), overlap.take(hit)
+
+
+def _crowded(block: Block, threshold: float) -> Grid | None:
+    """Return the grid of a block in which boxes have very many neighbours; None for any other block."""
+    if len(block) <= FEW or block.held is not None:
+        return None
+    group = block.group if len(block.starts) > 2 else None
+    grid = Grid(block.measure, np.arange(len(block)), threshold, group)
+    return grid if grid.crowding() > VERY_CROWDED else None
+
+
+def _best_in_stages(block: Block, grid: Grid, threshold: float, best: IndexArray) -> None:
+    """Ask the best boxes of each group for what they overlap, then the next: what is found is settled."""
+    group = block.group if len(block.starts) > 2 else None
+    rank = np.arange(len(block)) if group is None else rank_in_runs(group)
+    open_, low, high = np.arange(len(block)), 0, FIRST_BEST
+    while len(open_):
+        asked = np.flatnonzero((rank >= low) & (rank < high))
+        if low:
+            grid = Grid(block.measure, np.union1d(asked, open_), threshold, group)
+        for one, other in grid.neighbours(asked):
+            worse = np.flatnonzero(one < other)
+            one, other = one.take(worse), other.take(worse)
+            hit = np.flatnonzero(block.measure.between(one, other) > threshold)
+            np.minimum.at(best, other.take(hit), one.take(hit))
+        open_ = open_.compress((best.take(open_) == open_) & (rank.take(open_) >= high))
+        low, high = high, high * STAGE_GROWTH
 
 
 def _lockstep(

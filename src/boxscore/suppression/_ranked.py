@@ -23,15 +23,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.ordering import descending_order, group_order
-from boxscore.data.boxes import BOX_FORMATS, BoxFormat
+from boxscore.data.boxes import BOX_FORMATS, ROUNDING, BoxFormat, without_inverted
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.similarity.measures import Measure, MeasureOf, box_measure
 from boxscore.similarity.pairs import Overlap
 
 if TYPE_CHECKING:
+    from boxscore.data.tables import Detections
     from boxscore.suppression._pairs import HeldPairs
 
-__all__ = ["Block", "Ranked", "check_boxes", "check_groups", "check_scores", "prepare", "rank"]
+__all__ = [
+    "Block",
+    "Ranked",
+    "boxes_of",
+    "check_boxes",
+    "check_groups",
+    "check_scores",
+    "prepare",
+    "rank",
+]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -202,6 +212,20 @@ def check_boxes(boxes: ArrayLike, *, box_format: BoxFormat) -> FloatArray:
     return array
 
 
+def boxes_of(detections: Detections) -> FloatArray:
+    """Return the corners of a table [N, 4]; sides below 0 by rounding, as some files have, are 0."""
+    boxes = detections.boxes
+    if not len(boxes) or (boxes[:, 2:] >= boxes[:, :2]).all():
+        return boxes
+    checks.sizes_not_negative(
+        boxes[:, 2:] - boxes[:, :2],
+        place=lambda row: f"row {row} of {detections.source}",
+        cause="such a box is scored as a false positive, and has nothing to suppress or merge",
+        lowest=-ROUNDING,
+    )
+    return without_inverted(boxes)
+
+
 def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatArray:
     """Scores [N] as float64, not NaN, one per box."""
     array = checks.float_array(scores, name="scores")
@@ -214,14 +238,16 @@ def check_scores(scores: ArrayLike, *, length: int, of: str = "boxes") -> FloatA
 
 def check_groups(groups: ArrayLike, *, length: int, name: str = "groups", of: str = "boxes") -> IndexArray:
     """Check groups [N], one per box: int64 >= 0; names become the numbers of their sorted values."""
-    array = np.asarray(groups)
+    array = checks.any_array(groups, name=name)
     if array.size == 0 and array.ndim <= 1:
         array = array.astype(np.int64)
     if array.ndim != 1:
         raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}")
     checks.same_length(length, of=of, **{name: array})
-    if array.dtype.kind in "fcmM":
-        raise InputError(name, "be whole numbers or names", got=f"numbers of type {array.dtype}")
+    if array.dtype.kind in "fcmMSV":
+        raise InputError(name, "be whole numbers or names", got=f"values of type {array.dtype}")
+    if array.dtype == object and len({isinstance(one, str) for one in array.tolist()}) > 1:
+        raise InputError(name, "be whole numbers or names", got="both")
     if array.dtype.kind in "iub" and array.dtype != np.uint64:
         array = array.astype(np.int64, copy=False)
         lowest = int(array.min()) if length else 0

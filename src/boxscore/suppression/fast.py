@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore.data.boxes import BoxFormat
 from boxscore.suppression._pairs import PairStore
+from boxscore.suppression._plans import best_overlapping
 from boxscore.suppression._ranked import Block, Ranked, prepare
 from boxscore.suppression.hard import cap_groups, select
 from boxscore.suppression.result import Kept
@@ -141,6 +142,9 @@ def select_in_rounds(
 
 def _repeat(block: Block, threshold: float, rounds: int) -> BoolArray:
     """Drop, in each round, all boxes that a survivor of the last round overlaps."""
+    if rounds == 1:
+        kept: BoolArray = best_overlapping(block, threshold) == np.arange(len(block))
+        return kept
     alive = np.ones(len(block), dtype=bool)
     if threshold >= 1:
         return alive

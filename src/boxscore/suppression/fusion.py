@@ -38,8 +38,7 @@ from boxscore.data.boxes import BoxFormat, box_convert, corners_and_sizes
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.similarity.measures import box_measure
 from boxscore.similarity.pairs import over, shared_length
-from boxscore.suppression._pairs import PairStore
-from boxscore.suppression._plans import greedy
+from boxscore.suppression._plans import greedy, pairs_with
 from boxscore.suppression._ranked import (
     Block,
     Ranked,
@@ -55,6 +54,12 @@ __all__ = ["Fused", "nmw", "weighted_boxes_fusion"]
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 Confidence = Literal["average", "max", "box_and_model_average", "absent_model_aware_average"]
+
+LONG = 4096
+"""Groups with more boxes are clustered by themselves, many boxes at a time."""
+
+CELLS = 1 << 16
+"""Pairs of a new box and a fused one that are compared together there."""
 
 
 class Fused(NamedTuple):
@@ -227,7 +232,9 @@ def _gather(
     names = numbers = None
     if groups is not None:
         parts = [
-            np.asarray(some) for some, count in zip(groups, counts, strict=True) if count or np.size(some)
+            checks.any_array(some, name="groups")
+            for some, count in zip(groups, counts, strict=True)
+            if count or np.size(some)
         ]
         names = np.concatenate(parts) if parts else np.empty(0, np.int64)
         numbers = check_groups(names, length=len(box_array))
@@ -243,21 +250,39 @@ def _gather(
     return _Ensemble(corners, model, names, trust, ranked)
 
 
-def _cluster(block: Block, threshold: float, cluster: IndexArray) -> None:
-    """Assign each box of a block to a cluster, the next box of every group at the same time.
+class _Clusters(NamedTuple):
+    """Boxes of a block, and the clusters so far in slots; those of a group from its start on."""
 
-    ``cluster`` [n] becomes the position of the first member. The fused boxes of a group are in slots from the
-    start of the group, in the order in which the clusters were founded.
-    """
+    boxes: FloatArray  # [5, n], corners and area
+    weighted: FloatArray  # [5, n], corners times score, score
+    fused: FloatArray  # [5, n], corners and area of each slot's fused box
+    sums: FloatArray  # [5, n], sums of ``weighted`` over its members
+    founder: IndexArray  # [n], position of its first member
+
+
+def _cluster(block: Block, threshold: float, cluster: IndexArray) -> None:
+    """Assign each box of a block to a cluster; ``cluster`` [n] becomes the position of the first member."""
     measure = block.measure
     corners = np.stack([measure.x1, measure.y1, measure.x2, measure.y2])
     area = (measure.x2 - measure.x1) * (measure.y2 - measure.y1)
     boxes = np.concatenate([corners, area[None]])
-    weighted = np.concatenate([corners, np.ones((1, len(block)))]) * block.scores  # corners, weight
-    fused, sums = np.zeros_like(boxes), np.zeros_like(weighted)
+    weighted = np.concatenate([corners, np.ones((1, len(block)))]) * block.scores
     founder = np.zeros(len(block), dtype=np.int64)
-    by_size = np.argsort(-np.diff(block.starts), kind="stable")  # groups that still have boxes stay in front
-    starts, sizes = block.starts.take(by_size), np.diff(block.starts).take(by_size)
+    clusters = _Clusters(boxes, weighted, np.zeros_like(boxes), np.zeros_like(weighted), founder)
+    sizes = np.diff(block.starts)
+    for group in np.flatnonzero(sizes > LONG).tolist():
+        _cluster_long(clusters, int(block.starts[group]), int(block.starts[group + 1]), threshold, cluster)
+    by_size = np.argsort(-sizes, kind="stable")  # groups that still have boxes stay in front
+    by_size = by_size[np.count_nonzero(sizes > LONG) :]
+    if len(by_size):
+        _cluster_abreast(clusters, block.starts.take(by_size), sizes.take(by_size), threshold, cluster)
+
+
+def _cluster_abreast(
+    clusters: _Clusters, starts: IndexArray, sizes: IndexArray, threshold: float, cluster: IndexArray
+) -> None:
+    """Cluster many groups, the largest first: the next box of every group at the same time."""
+    boxes, weighted, fused, sums, founder = clusters
     founded = np.zeros(len(starts), dtype=np.int64)
     ends = np.searchsorted(
         -sizes, -np.arange(int(sizes[0])), side="left"
@@ -281,6 +306,77 @@ def _cluster(block: Block, threshold: float, cluster: IndexArray) -> None:
         box[4, changes] = (box[2] - box[0]).take(changes) * (box[3] - box[1]).take(changes)
         fused[:, slot.compress(founds)] = box.compress(founds, axis=1)
         fused[:, now] = box.take(changes, axis=1)
+
+
+def _cluster_long(clusters: _Clusters, start: int, end: int, threshold: float, cluster: IndexArray) -> None:
+    """Cluster one group, many boxes at a time.
+
+    The slot of each is guessed from the fused boxes as they are. With the guesses every fused box is known
+    at every moment, and the boxes up to the first wrong guess are settled.
+    """
+    boxes, weighted, fused, sums, founder = clusters
+    count, most = 0, 1
+    at = start
+    while at < end:
+        most = min(most, max(1, CELLS // max(count, 1)))
+        some, slots = slice(at, min(at + most, end)), slice(start, start + count)
+        ours = boxes[:, some]
+        guess = _best_of(_ious(fused[:, None, slots], ours[:, :, None]), threshold)
+        joins = int(np.argmax(np.append(guess, -1) < 0))  # up to the first that founds a cluster
+        if joins == 0:
+            cluster[at] = founder[start + count] = at
+            fused[:, start + count], sums[:, start + count] = boxes[:, at], weighted[:, at]
+            count, at = count + 1, at + 1
+            continue
+        guess, ours = guess[:joins], ours[:, :joins]
+        named, which = np.unique(guess, return_inverse=True)
+        states, totals, first = [fused[:, slots]], [sums[:, slots]], count
+        latest = np.tile(np.arange(count), (joins, 1))  # [joins, count], state that a box meets in each slot
+        for number, slot in enumerate(named.tolist()):
+            members = np.flatnonzero(which == number)
+            total = np.cumsum(np.column_stack([sums[:, start + slot], weighted[:, at + members]]), axis=1)[
+                :, 1:
+            ]
+            state = np.tile(fused[:, start + slot, None], len(members))
+            heavy = np.flatnonzero(total[4] > 0)  # a cluster whose scores are all 0 stays as given
+            state[:4, heavy] = total[:4, heavy] / total[4, heavy]
+            state[4, heavy] = (state[2, heavy] - state[0, heavy]) * (state[3, heavy] - state[1, heavy])
+            seen = np.searchsorted(members, np.arange(joins))  # how many joined before each box
+            latest[:, slot] = np.where(seen > 0, first + seen - 1, slot)
+            states.append(state)
+            totals.append(total)
+            first += len(members)
+        state, total = np.concatenate(states, axis=1), np.concatenate(totals, axis=1)
+        right = _best_of(_ious(state[:, latest], ours[:, :, None]), threshold) == guess
+        settled = int(np.argmin(np.append(right, False)))
+        cluster[at : at + settled] = founder[start + guess[:settled]]
+        if settled < joins:
+            now = latest[settled]  # what the first box that is not settled meets
+        else:
+            now = np.arange(count)
+            now[named] = count + np.cumsum(np.bincount(which)) - 1
+        fused[:, slots], sums[:, slots] = state[:, now], total[:, now]
+        at += settled
+        most = 2 * most if settled == most else max(2 * settled, 1)
+
+
+def _ious(theirs: FloatArray, ours: FloatArray) -> FloatArray:
+    """IoU of fused boxes and new ones, corners and areas [5, ...] that broadcast; 0 where they lie apart."""
+    sides = np.minimum(theirs[2:4], ours[2:4]) - np.maximum(theirs[:2], ours[:2])
+    np.maximum(sides, 0, out=sides)
+    shared = sides[0] * sides[1]
+    area = np.broadcast_to(theirs[4], shared.shape).copy()
+    iou: FloatArray = np.zeros_like(shared)
+    np.divide(shared, over(shared, area, ours[4]), out=iou, where=shared > 0)
+    return iou
+
+
+def _best_of(iou: FloatArray, threshold: float) -> IndexArray:
+    """Slot of the largest IoU [boxes, slots], of equal ones the first; -1 where none is large enough."""
+    if iou.shape[1] == 0:
+        return np.full(len(iou), -1)
+    best = iou.argmax(axis=1)
+    return np.where(iou[np.arange(len(iou)), best] > threshold, best, -1)
 
 
 def _best_slot(
@@ -317,11 +413,9 @@ def _nearest_kept(block: Block, threshold: float) -> IndexArray:
     if threshold >= 1:
         return owner
     best = np.zeros(len(block))
-    pairs = PairStore(block, threshold)
+    pairs = pairs_with(block, threshold, suppressor < 0)
     for walk in range(2):
         for better, worse, iou in pairs:
-            by_kept = np.flatnonzero(suppressor.take(better) < 0)
-            better, worse, iou = better.take(by_kept), worse.take(by_kept), iou.take(by_kept)
             if walk == 0:
                 np.maximum.at(best, worse, iou)
                 continue

@@ -27,8 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 from boxscore.data.boxes import BoxFormat, box_convert
-from boxscore.suppression._pairs import PairStore
-from boxscore.suppression._plans import greedy
+from boxscore.suppression._plans import best_overlapping, greedy
 from boxscore.suppression._ranked import Block, Ranked, prepare
 from boxscore.suppression.result import Kept, Suppression
 
@@ -174,11 +173,7 @@ def _dropped_by(block: Block, threshold: float) -> IndexArray:
 
 def _chained(block: Block, threshold: float) -> IndexArray:
     """Owner of each position: where the best box it overlaps goes."""
-    owner = np.arange(len(block))
-    if threshold >= 1:
-        return owner
-    for better, worse, _ in PairStore(block, threshold):
-        np.minimum.at(owner, worse, better)
+    owner = best_overlapping(block, threshold)
     while True:  # every box points to a better one: jump to the end of the chain, doubling
         further = owner.take(owner)
         if (further == owner).all():

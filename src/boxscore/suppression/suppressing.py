@@ -32,7 +32,7 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.similarity.mask import mask_measure
 from boxscore.suppression._pairs import share_pairs
-from boxscore.suppression._ranked import Ranked, check_boxes, check_groups, prepare, rank
+from boxscore.suppression._ranked import Ranked, boxes_of, check_boxes, check_groups, prepare, rank
 from boxscore.suppression.methods import METHODS, Setting, check_method, readers_of
 from boxscore.suppression.result import Suppression
 
@@ -299,6 +299,7 @@ class Suppressor:
     ) -> None:
         self._detections, self._pixel_offset = detections, pixel_offset
         self._by_masks = checks.one_of(similarity, ("box", "mask"), name="similarity") == "mask"
+        self._boxes = detections.boxes if self._by_masks else boxes_of(detections)
         self._group = _groups(detections, class_agnostic=class_agnostic, class_groups=class_groups)
         self._caps: list[Cap] = [
             (of, checks.whole_number(k, 1, name=name))
@@ -321,7 +322,7 @@ class Suppressor:
                 score_threshold=setting.floor,
             )
         return prepare(
-            self._detections.boxes,
+            self._boxes,
             self._detections.scores,
             self._group,
             pixel_offset=self._pixel_offset,
@@ -346,7 +347,7 @@ class Suppressor:
 
     def suppress(self, setting: Setting, ranked: Ranked, *, owners: bool = False) -> Suppression:
         """Suppress ranked detections; ``owners`` records which dropped which, at some cost."""
-        return _carry_out(setting, ranked, self._detections.boxes, self._caps, owners=owners)
+        return _carry_out(setting, ranked, self._boxes, self._caps, owners=owners)
 
 
 def _masks_of(detections: Detections) -> Masks:

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.collector import paused_collector
+from boxscore.data.alignment import other_spellings
+from boxscore.data.boxes import ROUNDING
 from boxscore.data.tables import GroundTruth
 from boxscore.validation._findings import MOST_EXAMPLES, Finding, Severity, counted
 
@@ -85,21 +87,22 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
                     :MOST_EXAMPLES
                 ],
             )
+    rows = list(enumerate(content.annotations))
     images = {_hashable(record.id) for record in content.images}
     classes = {_hashable(record.id) for record in content.categories}
-    rows = list(enumerate(content.annotations))
+    left_out = "that the file does not list; they are left out, as in pycocotools"
     checks = [
         _Check(
             "annotation-of-unknown-image",
-            "error",
-            [row for row, record in rows if _hashable(record.image_id) not in images],
-            "of an image that the file does not have",
+            "warning",
+            _unlisted(content, "image_id", images),
+            f"of an image {left_out}",
         ),
         _Check(
             "annotation-of-unknown-class",
-            "error",
-            [row for row, record in rows if _hashable(record.category_id) not in classes],
-            "of a class that the file does not have",
+            "warning",
+            _unlisted(content, "category_id", classes),
+            f"of a class {left_out}",
         ),
         _Check(
             "annotation-without-area",
@@ -116,7 +119,20 @@ def ground_truth_file_findings(path: Path) -> Iterator[Finding]:
         _Check("annotation-negative-size", "error", _negative(content), "with a negative width or height"),
     ]
     for check in checks:
+        if check.code.startswith("annotation-of-unknown") and 2 * len(check.rows) > len(rows):
+            check.severity = "error"
         yield from _finding(check, content, path, "annotation")
+
+
+def _unlisted(content: _File, key: str, listed: set[Any]) -> list[int]:
+    """Rows of the annotations whose image or class is not listed, in any spelling."""
+    ids = [_hashable(getattr(record, key)) for record in content.annotations]
+    other = other_spellings(filter(_is_id, ids), list(filter(_is_id, listed)))
+    return [row for row, identifier in enumerate(ids) if identifier not in listed and identifier not in other]
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, (int, str)) and not isinstance(value, bool)
 
 
 def detection_file_findings(path: Path, ground_truth: GroundTruth) -> Iterator[Finding]:
@@ -155,7 +171,7 @@ def _negative(content: _File) -> list[int]:
     for row, record in enumerate(content.annotations):
         box = record.bbox
         is_box = isinstance(box, list) and len(box) == 4 and all(isinstance(n, (int, float)) for n in box)
-        if is_box and min(box[2:]) < 0:
+        if is_box and min(box[2:]) < -ROUNDING:
             rows.append(row)
     return rows
 

@@ -38,6 +38,8 @@ def geometric_findings(context: Context) -> Iterator[Finding]:
         order = [] if context.effort == IN_PASSING else list(_order(context, table))
         yield from order
         yield from _degenerate(context, table)
+        if context.effort > IN_PASSING:
+            yield from _inside_out(context, table)
         if context.effort == IN_PASSING:
             yield from _outside_in_passing(context, table)
         elif not order:
@@ -117,17 +119,9 @@ def _placed(table: Table, corners: NDArray[np.float64], rows: NDArray[np.intp]) 
 def _degenerate(context: Context, table: BoxTable) -> Iterator[Finding]:
     noun, _ = _what(table)
     flat = np.flatnonzero((table.sizes[:, 0] == 0) | (table.sizes[:, 1] == 0))
-    kept = np.setdiff1d(np.arange(len(table)), flat) if len(flat) else flat
     if not len(flat) or context.protocol.boxes.pixel_offset:  # with inclusive pixels it is one pixel wide
         return
-    is_truth = isinstance(table, GroundTruth)
-
-    def repaired(c: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
-        if is_truth:
-            return c.ground_truth.take(kept), detections, c.protocol
-        return c.ground_truth, detections.take(kept), c.protocol
-
-    end = "nothing can match them" if is_truth else "they can match nothing"
+    end = "nothing can match them" if isinstance(table, GroundTruth) else "they can match nothing"
     yield context.finding(
         f"{noun}-degenerate",
         "geometric",
@@ -137,8 +131,41 @@ def _degenerate(context: Context, table: BoxTable) -> Iterator[Finding]:
         table=table,
         rows=flat,
         repair="without them",
-        repaired=repaired,
+        repaired=_without(table, flat),
     )
+
+
+def _inside_out(context: Context, table: BoxTable) -> Iterator[Finding]:
+    """Report sides below 0, of which the loaders warn."""
+    noun, _ = _what(table)
+    rows = np.flatnonzero((table.sizes < 0).any(axis=1))
+    if not len(rows):
+        return
+    yield context.finding(
+        f"{noun}-inside-out",
+        "geometric",
+        "warning",
+        len(rows),
+        f"{counted(len(rows), noun)} with a box whose width or height is below 0 (down to "
+        f"{table.sizes.min():g}): they overlap nothing",
+        table=table,
+        rows=rows,
+        repair="without them",
+        repaired=_without(table, rows),
+    )
+
+
+def _without(table: BoxTable, rows: NDArray[np.intp]) -> Repair:
+    """Return the tables without some rows of one of them."""
+    kept = np.delete(np.arange(len(table)), rows)
+    is_truth = isinstance(table, GroundTruth)
+
+    def repaired(c: Context, detections: Detections) -> tuple[GroundTruth, Detections, Protocol]:
+        if is_truth:
+            return c.ground_truth.take(kept), detections, c.protocol
+        return c.ground_truth, detections.take(kept), c.protocol
+
+    return repaired
 
 
 def _outside(context: Context, table: BoxTable) -> Iterator[Finding]:

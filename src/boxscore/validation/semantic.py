@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.similarity.box import box_iou
 from boxscore.similarity.registry import similarity_of
@@ -70,7 +71,7 @@ def _near_duplicates(context: Context) -> Iterator[Finding]:
         table=truth,
         rows=duplicates,
         repair="without them",
-        repaired=_with_truth(np.setdiff1d(np.arange(len(truth)), duplicates)),
+        repaired=_with_truth(np.delete(np.arange(len(truth)), duplicates)),
     )
 
 
@@ -81,12 +82,13 @@ def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     rows, group, left = rows[order], group[order], left[order]
     # Of two boxes so near, the left sides differ by at most 1 - NEAR of the larger width, and the larger
     # width is at most 1 / NEAR of the smaller. So each box is compared with those that start soon after it.
+    boxes = without_inverted(table.boxes)
     last = left + (1 / NEAR - 1 + 1e-6) * (table.boxes[rows, 2] - left)
     repeats, at, step = [np.empty(0, dtype=np.intp)], np.arange(len(rows) - 1), 1
     while len(at):
         at = at[(group[at] == group[at + step]) & (left[at + step] <= last[at])]
         one, other = rows[at], rows[at + step]
-        near = box_iou(table.boxes[one], table.boxes[other], paired=True) >= NEAR
+        near = box_iou(boxes[one], boxes[other], paired=True) >= NEAR
         repeats.append(np.maximum(one, other)[near])
         step += 1
         at = at[at + step < len(rows)]
@@ -176,10 +178,11 @@ def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
         rows = np.column_stack([rows, detections.keypoints.reshape(len(detections), -1)])
     elif not detections.boxes_given:
         return  # masks of one box may differ
-    _, first = np.unique(rows, axis=0, return_index=True)
-    again = np.setdiff1d(np.arange(len(detections)), first)
+    again = _again(rows)
     if not len(again):
         return
+    repeats = np.zeros(len(detections), dtype=bool)
+    repeats[again] = True
     yield context.finding(
         "repeated-detection",
         "semantic",
@@ -190,8 +193,18 @@ def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
         table=detections,
         rows=again,
         repair="each once",
-        repaired=lambda c, given: (c.ground_truth, given.take(np.sort(first)), c.protocol),
+        repaired=lambda c, given: (c.ground_truth, given.take(np.flatnonzero(~repeats)), c.protocol),
     )
+
+
+def _again(rows: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Positions of the rows [D, C] that are equal to an earlier one; ascending."""
+    # By image and left side most rows are alone; only the others are sorted whole.
+    order = np.lexsort((rows[:, 2], rows[:, 0]))
+    equal = np.all(rows[order[1:]][:, [0, 2]] == rows[order[:-1]][:, [0, 2]], axis=1)
+    some = np.sort(order[np.append(equal, False) | np.append(False, equal)]) if len(rows) else order
+    first = np.unique(rows[some], axis=0, return_index=True)[1]
+    return np.delete(some, first)
 
 
 def _scores(context: Context, detections: Detections) -> Iterator[Finding]:

@@ -8,12 +8,14 @@ Faults that the tables no longer show, because a loader refuses or resolves them
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
 from boxscore.data.alignment import select
+from boxscore.matching.ignoring import zero_ids
 from boxscore.validation._findings import IN_PASSING, Context, Finding, counted, image_rows
 
 __all__ = ["structural_findings"]
@@ -55,16 +57,22 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
             repair="each id once",
             repaired=lambda c, detections: (c.ground_truth.take(kept), detections, c.protocol),
         )
-    if truth.ids.dtype != object and (truth.ids == 0).any():
-        rows = np.flatnonzero(truth.ids == 0)
+    rows = np.flatnonzero(zero_ids(truth.ids))
+    matching = context.protocol.matching
+    if len(rows) and matching.annotation_id_zero == "counted":
+        unmatched = dataclasses.replace(matching, annotation_id_zero="unmatched")
+        protocol = dataclasses.replace(context.protocol, matching=unmatched)
         yield context.finding(
             "annotation-id-zero",
             "structural",
             "info",
             len(rows),
-            "an annotation has id 0: pycocotools reads a match with it as no match; boxscore counts it",
+            "an annotation has id 0: pycocotools reads a match with it as no match; boxscore counts it "
+            '(matching.annotation_id_zero = "counted")',
             table=truth,
             rows=rows,
+            repair="as pycocotools reads it",
+            repaired=lambda c, detections: (c.ground_truth, detections, protocol),
         )
 
 

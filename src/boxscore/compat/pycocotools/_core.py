@@ -168,6 +168,8 @@ def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
         scores=_finite(_column(rows, "score", params)),
     )
     area = _column(rows, "area", params)
+    if min(area.min(initial=0), truth_table.area.min(initial=0)) < 0 and len(params.areaRng) == 1:
+        raise _NotOrdinaryError  # below a range from 0 to infinity, which takes everything here
     matches = Matcher(truth_table, table, protocol, areas=area).match()
     return CoreRun(truth_rows, rows, Evaluation(truth_table, table, protocol, matches), list(params.maxDets))
 
@@ -268,4 +270,7 @@ def _boxes(records: list[Record]) -> dict[str, Any]:
     if not (np.abs(flat) <= LARGEST_COORDINATE).all():
         raise _NotOrdinaryError
     corner, sizes = flat[:, :2], np.ascontiguousarray(flat[:, 2:])
+    area = sizes[:, 0] * sizes[:, 1]
+    if not area.all() and (sizes[area == 0] > 0).all(axis=1).any():
+        raise _NotOrdinaryError  # 0 / 0 in the reference, and what follows from NaN there
     return {"boxes": np.concatenate([corner, corner + sizes], axis=1), "sizes": sizes}

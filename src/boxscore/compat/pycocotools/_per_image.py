@@ -57,7 +57,7 @@ def keypoint_similarities(truths: Sequence[Record], detections: Sequence[Record]
     detections = by_score(detections, params.maxDets[-1])
     if not truths or not detections:
         return []
-    variances = (params.kpt_oks_sigmas * 2) ** 2
+    variances = (np.asarray(params.kpt_oks_sigmas) * 2) ** 2
     keypoints = [np.array(detection["keypoints"]) for detection in detections]
     similarities = np.zeros((len(detections), len(truths)))
     for column, truth in enumerate(truths):

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from boxscore.protocols.protocol import summary_title
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
+    """What a line averages."""
+
     ap: bool
     iou: float | None = None
     area: str = "all"
@@ -19,38 +21,40 @@ class _Row(NamedTuple):
 
 
 _DETECTION_ROWS = (
-    _Row(True, cap=None),
-    _Row(True, 0.5, cap=2),
-    _Row(True, 0.75, cap=2),
-    *(_Row(True, area=area, cap=2) for area in ("small", "medium", "large")),
-    *(_Row(False, cap=cap) for cap in (0, 1, 2)),
-    *(_Row(False, area=area, cap=2) for area in ("small", "medium", "large")),
+    Row(True, cap=None),
+    Row(True, 0.5, cap=2),
+    Row(True, 0.75, cap=2),
+    *(Row(True, area=area, cap=2) for area in ("small", "medium", "large")),
+    *(Row(False, cap=cap) for cap in (0, 1, 2)),
+    *(Row(False, area=area, cap=2) for area in ("small", "medium", "large")),
 )
 _KEYPOINT_ROWS = tuple(
-    _Row(ap, iou, area)
+    Row(ap, iou, area)
     for ap in (True, False)
     for iou, area in ((None, "all"), (0.5, "all"), (0.75, "all"), (None, "medium"), (None, "large"))
 )
 KEYPOINT_CAP = 20
 
 
-def summary(evaluation: dict[str, Any], params: Any) -> NDArray[np.float64]:
+def summary(evaluation: dict[str, Any], params: Any, say: Callable[[str], None]) -> NDArray[np.float64]:
     """Compute and print the twelve numbers, or the ten of keypoints."""
     keypoints = params.iouType == "keypoints"
-    cap_of: Callable[[_Row], Any]
+    cap_of: Callable[[Row], Any]
     if keypoints:
-        rows: Sequence[_Row] = _KEYPOINT_ROWS
+        rows: Sequence[Row] = _KEYPOINT_ROWS
         cap_of = lambda row: KEYPOINT_CAP  # noqa: E731 - two one-word rules side by side
     else:
         rows = _DETECTION_ROWS
         cap_of = lambda row: 100 if row.cap is None else params.maxDets[row.cap]  # noqa: E731
     stats = np.zeros(len(rows))
     for position, row in enumerate(rows):
-        stats[position] = _row_value(row, cap_of(row), evaluation, params)
+        stats[position], line = row_value(row, cap_of(row), evaluation, params)
+        say(line)
     return stats
 
 
-def _row_value(row: _Row, cap: Any, evaluation: dict[str, Any], params: Any) -> Any:
+def row_value(row: Row, cap: Any, evaluation: dict[str, Any], params: Any) -> tuple[Any, str]:
+    """Return one number, -1 for undefined, and the line that is printed of it."""
     areas = [a for a, label in enumerate(params.areaRngLbl) if label == row.area]
     caps = [m for m, value in enumerate(params.maxDets) if value == cap]
     values = evaluation["precision" if row.ap else "recall"]
@@ -62,5 +66,4 @@ def _row_value(row: _Row, cap: Any, evaluation: dict[str, Any], params: Any) -> 
     values = values[..., areas, caps]
     defined = values[values > -1]
     mean = np.mean(defined) if len(defined) else -1
-    print(f" {summary_title('AP' if row.ap else 'AR', iou, row.area, f'{cap:d}')} = {mean:0.3f}")
-    return mean
+    return mean, f" {summary_title('AP' if row.ap else 'AR', iou, row.area, f'{cap:d}')} = {mean:0.3f}"

@@ -79,17 +79,24 @@ class COCO:
         self.catToImgs: defaultdict[Any, list[Any]] = defaultdict(list)
         if annotation_file is None:
             return
-        print("loading annotations into memory...")
+        self._say("loading annotations into memory...")
         tic = time.time()
         dataset = _read_json(annotation_file)
         assert type(dataset) is dict, f"annotation file format {type(dataset)} not supported"
-        print(f"Done (t={time.time() - tic:0.2f}s)")
+        self._say(f"Done (t={time.time() - tic:0.2f}s)")
         self.dataset = dataset
         self.createIndex()
 
+    def _say(self, text: Any) -> None:
+        print(text)
+
+    def _empty(self) -> COCO:
+        """Return the data set that :meth:`loadRes` fills."""
+        return COCO()
+
     def createIndex(self) -> None:
         """Build ``anns``, ``cats``, ``imgs``, ``imgToAnns`` and ``catToImgs`` from ``dataset``."""
-        print("creating index...")
+        self._say("creating index...")
         annotations = self.dataset.get("annotations", [])
         by_image: defaultdict[Any, list[Record]] = defaultdict(list)
         by_category: defaultdict[Any, list[Any]] = defaultdict(list)
@@ -103,14 +110,14 @@ class COCO:
                 {record["id"]: record for record in self.dataset.get(key, [])}
                 for key in ("annotations", "categories", "images")
             ]
-        print("index created!")
+        self._say("index created!")
         self.anns, self.cats, self.imgs = tables
         self.imgToAnns, self.catToImgs = by_image, by_category
 
     def info(self) -> None:
         """Print what the file says of itself."""
         for key, value in self.dataset["info"].items():
-            print(f"{key}: {value}")
+            self._say(f"{key}: {value}")
 
     def getAnnIds(
         self, imgIds: Any = [], catIds: Any = [], areaRng: Any = [], iscrowd: Any = None
@@ -185,7 +192,7 @@ class COCO:
             draw_annotations(self, anns, draw_bbox=draw_bbox)
         elif "caption" in anns[0]:
             for ann in anns:
-                print(ann["caption"])
+                self._say(ann["caption"])
         else:
             raise Exception("datasetType not supported")
         return None
@@ -206,10 +213,10 @@ class COCO:
         IndexError
             When there are no results.
         """
-        res = COCO()
+        res = self._empty()
         res.dataset["info"] = copy.deepcopy(self.dataset.get("info", {}))
         res.dataset["images"] = list(self.dataset["images"])
-        print("Loading and preparing results...")
+        self._say("Loading and preparing results...")
         tic = time.time()
         if type(resFile) is str:
             anns = _read_json(resFile)
@@ -219,7 +226,8 @@ class COCO:
             anns = resFile
         assert type(anns) is list, "results in not an array of objects"
         of_images = {ann["image_id"] for ann in anns}
-        assert of_images <= set(self.getImgIds()), "Results do not correspond to current coco set"
+        known = set(self.getImgIds())
+        assert of_images <= known, _of_other_images(of_images - known, len(of_images), known)
         first = anns[0]
         with paused_collector():
             if "caption" in first:
@@ -231,7 +239,7 @@ class COCO:
                         res.dataset["categories"] = copy.deepcopy(self.dataset["categories"])
                         complete(anns)
                         break
-        print(f"DONE (t={time.time() - tic:0.2f}s)")
+        self._say(f"DONE (t={time.time() - tic:0.2f}s)")
         res.dataset["annotations"] = anns
         res.createIndex()
         return res
@@ -239,7 +247,7 @@ class COCO:
     def download(self, tarDir: Any = None, imgIds: Any = []) -> Any:
         """Fetch images from their ``coco_url`` into a folder; files that are there stay."""
         if tarDir is None:
-            print("Please specify target directory")
+            self._say("Please specify target directory")
             return -1
         images = self.imgs.values() if len(imgIds) == 0 else self.loadImgs(imgIds)
         folder = Path(tarDir)
@@ -249,19 +257,19 @@ class COCO:
             target = folder / image["file_name"]
             if not target.exists():
                 urlretrieve(image["coco_url"], str(target))
-            print(f"downloaded {number}/{len(images)} images (t={time.time() - tic:0.1f}s)")
+            self._say(f"downloaded {number}/{len(images)} images (t={time.time() - tic:0.1f}s)")
         return None
 
     def loadNumpyAnnotations(self, data: NDArray[Any]) -> list[Record]:
         """Turn rows of image id, x, y, w, h, score, category id [N, 7] into results."""
-        print("Converting ndarray to lists...")
+        self._say("Converting ndarray to lists...")
         assert type(data) is np.ndarray
-        print(data.shape)
+        self._say(data.shape)
         assert data.shape[1] == 7
         results = []
         for number, row in enumerate(data):
             if number % 1_000_000 == 0:
-                print(f"{number}/{len(data)}")
+                self._say(f"{number}/{len(data)}")
             image, x, y, w, h, score, category = row
             results.append(
                 {"image_id": int(image), "bbox": [x, y, w, h], "score": score, "category_id": int(category)}
@@ -288,6 +296,19 @@ def _records(table: dict[Any, Record], ids: Any) -> list[Record] | None:
     if _isArrayLike(ids):
         return [table[identifier] for identifier in ids]
     return [table[ids]] if type(ids) is int else None
+
+
+def _of_other_images(unknown: set[Any], count: int, known: set[Any]) -> str:
+    """Say which image ids are not in the data set; the reference's sentence comes first."""
+    first = "Results do not correspond to current coco set"
+    example = min(unknown, key=str)
+    text = (
+        f"{first}: {len(unknown)} of {count} image ids are not among those of the images, such as {example!r}"
+    )
+    same = next((identifier for identifier in known if str(identifier) == str(example)), None)
+    if same is None:
+        return text
+    return f"{text}, which is {same!r} there; write image_id in the results as {type(same).__name__}"
 
 
 def _number(anns: list[Record]) -> None:

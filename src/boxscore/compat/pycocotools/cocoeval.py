@@ -68,7 +68,7 @@ class COCOeval:
 
     def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: Any = "segm") -> None:
         if not iouType:
-            print("iouType not specified. use default iouType segm")
+            self._say("iouType not specified. use default iouType segm")
         self.cocoGt = cocoGt
         self.cocoDt = cocoDt
         self._run: _core.CoreRun | None = None
@@ -86,6 +86,9 @@ class COCOeval:
         if cocoGt is not None:
             self.params.imgIds = sorted(cocoGt.getImgIds())
             self.params.catIds = sorted(cocoGt.getCatIds())
+
+    def _say(self, text: str) -> None:
+        print(text)
 
     def __setstate__(self, state: Record) -> None:
         self._run, self._flat, self._made = None, {}, {}
@@ -179,12 +182,12 @@ class COCOeval:
     def evaluate(self) -> None:
         """Match every image and category; ``evalImgs`` holds the outcome."""
         tic = time.time()
-        print("Running per image evaluation...")
+        self._say("Running per image evaluation...")
         params = self.params
         if params.useSegm is not None:
             params.iouType = "segm" if params.useSegm == 1 else "bbox"
-            print(f"useSegm (deprecated) is not None. Running {params.iouType} evaluation")
-        print(f"Evaluate annotation type *{params.iouType}*")
+            self._say(f"useSegm (deprecated) is not None. Running {params.iouType} evaluation")
+        self._say(f"Evaluate annotation type *{params.iouType}*")
         params.imgIds = list(np.unique(params.imgIds))
         if params.useCats:
             params.catIds = list(np.unique(params.catIds))
@@ -210,7 +213,7 @@ class COCOeval:
                 for image in params.imgIds
             ]
         self._paramsEval = self._evaluated = copy.deepcopy(self.params)
-        print(f"DONE (t={time.time() - tic:0.2f}s).")
+        self._say(f"DONE (t={time.time() - tic:0.2f}s).")
 
     def _is_plain(self) -> bool:
         """Whether no method that the core replaces is overridden."""
@@ -286,11 +289,11 @@ class COCOeval:
         p : Params, optional
             Parameters other than ``params``; of what :meth:`evaluate` covered, these are taken.
         """
-        print("Accumulating evaluation results...")
+        self._say("Accumulating evaluation results...")
         tic = time.time()
         lazy = "evalImgs" not in self._made
         if not lazy and not self.evalImgs:
-            print("Please run evaluate() first")
+            self._say("Please run evaluate() first")
         if p is None:
             p = self.params
         p.catIds = p.catIds if p.useCats == 1 else [-1]
@@ -311,7 +314,7 @@ class COCOeval:
             "date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
             **arrays,
         }
-        print(f"DONE (t={time.time() - tic:0.2f}s).")
+        self._say(f"DONE (t={time.time() - tic:0.2f}s).")
 
     def _covers(self, params: Any) -> bool:
         """Whether these parameters ask for exactly what ``evaluate`` did, in the same order."""
@@ -330,7 +333,7 @@ class COCOeval:
         """Compute ``stats`` and print them. Meant for the default parameters: other caps give -1."""
         if not self.eval:
             raise Exception("Please run accumulate() first")
-        self.stats = summary(self.eval, self.params)
+        self.stats = summary(self.eval, self.params, self._say)
 
     def __str__(self) -> str:
         self.summarize()

@@ -24,6 +24,7 @@ from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POSITIVE
 from boxscore.protocols.protocol import Protocol
 from boxscore.reports.gallery import MOST_BOXES, frame_size
+from boxscore.reports.pictures import read_picture
 from boxscore.reports.plots._style import axes, label, pyplot
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["draw_boxes", "draw_evaluated"]
+
+
+LONGEST_SIDE = 2048
+"""Pixels of the longer side that are drawn, or up to twice as many: a figure of 8 inches has 1200."""
 
 
 class _Style(NamedTuple):
@@ -124,13 +129,12 @@ def draw_evaluated(
     row = int(evaluation.ground_truth.images.rows([image_id])[0])
     if row < 0:
         raise InputError("image_id", "be known", got=repr(image_id))
-    pixels = _pixels(image)
+    pixels, frame = _pixels(image)
+    width, height = frame
     if pixels is None:
         tables = (evaluation.ground_truth, evaluation.detections)
         corners = [table.boxes[table.image == row] for table in tables]
         width, height = frame_size(evaluation.ground_truth, row, *corners)
-    else:
-        height, width = pixels.shape[:2]
     long = max(width, height)
     size = (8.0 * max(width / long, 0.3), 8.0 * max(height / long, 0.3))
     figure, drawn = axes(ax, size=size)
@@ -216,21 +220,21 @@ def _draw_legend(ax: Axes, used: set[int]) -> None:
     )
 
 
-def _pixels(image: Any) -> NDArray[Any] | None:
-    """Pixels of an array, a Pillow image or a file; None stays None."""
-    if image is None:
-        return None
-    if isinstance(image, (str, Path)):
-        from boxscore.reports.pictures import require_pillow
+def _pixels(image: Any) -> tuple[NDArray[Any] | None, tuple[float, float]]:
+    """Pixels of an array, a Pillow image or a file, and the width and height of the whole; None stays None.
 
-        try:
-            with require_pillow().open(image) as opened:
-                image = opened.convert("RGB")
-        except OSError as error:
-            raise InputError(f"{image}: cannot be read as an image: {error}.") from None
+    Of a large image every n-th row and column: a figure shows no more.
+    """
+    if image is None:
+        return None, (0, 0)
+    size = None
+    if isinstance(image, (str, Path)):
+        image, size = read_picture(Path(image), LONGEST_SIDE)
     pixels = np.asarray(image)
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (3, 4)):
         raise InputError(
             "image", "have shape [height, width] or [height, width, 3]", got=f"shape {list(pixels.shape)}"
         )
-    return pixels
+    height, width = pixels.shape[:2]
+    step = max(1, max(width, height) // LONGEST_SIDE)
+    return pixels[::step, ::step], size or (width, height)

@@ -49,8 +49,8 @@ class ConfusionDisplay(Display):
         if score_threshold is None:
             score_threshold = max(operating_score(evaluation), -1e300)
         matrix = count(evaluation, score_threshold=score_threshold)
-        shown = [*matrix.most_confused(most).tolist(), len(matrix.counts) - 1]
-        return cls(matrix.counts[np.ix_(shown, shown)], [matrix.labels[row] for row in shown])
+        shown = [*matrix.most_confused(most).tolist(), len(matrix.labels) - 1]
+        return cls(matrix.counts_of(shown), [matrix.labels[row] for row in shown])
 
     def _size(self) -> tuple[float, float]:
         n = len(self.labels)

@@ -1,0 +1,43 @@
+"""Tells whether an error means that memory has run out."""
+
+from __future__ import annotations
+
+import errno
+
+__all__ = ["OUT_OF_MEMORY", "is_out_of_memory", "require_room"]
+
+OUT_OF_MEMORY = 3
+"""The exit status of the command line: the input may be good, and no check has failed."""
+
+
+def require_room(size: int) -> None:
+    """Raise an error where the system would not give this many bytes; none are touched.
+
+    For libraries that end the process, each with a status of its own choice, where they get too little.
+    """
+    import mmap
+
+    mmap.mmap(-1, size).close()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory was missing; a library that could not be loaded for want of it is an ImportError.
+
+    An error that was made from such a one counts too: then no package is missing, and no file is bad.
+    """
+    if error.__context__ is not None and is_out_of_memory(error.__context__):
+        return True
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    text = str(error).lower()
+    signs = _SIGNS.get(next((kind for kind in _SIGNS if isinstance(error, kind)), Exception), ())
+    return any(sign in text for sign in signs)
+
+
+_SIGNS: dict[type[Exception], tuple[str, ...]] = {
+    ImportError: ("cannot allocate memory", "failed to map segment"),
+    ValueError: ("array is too big", "maximum allowed dimension exceeded"),
+}
+"""What other errors say, by type: those of the loader and of NumPy."""

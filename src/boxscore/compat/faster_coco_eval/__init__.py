@@ -1,0 +1,34 @@
+"""The drop-in for ``faster_coco_eval`` 1.8.0: its classes, on the drop-in for pycocotools.
+
+Goal
+----
+What ultralytics, torchmetrics and other training code ask of it: ``COCO`` on files, paths and dictionaries,
+``COCOeval_faster`` with ``stats``, ``all_stats`` and ``stats_as_dict``, ``mask``. The numbers are those of
+pycocotools.
+
+Conventions
+-----------
+What is not here raises ``NotImplementedError`` and says so: LVIS style, boundaries, crowded keypoints, extra
+calculations.
+
+References
+----------
+faster_coco_eval 1.8.0, https://github.com/MiXaiLL76/faster_coco_eval.
+"""
+
+from __future__ import annotations
+
+from boxscore.compat.faster_coco_eval import core
+from boxscore.compat.faster_coco_eval.core import COCO, COCOeval_faster, coco, mask
+from boxscore.compat.faster_coco_eval.core import faster_eval_api as cocoeval
+
+__all__ = ["COCO", "COCOeval_faster", "coco", "cocoeval", "core", "init_as_pycocotools", "mask"]
+
+__version__ = "1.8.0"
+
+
+def init_as_pycocotools() -> None:
+    """As :func:`boxscore.init_as_pycocotools`."""
+    from boxscore import compat
+
+    compat.init_as_pycocotools()

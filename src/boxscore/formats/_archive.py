@@ -1,0 +1,147 @@
+"""The members of an ``.npz`` archive, known by name, dtype and shape before one of them is read.
+
+Goal
+----
+Nothing that an archive says of itself is believed before it was held against the file: whoever wrote it,
+reading it takes no more memory than the file has bytes.
+
+Conventions
+-----------
+- Members are stored, not compressed; no two have the same name, and no two share bytes.
+- A member is a NumPy array of format 1.0, not of Python objects or of records, and has exactly the bytes that
+  its dtype and shape ask for.
+
+References
+----------
+PKWARE's APPNOTE.TXT 6.3.10, 4.3.7 (local file header); numpy.lib.format, "Format Version 1.0".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile, ZipInfo
+
+__all__ = ["Archive", "Member", "open_archive"]
+
+LOCAL_HEADER = 30
+"""Bytes before a member at least: its local header without name."""
+NPY = ".npy"
+
+
+class Member(NamedTuple):
+    """What a member says of itself, which its bytes bear out."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {list(self.shape)}"
+
+
+class Archive:
+    """An open archive; its members by the names of their arrays."""
+
+    def __init__(self, path: Path, file: ZipFile) -> None:
+        self._path, self._file = path, file
+        self._infos = _infos(path, file)
+
+    @property
+    def names(self) -> list[str]:
+        """Every name, in the order of the archive."""
+        return list(self._infos)
+
+    def member(self, name: str) -> Member | None:
+        """Return the dtype and the shape of an array, without reading it; None where it is not there."""
+        if name not in self._infos:
+            return None
+        info = self._infos[name]
+        with _refused(self._path), _npy_warnings(), self._file.open(info) as file:
+            if np.lib.format.read_magic(file) != (1, 0):
+                raise ValueError("another version of the format")
+            try:
+                shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+            except MemoryError:  # which Python's parser raises for text that is nested too deep
+                raise ValueError("a header that nests too deep") from None
+            if dtype.hasobject or dtype.names is not None or dtype.subdtype is not None:
+                raise ValueError("an array of objects or of records")
+            if any(side < 0 for side in shape) or math.prod(shape) * dtype.itemsize != (
+                info.file_size - file.tell()
+            ):
+                raise ValueError("a shape that is not that of the bytes")
+        return Member(dtype, tuple(map(int, shape)))
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Read an array, which must have been looked at."""
+        with _refused(self._path), _npy_warnings(), self._file.open(self._infos[name]) as file:
+            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            return array
+
+
+@contextlib.contextmanager
+def open_archive(path: Path) -> Iterator[Archive]:
+    """Open an archive, and check where its members lie."""
+    import zipfile
+
+    with contextlib.ExitStack() as stack:
+        with _refused(path):
+            file = stack.enter_context(zipfile.ZipFile(path))
+            archive = Archive(path, file)
+        yield archive
+
+
+def _infos(path: Path, file: ZipFile) -> dict[str, ZipInfo]:
+    """Return the directory's entries by name, if they can all be what they say."""
+    import zipfile
+
+    infos = file.infolist()
+    if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
+        raise FileFormatError("a file of columns", "not be compressed", got=str(path))
+    if any(info.compress_size != info.file_size or not info.filename.endswith(NPY) for info in infos):
+        raise ValueError("a stored member of two sizes, or one that is no array")
+    named = {info.filename.removesuffix(NPY): info for info in infos}
+    if len(named) < len(infos):
+        counted = itertools.groupby(sorted(info.filename for info in infos))
+        twice = next(name for name, same in counted if len(list(same)) > 1)
+        got = f"several members {twice!r}"
+        raise FileFormatError("a file of columns", "hold each column once", got=got, place=str(path))
+    spans = sorted((info.header_offset, info.header_offset + LOCAL_HEADER + info.file_size) for info in infos)
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), file.start_dir]
+    if any(start < end for start, end in zip(starts, ends, strict=True)):
+        got = "members that share bytes"
+        raise FileFormatError("a file of columns", "hold each byte once", got=got, place=str(path))
+    return named
+
+
+@contextlib.contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    """Turn what zipfile and NumPy raise, many kinds, into one refusal."""
+    try:
+        yield
+    except (FileFormatError, MemoryError):
+        raise
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}.") from None
+    except Exception:
+        raise FileFormatError("a file of columns", "be written by boxscore convert", got=str(path)) from None
+
+
+@contextlib.contextmanager
+def _npy_warnings() -> Iterator[None]:
+    """Take NumPy's warnings, of headers in other programs' form, for errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield

@@ -1,0 +1,110 @@
+"""Matching in blocks of detections: the same bits, in bounded memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.diagnostics import tie_bounds
+from boxscore.matching.matcher import Matcher
+from boxscore.protocols import load_protocol
+from support.matches import assert_same_matches, match_tables
+
+MANY: dict[str, Any] = {"extends": "coco", "matching": {"max_detections": []}, "summary": [{"key": "AP"}]}
+FILE_ORDER: dict[str, Any] = {
+    "extends": "coco",
+    "matching": {"per_class": False, "equal_scores": "file_order"},
+}
+POOLED: dict[str, Any] = {"extends": "coco", "matching": {"per_class": False}}
+LAST: dict[str, Any] = {"extends": "voc2012", "matching": {"equal_iou": "last"}}
+
+
+def crowd(
+    seed: int, *, images: int = 3, objects: int = 30, detections: int = 60
+) -> tuple[boxscore.GroundTruth, boxscore.Detections]:
+    """Draw boxes of whole numbers that nearly all overlap, some equal, with equal scores."""
+    rng = np.random.default_rng(seed)
+    base = np.array([0, 0, 60, 60])
+    truth = boxscore.GroundTruth.from_arrays(
+        rng.integers(0, images, objects),
+        rng.integers(0, 3, objects),
+        base + rng.integers(0, 9, (objects, 4)),
+        crowd=rng.random(objects) < 0.1,
+        difficult=rng.random(objects) < 0.1,
+        images=range(images),
+        categories=range(3),
+    )
+    found = boxscore.Detections.from_arrays(
+        rng.integers(0, images, detections),
+        rng.integers(0, 3, detections),
+        base + rng.integers(0, 9, (detections, 4)),
+        rng.integers(0, 12, detections) / 12,
+        images=truth.images,
+        categories=truth.categories,
+    )
+    return truth, found
+
+
+def hold(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("candidates", "matcher"):
+        monkeypatch.setattr(f"boxscore.matching.{module}.MOST_PAIRS", most)
+
+
+@pytest.mark.parametrize("rules", ["coco", "voc2007", "voc2012", MANY, POOLED, FILE_ORDER, LAST], ids=str)
+@pytest.mark.parametrize("most", [0, 7, 40])
+def test_blocks_match_the_same(rules: Any, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = load_protocol(rules)
+    for seed in range(3):
+        truth, found = crowd(seed)
+        whole = match_tables(truth, found, protocol)
+        with monkeypatch.context() as patch:
+            hold(most, patch)
+            matcher = Matcher(truth, found, protocol)
+            assert_same_matches(matcher.match(), whole)
+            assert matcher._candidates is None
+            assert_same_matches(matcher.match(workers=2), whole)
+
+
+def test_an_image_without_objects_and_one_without_detections(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, found = crowd(0, images=8, objects=12, detections=14)
+    protocol = load_protocol("coco")
+    whole = match_tables(truth, found, protocol)
+    hold(1, monkeypatch)
+    assert_same_matches(match_tables(truth, found, protocol), whole)
+
+
+@pytest.mark.parametrize("rules", ["coco", "voc2012"])
+def test_of_very_many_pairs_only_matches_are_kept(rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every number stays; what asks for the other pairs says that they are gone."""
+    truth, found = crowd(1)
+    whole = boxscore.evaluate(truth, found, protocol=rules)
+    hold(20, monkeypatch)
+    monkeypatch.setattr("boxscore.matching.greedy.MOST_KEPT", 10)
+    part = boxscore.evaluate(truth, found, protocol=rules)
+    assert not part.matched.every_pair
+    assert len(part.matched.iou) <= len(whole.matched.iou)
+    assert part.matched.matched_bits.any(axis=1).all()
+    for name, values in whole.arrays().items():
+        assert part.arrays()[name].tobytes() == values.tobytes()
+    assert part.matches.equals(whole.matches)
+    with pytest.raises(boxscore.InputError, match=r"overlapping pairs must be at most .* max_detections"):
+        tie_bounds(part)
+
+
+@pytest.mark.parametrize("rules", ["voc2012", MANY], ids=str)
+def test_memory_is_that_of_a_block(rules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300,000 pairs take some 50 MB together."""
+    truth, found = crowd(2, images=1, objects=900, detections=1000)
+    protocol = load_protocol(rules)
+    hold(1 << 12, monkeypatch)
+    monkeypatch.setattr("boxscore.matching.greedy.MOST_KEPT", 1 << 12)
+    monkeypatch.setattr("boxscore.similarity.pairs.CHUNK_PAIRS", 1 << 11)
+    tracemalloc.start()
+    match_tables(truth, found, protocol)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4_000_000

@@ -1,0 +1,86 @@
+"""Pictures are made small while they are read: a small file may hold very many pixels."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.reports.pictures import read_picture
+from boxscore.reports.plots import boxes
+
+image_module = pytest.importorskip("PIL.Image")
+pytest.importorskip("matplotlib")
+
+
+def save(path: Path, width: int, height: int, mode: str = "RGB") -> Path:
+    bands = {"L": 1, "P": 1, "RGB": 3, "RGBA": 4}[mode]
+    shape = (height, width) if bands == 1 else (height, width, bands)
+    picture = image_module.fromarray(np.random.default_rng(0).integers(0, 255, shape, dtype=np.uint8))
+    picture.convert(mode).save(path)
+    return path
+
+
+def png_of(path: Path, width: int, height: int) -> Path:
+    """Write a PNG of very many black pixels, some kilobytes long."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    deflate = zlib.compressobj(9)
+    row = bytes(1 + (width + 7) // 8)
+    data = b"".join(deflate.compress(row) for _ in range(height)) + deflate.flush()
+    head = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b""))
+    return path
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGB", "RGBA"])
+@pytest.mark.parametrize(("width", "height"), [(90, 41), (41, 90), (64, 64)])
+def test_strips_give_the_picture_that_the_whole_gives(
+    mode: str, width: int, height: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save(tmp_path / "a.png", width, height, mode)
+    whole, size = read_picture(path, 10)
+    assert (whole.size, size) == ((width, height), (width, height))
+    monkeypatch.setattr("boxscore.reports.pictures.PIXELS_AT_ONCE", 1000)
+    small, size = read_picture(path, 10)
+    factor = max(width, height) // 10
+    assert size == (width, height)
+    assert small.tobytes() == whole.reduce(factor).tobytes()
+
+
+def test_a_picture_of_more_pixels_than_pillow_reads(tmp_path: Path) -> None:
+    path = png_of(tmp_path / "a.png", 20_000, 20)
+    path.write_bytes(
+        path.read_bytes().replace(struct.pack(">II", 20_000, 20), struct.pack(">II", 20_000, 20_000))
+    )
+    with pytest.raises(boxscore.InputError, match=r"a.png: cannot be read as an image: .*pixels"):
+        read_picture(path, 100)
+
+
+def test_a_large_picture_is_drawn_small_at_its_own_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boxes, "LONGEST_SIDE", 20)
+    truth = boxscore.GroundTruth.from_arrays([1], [1], [[10, 10, 50, 30]])
+    path = save(tmp_path / "a.png", 120, 80)
+    for picture in (path, np.zeros((80, 120, 3), np.uint8), np.zeros((80, 120))):
+        axes = boxscore.reports.plots.boxes.draw_boxes(picture, truth).axes[0]
+        assert (axes.get_xlim(), axes.get_ylim()) == ((0, 120), (80, 0))
+        assert axes.images[0].get_array().shape[:2] == (14, 20)
+
+
+@pytest.mark.slow
+def test_a_small_file_of_very_many_pixels(tmp_path: Path) -> None:
+    """13,000 x 13,000: 8 GB as the floating-point colours of a figure."""
+    import resource
+
+    truth = boxscore.GroundTruth.from_arrays([1], [1], [[10, 10, 5000, 3000]])
+    figure = boxes.draw_boxes(png_of(tmp_path / "a.png", 13_000, 13_000), truth)
+    figure.savefig(tmp_path / "b.png")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_500_000
