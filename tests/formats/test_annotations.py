@@ -190,6 +190,23 @@ def via(attributes: list[dict[str, Any]], folder: Path) -> Path:
     return dump(folder / "v.json", {"_via_settings": {}, "_via_img_metadata": images})
 
 
+def test_images_of_several_folders_stay_apart(tmp_path: Path) -> None:
+    for folder in ("x", "y"):
+        write(tmp_path / "all" / folder, "labelme")
+    table = load_ground_truth(tmp_path / "all", format="labelme")
+    assert table.images.ids.tolist() == ["x/l/a", "x/l/b.c", "y/l/a", "y/l/b.c"]
+    assert table.image.tolist() == [0, 0, 2, 2]
+
+
+def test_an_image_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "createml")
+    path.write_text(path.read_text().replace("b.c.jpg", "a.jpg"))
+    with pytest.raises(
+        FileFormatError, match=r"images must have different names\. Got 'a\.jpg' twice in .*json; sev"
+    ):
+        load_ground_truth(path)
+
+
 def test_the_class_of_via_is_the_only_attribute_or_must_be_said(tmp_path: Path) -> None:
     assert objects(load_ground_truth(via([{"kind": "cat"}], tmp_path)))[0][1] == "cat"
     assert objects(load_ground_truth(via([{"x": "", "Class": "dog"}], tmp_path)))[0][1] == "dog"
@@ -230,7 +247,7 @@ def test_label_studio_finds_images_with_and_without_the_digits_of_their_upload(t
 def test_a_broken_region_of_json_min_is_no_missing_one(bad: bytes, tmp_path: Path) -> None:
     path = write(tmp_path, "labelstudio minimal")
     path.write_bytes(path.read_bytes().replace(b'"width": 50.0', b'"width": ' + bad))
-    with pytest.raises(FileFormatError, match=r"task 0 of .*lsm\.json"):
+    with pytest.raises(FileFormatError, match=r"task 0.* of .*lsm\.json"):
         load_ground_truth(path)
 
 
@@ -493,3 +510,62 @@ REFUSED = {
 def test_samples_that_are_refused_say_what_they_are(sample: str) -> None:
     with pytest.raises(InputError, match=re.escape(REFUSED[sample])):
         load_ground_truth(real("formats", *sample.split("/")))
+
+
+KINDS = {
+    "datumaro_cvat_dataset": {"cvat"},
+    "datumaro_datumaro_dataset": {"datumaro"},
+    "datumaro_vott_json_dataset": {"vott", "coco"},
+    "datumaro_tf_detection_api_dataset": {"tfrecord"},
+    "datumaro_roboflow_dataset": {"createml", "tfrecord", "coco", "voc", "yolo"},
+    "labelstudio": {"labelstudio", "coco", "voc"},
+    "padilla100_gt_cvat_format": {"cvat"},
+    "padilla100_gt_labelme_format": {"labelme"},
+    "padilla100_gt_tfrecord_format": {"tfrecord"},
+    "supervisely": {"supervisely", "coco"},
+}
+OURS = {
+    "cvat",
+    "labelme",
+    "labelstudio",
+    "datumaro",
+    "supervisely",
+    "sagemaker",
+    "via",
+    "vott",
+    "createml",
+    "bdd",
+}
+
+
+def test_no_other_sample_is_taken_for_an_annotation_format() -> None:
+    for sample in sorted(real("formats").iterdir()):
+        paths = [
+            path for path in sample.rglob("*") if path.is_dir() or path.suffix in (".json", ".xml", ".txt")
+        ]
+        found = set()
+        for path in paths[:60]:
+            try:
+                found.add(detect_format(path)[0])
+            except FileFormatError:
+                continue
+        allowed = KINDS.get(sample.name)
+        if allowed is None:
+            assert not found & {*OURS, "tfrecord"}, (sample.name, found)
+            assert "text" not in found or "dt_abs" in sample.name or "dets_class" in sample.name, (
+                sample.name,
+                found,
+            )
+        else:
+            assert found <= {*allowed, "columns"} | ({"csv"} if "roboflow" in sample.name else set()), found
+
+
+def test_boxes_are_those_of_globox(tmp_path: Path) -> None:
+    globox = pytest.importorskip("globox")
+    path = write(tmp_path, "cvat")
+    theirs = [box for each in globox.AnnotationSet.from_cvat(path) for box in each.boxes]
+    assert [(box.label, [box.xmin, box.ymin, box.xmax, box.ymax]) for box in theirs] == BOXES
+    folder = write(tmp_path, "labelme")
+    theirs = [box for each in globox.AnnotationSet.from_labelme(folder) for box in each.boxes]
+    corners = [(box.label, [box.xmin, box.ymin, box.xmax, box.ymax]) for box in theirs]
+    assert corners == [(label, box) for _, label, box in objects(load_ground_truth(folder))]

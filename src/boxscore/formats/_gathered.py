@@ -87,15 +87,19 @@ class Gathered:
         *,
         file_name: str | None = None,
     ) -> int:
-        """Return the position of an image; one that is named again is the same."""
-        position = self._images.setdefault(name, len(self._sizes))
-        known = (width or 0) >= 1 and (height or 0) >= 1
-        size = (float(width or 0), float(height or 0)) if known else (math.nan, math.nan)
-        if position == len(self._sizes):
-            self._sizes.append(size)
-            self._file_names.append(file_name or (name if isinstance(name, str) else None))
-        elif known:
-            self._sizes[position] = size
+        """Add an image and return its position."""
+        if name in self._images:
+            raise FileFormatError(
+                "images",
+                "have different names",
+                got=f"{name!r} twice",
+                place=self.source,
+                cause="several data sets in one, or several annotations of one image?",
+            )
+        position = self._images[name] = len(self._images)
+        known = 1 <= (width or 0) <= 1e9 and 1 <= (height or 0) <= 1e9
+        self._sizes.append((float(width or 0), float(height or 0)) if known else (math.nan, math.nan))
+        self._file_names.append(file_name or (name if isinstance(name, str) else None))
         return position
 
     def add(

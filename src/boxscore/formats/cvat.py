@@ -106,16 +106,17 @@ def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
             raise InputError("image_set", "be a subset of the project", got=got, place=place, cause=cause)
         images = [image for image, subset in zip(images, subsets, strict=True) if subset == str(image_set)]
     names = [image.get("name") or image.get("id") or "" for image in images]
-    twice = len(set(names)) < len(names)
+    for attribute in ("subset", "task_id"):  # of a project, where its tasks name images alike
+        if len(set(names)) < len(names):
+            folders = [image.get(attribute, "") for image in images]
+            names = [
+                f"{folder}/{name}" if folder else name for folder, name in zip(folders, names, strict=True)
+            ]
     for image, name in zip(images, names, strict=True):
         if not name:
             raise FileFormatError("an image", "have a name", got="none", place=file.place(image))
-        subset = image.get("subset", "")
-        position = gathered.image(
-            f"{subset}/{name}" if twice and subset else name,
-            _number(image, "width", file, default=math.nan),
-            _number(image, "height", file, default=math.nan),
-        )
+        width, height = (_number(image, side, file, default=math.nan) for side in ("width", "height"))
+        position = gathered.image(name, width, height)
         for shape in image:
             _add(shape, shape.get("label"), position, image, file, gathered)
 

@@ -69,7 +69,10 @@ class LabelMeFormat(RowFormat):
             whole = ("LabelMe's JSON", "an object with shapes")
             content = decoded(file, _File, record="shape", whole=whole)
             name = (content.image_path or "").replace("\\", "/").rpartition("/")[2] or f"{file.stem}.jpg"
-            image = gathered.image(name, content.image_width, content.image_height)
+            folder = file.parent.relative_to(path).as_posix() if path.is_dir() else "."
+            image = gathered.image(
+                name if folder == "." else f"{folder}/{name}", content.image_width, content.image_height
+            )
             for number, shape in enumerate(content.shapes):
                 _add(shape, image, Origin("shape", number, file), gathered)
         return gathered.rows(of_results=of_results)
