@@ -371,6 +371,16 @@ def test_archives_are_read_as_what_they_hold(tmp_path: Path) -> None:
     assert len(load_detections(packed, table)) == 2
 
 
+def test_compressed_results_are_suppressed_and_written_plain(tmp_path: Path) -> None:
+    from boxscore.formats.results import load_results, save_results
+
+    record = {"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5, "kept": "as it is"}
+    packed = tmp_path / "d.json.gz"
+    packed.write_bytes(gzip.compress(json.dumps([record, record]).encode()))
+    save_results(load_results(packed), np.array([1]), tmp_path / "out.json")
+    assert json.loads((tmp_path / "out.json").read_text()) == [record]
+
+
 def _zip(path: Path, name: str, content: str = "[]") -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, content)

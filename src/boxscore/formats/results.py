@@ -30,6 +30,7 @@ from boxscore.data.tables import Detections
 from boxscore.errors import BoxscoreWarning
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, ReadOptions, Snapshot, changed_while_read
+from boxscore.formats._unpacking import Unpacked
 from boxscore.formats.registry import format_at, format_named
 
 __all__ = ["Kept", "Results", "load_results", "save_results", "save_table"]

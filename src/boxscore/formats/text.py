@@ -164,7 +164,8 @@ def _parsed(fields: list[str], place: str, *, of_results: bool) -> tuple[Id, lis
         marked, fields = fields[-1] == "1", fields[:-1]
     words, values = fields[:-count], fields[-count:]
     extra = len(words) > 1 and is_number(words[-1])
-    if not words or extra or not all(map(is_number, values)):
+    numbers = _floats(values)
+    if not words or extra or numbers is None:
         rule = "be class confidence and four numbers" if of_results else "be class x1 y1 x2 y2 [difficult]"
         cause = "are these detections?" if extra and not of_results else ""
         cause = "is this ground truth?" if of_results and len(fields) == 5 else cause
@@ -172,7 +173,15 @@ def _parsed(fields: list[str], place: str, *, of_results: bool) -> tuple[Id, lis
         raise FileFormatError("a line of boxes", rule, got=got, place=place, cause=cause)
     name = " ".join(words)
     label: Id = int(name) if name.isascii() and name.isdecimal() and len(name) < 10 else name
-    return label, [float(value) for value in values], marked
+    return label, numbers, marked
+
+
+def _floats(words: list[str]) -> list[float] | None:
+    """Return decimal numbers; None where a word is none. What is not finite is refused with the boxes."""
+    try:
+        return None if "_" in "".join(words) else [float(word) for word in words]
+    except ValueError:
+        return None
 
 
 def _extent(names: list[str], options: ReadOptions, ground_truth: GroundTruth | None) -> FloatArray:
