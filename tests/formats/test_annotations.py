@@ -396,12 +396,14 @@ def test_no_name_in_an_archive_leads_out_of_it(name: str, tmp_path: Path) -> Non
 
 def test_what_comes_out_of_an_archive_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("boxscore.formats._unpacking.ALWAYS", 1000)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "x.json.gz").write_bytes(gzip.compress(b" " * 100_000))
     for path in (tmp_path / "x.json.gz", _zip(tmp_path / "x.zip", "x.json", " " * 1_000_000)):
         with pytest.raises(
             FileFormatError, match=r"an archive must hold at most .* bytes, unpacked. Got more in"
         ):
             detect_format(path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["x.json.gz", "x.zip"]
 
 
 def test_damaged_archives_are_refused(tmp_path: Path) -> None:

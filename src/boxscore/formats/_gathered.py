@@ -118,14 +118,12 @@ class Gathered:
         """Add an object by two opposite corners of its box."""
         if label == "":
             raise FileFormatError("a class", "have a name", got="none", place=str(origin))
-        x1, y1, x2, y2 = box
-        box = (min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
         self._image.append(image)
         self._labels.append(label)
         self._boxes.append(box)
         self._own_areas |= area is not None
         self._scores.append(math.nan if score is None else score)
-        self._areas.append((box[2] - box[0]) * (box[3] - box[1]) if area is None else area)
+        self._areas.append(math.nan if area is None else area)
         self._masks.append(mask)
         self._corners.append(corners)
         self._crowd.append(crowd)
@@ -181,11 +179,16 @@ class Gathered:
         if any(self._crowd):
             given["crowd"] = np.array(self._crowd)
         turned_ones = any(corners is not None for corners in self._corners)
+        boxes = _sorted_corners(self._boxes)
         if self._own_areas:
-            given["area"] = np.array(self._areas)
+            areas = np.array(self._areas, dtype=np.float64)
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # such boxes are refused when the table is built
+                of_boxes = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+            given["area"] = np.where(np.isnan(areas), of_boxes, areas)
         if any(mask is not None for mask in self._masks):
             given["masks"] = self._masks
-        boxes = np.array(self._boxes, dtype=np.float64).reshape(-1, 4)
         names = list(self._images)
         labels = collected(self._labels)
         if classes is not None:
@@ -206,6 +209,13 @@ class Gathered:
             corners=_all_corners(boxes, self._corners) if turned_ones and not self._polygons else None,
             given=given,
         )
+
+
+def _sorted_corners(boxes: Sequence[Corners]) -> FloatArray:
+    """Return boxes given by any two opposite corners as ``x1, y1, x2, y2``, [N, 4]."""
+    given = np.array(boxes, dtype=np.float64).reshape(-1, 4)
+    lower, upper = np.minimum(given[:, :2], given[:, 2:]), np.maximum(given[:, :2], given[:, 2:])
+    return np.hstack([lower, upper])
 
 
 def _all_corners(boxes: FloatArray, corners: Sequence[FloatArray | None]) -> FloatArray:

@@ -82,6 +82,10 @@ class Unpacked(Format):
 
             yield finish_named
 
+    def results_files(self, path: Path) -> list[Path]:
+        """Return the files that were unpacked."""
+        return self.inner.results_files(self.folder)
+
     def _called(self, table: _Table) -> _Table:
         return dataclasses.replace(table, source=table.source.replace(str(self.folder), str(self.packed)))
 
@@ -109,15 +113,21 @@ def unpacked(path: Path) -> Path:
     """Return the file or folder that an archive holds, unpacked; any other path as it is."""
     if not path.exists() or not is_packed(Look(path)):
         return path
+    import shutil
+
     status = path.stat()
     key = (str(path.absolute()), status.st_size, status.st_mtime_ns)
     if key not in _known or not _known[key].exists():
         folder = _temporary_folder()
-        if path.suffix.lower() == ".gz":
-            _known[key] = _unpack_gzip(path, folder)
-        else:
-            _unpack_zip(path, folder)
-            _known[key] = _root(folder)
+        try:
+            if path.suffix.lower() == ".gz":
+                _known[key] = _unpack_gzip(path, folder)
+            else:
+                _unpack_zip(path, folder)
+                _known[key] = _root(folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
     return _known[key]
 
 

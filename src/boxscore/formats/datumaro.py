@@ -19,7 +19,7 @@ import msgspec
 
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._gathered import Gathered, Origin, around, decoded
+from boxscore.formats._gathered import Gathered, Origin, decoded
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows
 
@@ -118,5 +118,4 @@ def _add(annotation: _Annotation, names: list[str], image: int, origin: Origin, 
     x, y, width, height = annotation.bbox
     if width < 0 or height < 0:
         raise FileFormatError("a bbox", "have a size >= 0", got=f"{width} x {height}", place=str(origin))
-    box = around([x, y, x + width, y + height])
-    gathered.add(image, names[number], box, origin, score=score, crowd=crowd)
+    gathered.add(image, names[number], (x, y, x + width, y + height), origin, score=score, crowd=crowd)

@@ -61,7 +61,7 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN) -> Results:
         warnings.warn(message, BoxscoreWarning, stacklevel=2)
     if at.boxes is not None and table.boxes_given:
         warn_of_box_order(table, given_sizes=at.boxes == "xywh")
-    return Results(path, at.name, table, snapshots)
+    return Results(at.folder if isinstance(at, Unpacked) else path, at.name, table, snapshots)
 
 
 def save_results(
