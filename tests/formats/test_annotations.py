@@ -180,6 +180,12 @@ def test_labelme_shapes(tmp_path: Path) -> None:
     assert table.area.round(4).tolist() == [28.2743, 4]
 
 
+def test_labelme_is_told_behind_the_image_in_it(tmp_path: Path) -> None:
+    content = {"imageData": "QUJD" * 20_000, "imagePath": "x.png", "shapes": []}
+    assert detect_format(dump(tmp_path / "x.json", content))[0] == "labelme"
+    assert load_ground_truth(tmp_path / "x.json").images.ids.tolist() == ["x"]
+
+
 def via(attributes: list[dict[str, Any]], folder: Path) -> Path:
     regions = {
         str(number): {"shape_attributes": {"name": "rect", "x": 1, "y": 2, "width": 3, "height": 4}}

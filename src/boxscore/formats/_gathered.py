@@ -182,9 +182,7 @@ class Gathered:
         boxes = _sorted_corners(self._boxes)
         if self._own_areas:
             areas = np.array(self._areas, dtype=np.float64)
-            with np.errstate(
-                over="ignore", invalid="ignore"
-            ):  # such boxes are refused when the table is built
+            with np.errstate(over="ignore", invalid="ignore"):  # refused when the table is built
                 of_boxes = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
             given["area"] = np.where(np.isnan(areas), of_boxes, areas)
         if any(mask is not None for mask in self._masks):

@@ -54,7 +54,7 @@ class LabelMeFormat(RowFormat):
         file = first_json(look)
         if file is None or not file.text.lstrip().startswith("{"):
             return None
-        if file.has_keys("imagePath", "imageData") or file.has_keys("shapes", "shape_type"):
+        if file.has_keys("imageData") or file.has_keys("shapes", "shape_type"):
             return "a folder of LabelMe's JSON" if look.is_folder else "LabelMe's JSON"
         return (
             "LabelMe's JSON"

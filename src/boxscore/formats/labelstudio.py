@@ -5,7 +5,8 @@ Conventions
 - Coordinates are percent of ``original_width`` and ``original_height``; ``rotation`` turns a rectangle
   clockwise about its top left corner.
 - Ground truth is the annotations, detections are the predictions with their ``score``. Of several annotations
-  or predictions of a task the first counts, with a warning; cancelled ones never do.
+  or predictions of a task the first counts, with a warning; cancelled ones never do. Of several classes of a
+  region the first counts, as in Label Studio's own export to COCO.
 - An image is called as its upload, without the eight digits that Label Studio puts before the name.
 
 References
