@@ -218,12 +218,11 @@ def _detections(path: Path, **options: Any) -> Any:
     return load_detections(path, truth, **options)
 
 
-TRUTH = Path(tempfile.mkdtemp()) / "gt.json"
+TRUTH = Path(tempfile.gettempdir()) / "boxscore-annotations-gt.json"
 
 
-def main() -> int:
-    """Read mutants of all formats, or of those named."""
-    warnings.simplefilter("ignore")
+def write_truth() -> None:
+    """Write the ground truth that detections are read for."""
     TRUTH.write_text(
         json.dumps(
             {
@@ -236,6 +235,12 @@ def main() -> int:
             }
         )
     )
+
+
+def main() -> int:
+    """Read mutants of all formats, or of those named."""
+    warnings.simplefilter("ignore")
+    write_truth()
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
     kinds = sys.argv[2:] or [*FORMATS, "gzip", "zip"]
     return sum(run(kind, count) for kind in kinds)
