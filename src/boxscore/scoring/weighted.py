@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
-from boxscore.scoring.counts import HitCounts, Outcomes, tie_edges
+from boxscore.scoring.counts import HitCounts, Outcomes, hits_up_to, tie_ends
 
 __all__ = ["ImageWeights", "WeightedCounts"]
 
@@ -89,10 +89,10 @@ class ImageWeights:
         sizes = np.diff(self.starts[::K]) if K else np.zeros(T, dtype=np.intp)
         end, hit_end = self.hit_detection + 1, np.arange(1, len(self.hit_detection) + 1)
         if tie_order != "as_ranked":
-            lines = np.split(self.hit_detection, np.cumsum(sizes)[:-1])
-            edges = [tie_edges(self.outcomes, line, tie_order) for line in lines]
-            end, side = (np.concatenate(column) for column in zip(*edges, strict=True))
-            hit_end = side + np.repeat(np.cumsum(sizes) - sizes, sizes)
+            end = tie_ends(self.outcomes, tie_order)[self.hit_detection]
+            lines = np.split(end, np.cumsum(sizes)[:-1])
+            hit_end = np.concatenate([hits_up_to(line, tie_order) for line in lines])
+            hit_end += np.repeat(np.cumsum(sizes) - sizes, sizes)
         row_of_hit = np.repeat(np.arange(T) * (len(base) + 1), sizes)
         return _Ends(hit_end, before[end], np.searchsorted(self._moves, row_of_hit + end, side="left"))
 
