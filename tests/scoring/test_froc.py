@@ -121,6 +121,15 @@ def test_worked_by_hand() -> None:
     assert evaluation["CPM"] == np.mean(expected)
 
 
+def test_nothing_false_in_one_class_after_another() -> None:
+    """Neither the classes nor the thresholds run into each other."""
+    boxes = [[20.0 * i, 0, 20 * i + 9, 9] for i in range(4)]
+    truth = boxscore.GroundTruth.from_arrays([1] * 4, ["a", "a", "b", "c"], boxes)
+    found = boxscore.Detections.from_arrays([1] * 3, ["a", "b", "c"], boxes[1:], [0.9, 0.9, 0.8])
+    evaluation = boxscore.evaluate(truth, found, protocol=rules(summary=[{"key": "CPM", "metric": "FROC"}]))
+    assert evaluation.class_values["CPM"].tolist() == [0.5, 1, 1]
+
+
 def test_a_tie_is_a_line_or_a_step() -> None:
     """True, false and true of one score: at .25 half of the one false positive is spent."""
     evaluation = two_images([0.9, 0.9, 0.9, 0.6])

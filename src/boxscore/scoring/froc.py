@@ -80,7 +80,7 @@ def sensitivity(
     new[segment_start[:-1][counts.hits.ravel() > 0]] = True
     first = np.flatnonzero(new)
     last = np.append(first[1:], len(hit)) - 1 if len(first) else first
-    false = np.stack([before[first], through[last]], axis=1).ravel()
+    false = np.stack([before[first], through[first]], axis=1).ravel()
     true = np.stack([hit[first] - 1, hit[last]], axis=1).ravel()
     bounds = 2 * np.searchsorted(first, segment_start)
 
