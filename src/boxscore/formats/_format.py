@@ -26,10 +26,20 @@ if TYPE_CHECKING:
     from boxscore.formats._look import Look
     from boxscore.formats.results import Kept
 
-__all__ = ["PLAIN", "Format", "Read", "ReadOptions", "Snapshot", "changed_while_read"]
+__all__ = ["CONTENT", "PLAIN", "Format", "Read", "ReadOptions", "Snapshot", "changed_while_read"]
 
 TICK = 2_000_000_000
 """Nanoseconds; the coarsest clock of a file system that is in use (FAT)."""
+
+CONTENT = frozenset(
+    {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "ignore"}
+    | {"sizes", "file names", "columns", "ids", "repeated ids", "classes", "fractions"}
+)
+"""What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
+
+``areas`` are those other than width times height, ``sizes`` and ``file names`` those of images, ``columns``
+the user's own, ``classes`` those without objects, and ``fractions`` coordinates in place of pixels.
+"""
 
 Read = Callable[[GroundTruth | None], Detections]
 """Finishes reading detections, aligned to a ground truth or, with None, on their own."""
@@ -82,11 +92,19 @@ class Format(abc.ABC):
     takes : frozenset of str
         Options of a user that it has a use for, of ``image_set``, ``classes``, ``image_sizes`` and
         ``box_format``.
+    holds : mapping of str to frozenset of str
+        What its files can hold beside images, classes, upright boxes and scores, of the words of
+        ``CONTENT``, or ``"column NAME"``: by the kind of table, ``"ground truth"`` or
+        ``"detections"``. A kind that is not there cannot be written.
+    endings : tuple of str
+        How the names of its files end: what chooses it for a file that is written.
     """
 
     name: ClassVar[str]
     boxes: ClassVar[Literal["xywh", "xyxy"] | None] = None
     takes: ClassVar[frozenset[str]] = frozenset()
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {}
+    endings: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def detect(self, look: Look) -> str | None:

@@ -21,8 +21,8 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import NamedTuple, NoReturn
+from pathlib import Path
+from typing import ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,13 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import write_folder, write_new_folder
+from boxscore._utils.text import csv_table
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._yolo_folders import (
@@ -71,6 +73,10 @@ class YoloFormat(RowFormat):
     name = "yolo"
     boxes = "xywh"
     takes = frozenset({"image_set", "classes", "image_sizes"})
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": frozenset({"fractions", "sizes", "classes"}),
+        "detections": frozenset({"fractions", "classes"}),
+    }
 
     def detect(self, look: Look) -> str | None:
         """Recognise a description of a data set, or a folder with lines of YOLO."""
@@ -123,7 +129,8 @@ class YoloFormat(RowFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""
-        names = _file_stems(table)
+        refuse_shared_names(table)
+        names = file_stems(table)
         boxes = box_convert(table.boxes, "xyxy", "cxcywh")
         boxes[:, 2:] = table.sizes
         if table.units == "pixels":
@@ -144,6 +151,9 @@ class YoloFormat(RowFormat):
 
             content = {"path": ".", "val": "images", "names": dict(enumerate(labels))}
             files["data.yaml"] = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+            known = ~np.isnan(table.images.sizes).any(axis=1)
+            if known.any():
+                files["image_sizes.csv"] = _size_table(names, table.images.sizes)
         else:
             files["labels/classes.txt"] = "".join(f"{label}\n" for label in labels)
         _write(path, files)
@@ -543,19 +553,14 @@ def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
     write_folder(path, files)
 
 
-def _file_stems(table: BoxTable) -> list[str]:
-    """Return the name of each image's label file, without ending."""
-    stems = []
-    for identifier, file_name in zip(
-        table.images.ids.tolist(), table.images.file_names.tolist(), strict=True
-    ):
-        name = str(identifier) if file_name is None else PurePosixPath(file_name.replace("\\", "/")).stem
-        stems.append(checks.plain_name(name, name="an image's name"))
-    if len(set(stems)) < len(stems):
-        seen: set[str] = set()
-        twice = next(name for name in stems if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise InputError("image names", "differ where labels are a file per image", got=f"{twice!r} twice")
-    return stems
+def _size_table(names: Sequence[str], sizes: FloatArray) -> str:
+    """Text of a table of the sizes that are known, for ``--image-sizes``."""
+    rows = [
+        [name, *(int(side) if side.is_integer() else side for side in size)]
+        for name, size in zip(names, sizes.tolist(), strict=True)
+        if not any(side != side for side in size)
+    ]
+    return csv_table(dict(zip(("image", "width", "height"), map(list, zip(*rows, strict=True)), strict=True)))
 
 
 def _sizes_of(table: BoxTable) -> FloatArray:
