@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from boxscore.errors import BoxscoreWarning, InputError
 
 __all__ = ["filter_objects", "merge_tables", "remap_classes", "sample_images", "split_images"]
 
-Table = TypeVar("Table", GroundTruth, Detections)
+Table = TypeVar("Table", bound=GroundTruth | Detections)
 RowArray = NDArray[np.int64]
 
 
@@ -262,11 +262,11 @@ def merge_tables(tables: Sequence[Table]) -> Table:
         parts.append(
             table.replaced(images=fresh, image=image, categories=classes, category=category[table.category])
         )
-    whole, _ = concatenate(parts)
+    whole: Any = concatenate(cast(Any, parts))[0]
     source = ", ".join(dict.fromkeys(table.source for table in tables))
     if isinstance(whole, GroundTruth) and len(set(whole.ids.tolist())) < len(whole):
         whole = whole.replaced(ids=np.arange(1, len(whole) + 1))
-    return whole.replaced(source=source)
+    return cast(Table, whole.replaced(source=source))
 
 
 def _drawn(count: int, seed: int) -> RowArray:

@@ -26,7 +26,7 @@ from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._format import Format
 from boxscore.formats.registry import format_named, format_names
 
-__all__ = ["format_of_output", "lost", "save_as", "writable_formats"]
+__all__ = ["Target", "format_of_output", "lost", "save_as", "writable_formats"]
 
 
 def writable_formats() -> tuple[str, ...]:
@@ -90,35 +90,57 @@ def save_as(
     ...     save_as(truth, f"{folder}/gt.json")
     []
     """
-    path = Path(path)
-    at = format_of_output(path, format)
-    words = lost(table, at)
-    if words and not lossy:
-        raise refusal(words, at, table)
-    if words:
-        warnings.warn(
-            f"{path}: left out, as {at.name} files cannot hold them: {', '.join(words.values())}.",
-            BoxscoreWarning,
-            stacklevel=2,
-        )
-    at.save(_without(table, [*words]), path)
-    return list(words.values())
+    return Target(Path(path), format, lossy=lossy).save(table, Path(path))
 
 
-def refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
+class Target:
+    """A format that tables are written in, and whether what it cannot hold may be left out.
+
+    Parameters
+    ----------
+    path : Path
+        By whose ending ``"auto"`` goes.
+    format : str
+    lossy : bool
+    """
+
+    def __init__(self, path: Path, format: str, *, lossy: bool) -> None:
+        self.format, self._lossy = format_of_output(path, format), lossy
+        self._ids_are_numbers = False
+
+    def check_ids(self, table: BoxTable) -> None:
+        """Look at the ids of a whole, before parts of it are written, whose ids have gaps."""
+        self._ids_are_numbers = "ids" not in lost(table, self.format)
+
+    def save(self, table: GroundTruth | Detections, path: Path) -> list[str]:
+        """Write a table; return what was left out."""
+        words = lost(table, self.format)
+        if self._ids_are_numbers:
+            words.pop("ids", None)
+        if words and not self._lossy:
+            raise _refusal(words, self.format, table)
+        if words:
+            warnings.warn(
+                f"{path}: left out, for {self.format.name} files cannot hold it: {', '.join(words.values())}.",
+                BoxscoreWarning,
+                stacklevel=3,
+            )
+        self.format.save(_without(table, [*words]), path)
+        return list(words.values())
+
+
+def _refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
     """Return the error for content that a format cannot hold."""
     holding = [
         name
         for name in writable_formats()
-        if not set(words) - format_named(name).holds.get(table.schema.name, frozenset())
+        if all(_is_held(word, _all_held(name, table.schema.name)) for word in words)
     ]
     return InputError(
-        f"the content of {table.source}",
-        f"be what {at.name} files can hold",
+        f"what {table.source} holds",
+        f"be what {at.name} files can hold too, unless --lossy leaves the rest out",
         got=", ".join(words.values()),
-        cause=f"--lossy leaves this out; {', '.join(holding)} holds it"
-        if holding
-        else "--lossy leaves this out",
+        cause=f"all of it goes into: {', '.join(holding)}" if holding else "",
     )
 
 
@@ -179,7 +201,8 @@ def _content_of_truth(table: GroundTruth) -> Iterator[tuple[str, str]]:
     for flag in ("crowd", "difficult", "ignore"):
         marked = int(getattr(table, flag).sum())
         if marked:
-            yield flag, f"{marked:,} {flag} flags"
+            drop = " (their boxes stay; --crowd none drops them)" if flag == "crowd" else ""
+            yield flag, f"{marked:,} {flag} flags{drop}"
     images = table.images
     sized = int((~np.isnan(images.sizes).any(axis=1)).sum())
     if sized:

@@ -22,7 +22,7 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from boxscore._utils.files import write_folder, write_new_folder
 from boxscore._utils.text import csv_table
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Id
+from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
@@ -74,7 +74,7 @@ class YoloFormat(RowFormat):
     boxes = "xywh"
     takes = frozenset({"image_set", "classes", "image_sizes"})
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
-        "ground truth": frozenset({"fractions", "sizes", "classes"}),
+        "ground truth": frozenset({"fractions", "sizes", "file names", "classes"}),
         "detections": frozenset({"fractions", "classes"}),
     }
 
@@ -153,7 +153,7 @@ class YoloFormat(RowFormat):
             files["data.yaml"] = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
             known = ~np.isnan(table.images.sizes).any(axis=1)
             if known.any():
-                files["image_sizes.csv"] = _size_table(names, table.images.sizes)
+                files["image_sizes.csv"] = _size_table(names, table.images)
         else:
             files["labels/classes.txt"] = "".join(f"{label}\n" for label in labels)
         _write(path, files)
@@ -553,14 +553,15 @@ def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
     write_folder(path, files)
 
 
-def _size_table(names: Sequence[str], sizes: FloatArray) -> str:
+def _size_table(stems: Sequence[str], images: Images) -> str:
     """Text of a table of the sizes that are known, for ``--image-sizes``."""
-    rows = [
-        [name, *(int(side) if side.is_integer() else side for side in size)]
-        for name, size in zip(names, sizes.tolist(), strict=True)
-        if not any(side != side for side in size)
-    ]
-    return csv_table(dict(zip(("image", "width", "height"), map(list, zip(*rows, strict=True)), strict=True)))
+    columns: dict[str, list[Any]] = {"image": [], "width": [], "height": []}
+    for stem, name, size in zip(stems, images.file_names.tolist(), images.sizes.tolist(), strict=True):
+        if not any(side != side for side in size):
+            cells = (name or stem, *(int(side) if side.is_integer() else side for side in size))
+            for column, cell in zip(columns.values(), cells, strict=True):
+                column.append(cell)
+    return csv_table(columns)
 
 
 def _sizes_of(table: BoxTable) -> FloatArray:
