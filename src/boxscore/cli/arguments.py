@@ -34,7 +34,6 @@ __all__ = [
     "IMAGES",
     "IMAGE_FOLDER",
     "IMAGE_SET",
-    "IMAGE_SIZES",
     "INPUTS",
     "IOU_THRESHOLD",
     "IOU_TYPE",

@@ -87,6 +87,7 @@ OPTIONS = (
         "crowd",
         "only crowds, or only what is none",
         choices=("only", "none"),
+        variable="of_crowds",
         group="a part of the data",
     ),
     Option(
@@ -168,7 +169,7 @@ def _part(table: GroundTruth | Detections, arguments: argparse.Namespace) -> Gro
             arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object
         ),
         area=None if arguments.area is None else _area(arguments.area),
-        crowd=None if arguments.crowd is None else arguments.crowd == "only",
+        crowd=None if arguments.of_crowds is None else arguments.of_crowds == "only",
         without_empty=arguments.without_empty,
     )
     return part if arguments.sample is None else sample_images(part, arguments.sample, seed=arguments.seed)

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore.data.alignment import concatenate
 from boxscore.data.masks import Masks
-from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
 
 __all__ = ["filter_objects", "merge_tables", "remap_classes", "sample_images", "split_images"]
 
-Table = TypeVar("Table", bound=GroundTruth | Detections)
+Table = TypeVar("Table", bound=BoxTable)
 RowArray = NDArray[np.int64]
 
 
@@ -364,8 +364,8 @@ def _with_keypoints(table: Table, count: int) -> Table:
 
 
 def _warn_of_columns(tables: Sequence[Table]) -> None:
-    names = [{*table.columns} | {*table.images.columns} for table in tables]
-    partly = set.union(*names) - set.intersection(*names)
+    names: list[set[str]] = [{*table.columns} | {*table.images.columns} for table in tables]
+    partly = set[str]().union(*names) - names[0].intersection(*names)
     if partly:
         warnings.warn(
             f"columns that not all of the merged tables have are left out: {', '.join(sorted(partly))}.",

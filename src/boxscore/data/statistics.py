@@ -23,15 +23,16 @@ class TableStatistics:
     Attributes
     ----------
     counts : dict of str to int
-        ``images``, ``images_without_objects``, ``objects``, ``classes``, ``classes_without_objects``; for
-        ground truth ``crowd``, ``difficult`` and ``ignore`` objects.
+        ``images``, ``images_without_objects``, ``objects``, ``classes``, ``classes_without_objects``, and the
+        ``crowd``, ``difficult`` and ``ignore`` objects; of detections the same without flags, their word in
+        place of "objects".
     per_class : dict of str to list
         Columns, a row per class: ``class``, ``id``, ``objects``, ``images``, ``share`` of all objects, and
         ``median_area`` in square units.
     sizes : dict of str to list
         Columns, a row per quantity: ``what``, and its quantiles at 0, 0.05, 0.25, 0.5, 0.75, 0.95 and 1.
         Widths, heights and areas of boxes, their aspect ratios (width / height), objects per image, widths
-        and heights of images; NaN where there are none.
+        and heights of images, scores of detections; NaN where there are none.
     units : {"pixels", "fractions"}
     source : str
     """
@@ -74,12 +75,13 @@ def table_statistics(table: GroundTruth | Detections) -> TableStatistics:
     images, classes = len(table.images), len(table.categories)
     per_image = np.bincount(table.image, minlength=images)
     per_class = np.bincount(table.category, minlength=classes)
+    noun = _noun(table)
     counts = {
         "images": images,
-        "images_without_objects": int((per_image == 0).sum()),
-        "objects": len(table),
+        f"images_without_{noun}": int((per_image == 0).sum()),
+        noun: len(table),
         "classes": classes,
-        "classes_without_objects": int((per_class == 0).sum()),
+        f"classes_without_{noun}": int((per_class == 0).sum()),
     }
     if isinstance(table, GroundTruth):
         counts |= {flag: int(getattr(table, flag).sum()) for flag in ("crowd", "difficult", "ignore")}
@@ -101,11 +103,15 @@ def _classes(table: BoxTable, objects: Any) -> dict[str, list[Any]]:
     return {
         "class": table.categories.names.tolist(),
         "id": table.categories.ids.tolist(),
-        "objects": objects.tolist(),
+        _noun(table): objects.tolist(),
         "images": images.tolist(),
         "share": (objects / max(len(table), 1)).tolist(),
         "median_area": [float(np.median(group)) if len(group) else float("nan") for group in groups],
     }
+
+
+def _noun(table: BoxTable) -> str:
+    return "objects" if isinstance(table, GroundTruth) else "detections"
 
 
 def _areas(table: BoxTable) -> Any:
@@ -120,10 +126,12 @@ def _sizes(table: BoxTable, per_image: Any) -> dict[str, list[Any]]:
         "box height": height,
         "area": _areas(table),
         "aspect ratio": width[height > 0] / height[height > 0],
-        "objects per image": per_image,
+        f"{_noun(table)} per image": per_image,
         "image width": known[:, 0],
         "image height": known[:, 1],
     }
+    if isinstance(table, Detections):
+        quantities["score"] = table.scores
     rows = [
         np.quantile(values, QUANTILES).tolist() if values.size else [float("nan")] * len(QUANTILES)
         for values in quantities.values()

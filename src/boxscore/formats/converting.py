@@ -120,8 +120,9 @@ class Target:
         if words and not self._lossy:
             raise _refusal(words, self.format, table)
         if words:
+            what = ", ".join(words.values())
             warnings.warn(
-                f"{path}: left out, for {self.format.name} files cannot hold it: {', '.join(words.values())}.",
+                f"{path}: left out, for {self.format.name} files cannot hold it: {what}.",
                 BoxscoreWarning,
                 stacklevel=3,
             )

@@ -127,6 +127,10 @@ class YoloFormat(RowFormat):
         _check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
         return _is_last(columns, path)
 
+    def written(self, box: list[float], score: float) -> list[float]:
+        """Return the numbers of a line of predictions."""
+        return [*box, score]
+
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""
         refuse_shared_names(table)
@@ -135,12 +139,13 @@ class YoloFormat(RowFormat):
         boxes[:, 2:] = table.sizes
         if table.units == "pixels":
             boxes /= np.tile(_sizes_of(table), 2)
+        _check_written(table, boxes)
         lines: list[list[str]] = [[] for _ in names]
         scores = table.scores.tolist() if isinstance(table, Detections) else None
         for row, (image, category, box) in enumerate(
             zip(table.image.tolist(), table.category.tolist(), boxes.tolist(), strict=True)
         ):
-            numbers = box if scores is None else [*box, scores[row]]
+            numbers = box if scores is None else self.written(box, scores[row])
             lines[image].append(f"{category} {' '.join(map(repr, numbers))}\n")
         files: dict[str, str | bytes] = {
             f"labels/{name}.txt": "".join(texts) for name, texts in zip(names, lines, strict=True)
@@ -551,6 +556,22 @@ def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
         rule = "hold no other labels, which would be read with these"
         raise InputError("the output folder", rule, got=min(others), place=str(path))
     write_folder(path, files)
+
+
+def _check_written(table: BoxTable, boxes: FloatArray) -> None:
+    """Refuse fractions [N, 4] and scores that no reader of such files would take."""
+    far: NDArray[np.bool_] = ~((boxes >= -1) & (boxes <= 2)).all(axis=1)
+    if far.any():
+        row = int(np.argmax(far))
+        rule = "reach out of its image by less than its size, to be written as fractions"
+        got, place = table.boxes[row].tolist(), f"row {row} of {table.source}"
+        raise InputError("a box", rule, got=got, place=place)
+    if isinstance(table, Detections):
+        other = ~((table.scores >= 0) & (table.scores <= 1))
+        if other.any():
+            row = int(np.argmax(other))
+            got, place = f"{table.scores[row]:g}", f"row {row} of {table.source}"
+            raise InputError("a confidence", "be from 0 to 1", got=got, place=place)
 
 
 def _size_table(stems: Sequence[str], images: Images) -> str:
