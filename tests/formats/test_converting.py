@@ -219,7 +219,9 @@ def test_what_is_lost_is_named(tmp_path: Path) -> None:
         "voc": ["masks", "areas", "crowd", "classes", "ids"],
         "yolo": ["masks", "areas", "crowd", "ids"],
     }
-    with pytest.raises(boxscore.InputError, match="113 masks, 89 areas.*5 crowd flags.*coco, columns"):
+    with pytest.raises(
+        boxscore.InputError, match=r"113 masks, 89 areas.*5 crowd flags.*these hold it: coco, columns"
+    ):
         boxscore.save_as(truth, tmp_path / "voc", format="voc")
     with pytest.warns(boxscore.BoxscoreWarning, match="left out, for voc files cannot hold it: 113 masks"):
         left_out = boxscore.save_as(truth, tmp_path / "voc", format="voc", lossy=True)

@@ -119,6 +119,9 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Read, save; return the exit status."""
     target = Target(arguments.output, arguments.to, lossy=arguments.lossy)
+    for path in (*(arguments.ground_truth or ()), *(arguments.detections or ())):
+        if arguments.output.exists() and path.exists() and arguments.output.samefile(path):
+            raise InputError("--output", "be another file than the input", got=repr(str(path)))
     shares = None if arguments.split is None else _shares(arguments.split)
     mapping = None if arguments.remap_classes is None else _mapping(arguments.remap_classes)
     table = _merged(arguments)

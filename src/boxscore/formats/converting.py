@@ -138,10 +138,10 @@ def _refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
         if all(_is_held(word, _all_held(name, table.schema.name)) for word in words)
     ]
     return InputError(
-        f"what {table.source} holds",
-        f"be what {at.name} files can hold too, unless --lossy leaves the rest out",
+        table.source,
+        f"hold only what {at.name} files can, unless --lossy leaves the rest out",
         got=", ".join(words.values()),
-        cause=f"all of it goes into: {', '.join(holding)}" if holding else "",
+        cause=f"these hold it: {', '.join(holding)}" if holding else "",
     )
 
 
@@ -158,15 +158,14 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
         rule = f"be a format that can hold {table.schema.name}"
         raise InputError("the format of the output", rule, got=repr(at.name))
     if table.units == "fractions" and "fractions" not in holds:
+        kind = table.schema.name
+        keeping = [name for name in writable_formats() if "fractions" in _all_held(name, kind)]
         raise InputError(
             f"boxes of {at.name} files",
             "be pixels",
             got="fractions of images whose sizes are unknown",
             place=table.source,
-            cause="give a table of image sizes (--image-sizes FILE.csv), or write "
-            + " or ".join(
-                name for name in writable_formats() if "fractions" in _all_held(name, table.schema.name)
-            ),
+            cause=f"give a table of image sizes (--image-sizes FILE.csv), or write one of {', '.join(keeping)}",
         )
     return {word: text for word, text in _content(table) if not _is_held(word, holds)}
 

@@ -560,9 +560,9 @@ def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
 
 def _check_written(table: BoxTable, boxes: FloatArray) -> None:
     """Refuse fractions [N, 4] and scores that no reader of such files would take."""
-    far: NDArray[np.bool_] = ~((boxes >= -1) & (boxes <= 2)).all(axis=1)
-    if far.any():
-        row = int(np.argmax(far))
+    far = np.flatnonzero(~((boxes >= -1) & (boxes <= 2)).all(axis=1))
+    if len(far):
+        row = int(far[0])
         rule = "reach out of its image by less than its size, to be written as fractions"
         got, place = table.boxes[row].tolist(), f"row {row} of {table.source}"
         raise InputError("a box", rule, got=got, place=place)
