@@ -231,10 +231,15 @@ def test_what_is_lost_is_named(tmp_path: Path) -> None:
 
 def test_ids_that_only_count_are_no_content() -> None:
     boxes = [[0, 0, 9, 9]] * 2
-    counted = boxscore.GroundTruth.from_arrays([0, 1], [1, 2], boxes, categories={1: "a", 2: "b"})
+    counted = boxscore.GroundTruth.from_arrays([0, 1], [0, 1], boxes, categories={0: "a", 1: "b"})
     assert lost(counted, format_named("yolo")) == {}
+    from_1 = boxscore.GroundTruth.from_arrays([0, 1], [1, 2], boxes, categories={1: "a", 2: "b"})
+    assert lost(from_1, format_named("voc")) == {}
+    assert lost(from_1, format_named("yolo")) == {"ids": "ids of classes"}  # or results would be off by one
+    unsorted = boxscore.GroundTruth.from_arrays([0, 1], [1, 2], boxes, categories={1: "b", 2: "a"})
+    assert lost(unsorted, format_named("voc")) == {"ids": "ids of classes"}
     images = boxscore.load_ground_truth(COCO_TRUTH).images
-    named = boxscore.GroundTruth.from_arrays(images.ids[:2], [1, 2], boxes, images=images)
+    named = boxscore.GroundTruth.from_arrays(images.ids[:2], [0, 1], boxes, images=images)
     assert lost(named, format_named("yolo")) == {}
     other = boxscore.GroundTruth.from_arrays([7, 9], [1, 3], boxes, ids=[5, 6], categories={1: "a", 3: "b"})
     assert lost(other, format_named("yolo")) == {"ids": "ids of classes, annotations"}

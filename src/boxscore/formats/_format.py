@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -121,6 +122,11 @@ class Format(abc.ABC):
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table; ``like`` gives the file names where a format has several files."""
         raise InputError("the format of the output", "be one that can be written", got=repr(self.name))
+
+    def class_ids(self, table: BoxTable) -> list[Id]:
+        """Return the ids that a reader of its files gives the classes of ground truth."""
+        own: list[Id] = table.categories.ids.tolist()
+        return own
 
     def results_files(self, path: Path) -> list[Path]:
         """List the files of the results at a path, in the order in which they are read."""

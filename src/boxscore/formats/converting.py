@@ -4,8 +4,9 @@ Conventions
 -----------
 - A format says in ``holds`` what its files can hold, in the words of ``_format.CONTENT``. What a table has
   beside that is refused, or left out with a warning where that is wanted.
-- Ids that only count (0, 1, 2, ... or 1, 2, 3, ...) say nothing, and neither does the number of an image
-  that is in its file's name: they are no content.
+- Ids of images and annotations that only count (0, 1, 2, ... or 1, 2, 3, ...) say nothing, and neither does
+  the number of an image that is in its file's name: they are no content. Ids of classes are, unless a reader
+  of the files gives the same: results that name classes by them would be scored against other classes.
 - Fractions of images of unknown size become no pixels: that is refused in every case.
 - Detections are rows of the images and classes of a ground truth: only their rows are content.
 """
@@ -106,17 +107,19 @@ class Target:
 
     def __init__(self, path: Path, format: str, *, lossy: bool) -> None:
         self.format, self._lossy = format_of_output(path, format), lossy
-        self._ids_are_numbers = False
+        self._ids: str | None = ""
 
     def check_ids(self, table: BoxTable) -> None:
         """Look at the ids of a whole, before parts of it are written, whose ids have gaps."""
-        self._ids_are_numbers = "ids" not in lost(table, self.format)
+        self._ids = lost(table, self.format).get("ids")
 
     def save(self, table: GroundTruth | Detections, path: Path) -> list[str]:
         """Write a table; return what was left out."""
         words = lost(table, self.format)
-        if self._ids_are_numbers:
+        if self._ids is None:
             words.pop("ids", None)
+        elif self._ids:
+            words["ids"] = self._ids
         if words and not self._lossy:
             raise _refusal(words, self.format, table)
         if words:
@@ -165,9 +168,9 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
             "be pixels",
             got="fractions of images whose sizes are unknown",
             place=table.source,
-            cause=f"give a table of image sizes (--image-sizes FILE.csv), or write one of {', '.join(keeping)}",
+            cause=f"give a table of image sizes (--image-sizes FILE.csv), or write {', '.join(keeping)}",
         )
-    return {word: text for word, text in _content(table) if not _is_held(word, holds)}
+    return {word: text for word, text in _content(table, at) if not _is_held(word, holds)}
 
 
 def _all_held(name: str, kind: str) -> frozenset[str]:
@@ -178,7 +181,7 @@ def _is_held(word: str, holds: frozenset[str]) -> bool:
     return word in holds or (word.startswith("column ") and "columns" in holds)
 
 
-def _content(table: BoxTable) -> Iterator[tuple[str, str]]:
+def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
     """Go through what a table has beside images, classes, upright boxes and scores."""
     masks = table.masks
     if masks is not None and not masks.missing.all():
@@ -191,10 +194,10 @@ def _content(table: BoxTable) -> Iterator[tuple[str, str]]:
         if values.dtype != bool or values.any():
             yield f"column {name}", f"column {name}"
     if isinstance(table, GroundTruth):
-        yield from _content_of_truth(table)
+        yield from _content_of_truth(table, at)
 
 
-def _content_of_truth(table: GroundTruth) -> Iterator[tuple[str, str]]:
+def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str]]:
     other = table.area != table.sizes.prod(axis=1)
     if other.any():
         yield "areas", f"{int(other.sum()):,} areas other than width times height"
@@ -216,11 +219,12 @@ def _content_of_truth(table: GroundTruth) -> Iterator[tuple[str, str]]:
         yield "classes", f"{unused:,} classes without objects"
     if len(set(table.ids.tolist())) < len(table):
         yield "repeated ids", "annotation ids that occur more than once"
+    class_ids = table.categories.ids.tolist()
     meaning = [
         what
         for what, is_meant in (
             ("images", not _only_count(images.ids) and not _are_in_names(images.ids, images.file_names)),
-            ("classes", not _only_count(table.categories.ids) and not _are_names(table)),
+            ("classes", at.class_ids(table) != class_ids and class_ids != table.categories.names.tolist()),
             ("annotations", not _only_count(np.sort(table.ids))),
         )
         if is_meant
@@ -245,10 +249,6 @@ def _are_in_names(ids: NDArray[Any], file_names: NDArray[Any]) -> bool:
         if identifier != stem and not (stem.isdecimal() and str(identifier) == str(int(stem))):
             return False
     return True
-
-
-def _are_names(table: BoxTable) -> bool:
-    return bool(table.categories.ids.tolist() == table.categories.names.tolist())
 
 
 def _without(table: BoxTable, words: list[str]) -> Any:

@@ -38,7 +38,7 @@ from boxscore.data.alignment import find_images
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import as_ids
+from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._format import Format, Read, ReadOptions, changed_while_read
 from boxscore.formats._image_names import file_stems, refuse_shared_names
@@ -108,6 +108,13 @@ class VocFormat(Format):
         names = [f"{prefix}_{checks.plain_name(label, name='a class name')}.txt" for label in labels]
         _refuse_other_results(path, set(names))
         write_folder(path, dict(zip(names, _results_texts(cast(Detections, table)), strict=True)))
+
+    def class_ids(self, table: BoxTable) -> list[Id]:
+        """Return 1, 2, ... for the classes that occur, by their names."""
+        ids, names = table.categories.ids.tolist(), table.categories.names
+        occurring = sorted(names[np.unique(table.category)].tolist())
+        numbers = {name: number for number, name in enumerate(occurring, start=1)}
+        return [numbers.get(name, own) for name, own in zip(names.tolist(), ids, strict=True)]
 
     def results_files(self, path: Path) -> list[Path]:
         """List the devkit's results files of a folder."""

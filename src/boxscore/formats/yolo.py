@@ -127,6 +127,10 @@ class YoloFormat(RowFormat):
         _check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
         return _is_last(columns, path)
 
+    def class_ids(self, table: BoxTable) -> list[Id]:
+        """Return 0, 1, 2, ..."""
+        return [*range(len(table.categories))]
+
     def written(self, box: list[float], score: float) -> list[float]:
         """Return the numbers of a line of predictions."""
         return [*box, score]
