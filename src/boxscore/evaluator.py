@@ -8,8 +8,8 @@ order of the batches and the distribution of images over processes.
 
 Conventions
 -----------
-- Predictions and targets are mappings, one per image, in torchvision's form: see
-  :mod:`boxscore.data.samples`.
+- Predictions and targets come one per image: mappings in torchvision's form, as
+  :mod:`boxscore.data.samples` has it, or the objects of :mod:`boxscore.data.model_objects`.
 - Batches are checked when they arrive and matched soon after. Only
   :class:`~boxscore.matching.matches.Matches` and the columns of boxes, rotated boxes and keypoints are kept;
   masks are dropped unless ``keep_masks`` is set.
@@ -34,17 +34,28 @@ from boxscore._utils import checks
 from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
+from boxscore.data.model_objects import one_per_image, sample_of
+from boxscore.data.naming import (
+    ClassNames,
+    by_name,
+    in_classes,
+    kinds_of_labels,
+    named_by,
+    names_are_used,
+    names_by_number,
+    without_names,
+)
 from boxscore.data.rounding import rounded
 from boxscore.data.samples import (
     SHAPES,
     Columns,
     image_id,
-    joined,
     labels_of,
     prediction_columns,
     table_columns,
     target_columns,
 )
+from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError
@@ -149,8 +160,11 @@ class Evaluator:
         As in :func:`boxscore.evaluate`.
     classes : mapping of label to name, or iterable of labels, optional
         The classes. Those that occur, when not given.
+    prediction_class_names : sequence of str or mapping of int to str, optional
+        What the predictions' class numbers mean, where the targets number classes otherwise: the names in
+        order from 0, or by number. They are then looked up by name.
     box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
-        Of predictions and targets alike.
+        Of predictions and targets alike. Objects whose form is known have that form.
     duplicates : {"error", "ignore"}, default "error"
         What to do with an image whose id was seen before: raise, or drop it. A distributed sampler repeats
         images so that every process has the same number; with "ignore" they count once.
@@ -176,6 +190,7 @@ class Evaluator:
         *,
         protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
         classes: Mapping[Id, str] | Iterable[Id] | None = None,
+        prediction_class_names: ClassNames | None = None,
         box_format: BoxFormat = "xyxy",
         duplicates: Duplicates = "error",
         gather: Callable[[Any], Sequence[Any]] | None = None,
@@ -185,6 +200,9 @@ class Evaluator:
         self.categories = None if classes is None else categories_of(classes)
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")
+        self.prediction_class_names = (
+            None if prediction_class_names is None else names_by_number(prediction_class_names)
+        )
         self.box_format: BoxFormat = box_format
         self.duplicates: Duplicates = duplicates
         self.gather = gather
@@ -195,6 +213,7 @@ class Evaluator:
         self._seen: set[Id] = set()  # images in the parts
         self._numbered: bool | None = None  # images have no ids of their own
         self._given: dict[str, tuple[bool, Id]] = {}  # optional keys, and the image that decided
+        self._kinds: tuple[set[str], set[str]] = (set(), set())  # of the labels of either side
 
     def __len__(self) -> int:
         """Count the images seen by this process."""
@@ -203,27 +222,33 @@ class Evaluator:
     def __repr__(self) -> str:
         return f"Evaluator(protocol={self.protocol.name!r}), {len(self)} images seen"
 
-    def update(self, predictions: Sequence[Mapping[str, Any]], targets: Sequence[Mapping[str, Any]]) -> None:
+    def update(self, predictions: Iterable[Any], targets: Iterable[Any]) -> None:
         """Add a batch.
 
         Parameters
         ----------
-        predictions, targets : sequence of mappings
-            One per image, in the same order: see :mod:`boxscore.data.samples`.
+        predictions, targets : sequence of mappings or of model objects
+            One per image, in the same order: mappings with ``boxes``, ``labels`` and ``scores`` as in
+            :mod:`boxscore.data.samples`, or what torchvision, Hugging Face, ultralytics, supervision,
+            detectron2, MMDetection and KerasCV return, as in :mod:`boxscore.data.model_objects`. A
+            mapping of arrays with an axis of images, as Keras models return it, is split by image.
 
         Raises
         ------
         InputError
             When a batch breaks a rule; nothing of it is added then.
         """
+        predictions, targets = one_per_image(predictions, "prediction"), one_per_image(targets, "target")
         if len(predictions) != len(targets):
             got = f"{len(predictions)} and {len(targets)}"
             raise InputError("predictions and targets", "be as many", got=got)
         batch: dict[Id, tuple[Columns, Columns]] = {}
         numbered, given = self._numbered, dict(self._given)
+        kinds = self._kinds[0].copy(), self._kinds[1].copy()
         for position, (prediction, target) in enumerate(zip(predictions, targets, strict=True)):
             place = f"image {position} of the batch"
-            identifier = image_id(target, place=place)
+            truth = sample_of(target, "target", place)
+            identifier = image_id(truth, place=place)
             if numbered is not None and numbered != (identifier is None):
                 raise InputError(
                     "image_id", "be in every target or in none", got=repr(identifier), place=place
@@ -235,20 +260,50 @@ class Evaluator:
                 self._refuse_duplicate(identifier)
                 continue
             where = f"image {identifier!r}"
+            sample = sample_of(prediction, "prediction", place)
             columns = (
-                prediction_columns(prediction, box_format=self.box_format, place=where),
-                target_columns(target, box_format=self.box_format, place=where),
+                prediction_columns(sample, box_format=self.box_format, place=where),
+                target_columns(truth, box_format=self.box_format, place=where),
             )
             for kind, side in zip(("predictions", "targets"), columns, strict=True):
                 _check_alike(given, kind, side, identifier)
-            self._check_classes(columns[1], where)
-            batch[identifier] = columns
+            batch[identifier] = self._classified(columns, kinds, given, identifier)
+            self._check_classes(batch[identifier][1], where)
         self._waiting.update(batch)
-        self._numbered, self._given = numbered, given
-        if len(self._waiting) >= self._due:
+        self._numbered, self._given, self._kinds = numbered, given, kinds
+        if len(self._waiting) >= self._due and self._names_decided():
             self._due = 2 * len(self._waiting)  # retried later if it fails; compute reports why
             with contextlib.suppress(InputError):
                 self._match_waiting()
+
+    def _classified(
+        self,
+        columns: tuple[Columns, Columns],
+        kinds: tuple[set[str], set[str]],
+        given: dict[str, tuple[bool, Id]],
+        identifier: Id,
+    ) -> tuple[Columns, Columns]:
+        """Look names of classes up; without classes, note whether they are names or numbers."""
+        prediction, target = columns
+        place = f"image {identifier!r}"
+        if self.prediction_class_names is not None:
+            prediction = named_by(prediction, self.prediction_class_names, place=place)
+        if self.categories is not None:
+            return (
+                in_classes(prediction, self.categories, place=place),
+                in_classes(target, self.categories, place=place),
+            )
+        before = len(kinds[0]) + len(kinds[1])
+        kinds[0].update(kinds_of_labels(prediction))
+        kinds[1].update(kinds_of_labels(target))
+        if len(kinds[0]) + len(kinds[1]) > before:
+            decided = names_are_used(*kinds)
+            if decided is not None and {"both"} in kinds:
+                _check_key(given, "names of classes", decided, identifier)
+        return prediction, target
+
+    def _names_decided(self) -> bool:
+        return self.categories is not None or names_are_used(*self._kinds) is not None
 
     def compute(self) -> Evaluation:
         """Evaluate everything seen so far, by all processes where there is a ``gather``.
@@ -289,7 +344,7 @@ class Evaluator:
     def reset(self) -> None:
         """Forget every image."""
         self._levels, self._waiting, self._seen, self._numbered = [], {}, set(), None
-        self._due, self._given = MATCHED_TOGETHER, {}
+        self._due, self._given, self._kinds = MATCHED_TOGETHER, {}, (set(), set())
 
     def _empty(self) -> Evaluator:
         empty = object.__new__(type(self))
@@ -366,28 +421,31 @@ class Evaluator:
         images = Images.build(list(self._waiting))
         ordered = [self._waiting[identifier] for identifier in images.ids.tolist()]
         predictions, targets = [pair[0] for pair in ordered], [pair[1] for pair in ordered]
+        if self.categories is None and {"both"} in self._kinds:
+            settle = without_names if names_are_used(*self._kinds) is False else by_name
+            _check_key(self._given, "names of classes", settle is by_name, images.ids.tolist()[0])
+            predictions, targets = [settle(side) for side in predictions], [settle(side) for side in targets]
         labels = labels_of(predictions)
         categories = self.categories
         if categories is None:
             categories = Categories.build([*labels, *labels_of(targets)])
         known = set(labels) <= set(categories.ids.tolist())
-        truth = GroundTruth.from_arrays(
-            **table_columns(targets, images),
-            box_format=self.box_format,
-            categories=categories,
-            crowd=joined(targets, "iscrowd"),
-            difficult=joined(targets, "difficult"),
-            ignore=joined(targets, "ignore"),
-            source="targets",
+        ids = images.ids.tolist()
+        truth = GroundTruth(
+            **table_columns(
+                GROUND_TRUTH, targets, ids, images=images, categories=categories, source="targets"
+            )
         )
-        detections = Detections.from_arrays(
-            **{"scores": [], **table_columns(predictions, images)},
-            box_format=self.box_format,
-            categories=categories if known else None,
-            source="predictions",
+        detections = Detections(
+            **table_columns(
+                DETECTIONS,
+                predictions,
+                ids,
+                images=images,
+                categories=categories if known else None,
+                source="predictions",
+            )
         )
-        if detections.masks is not None:
-            detections = dataclasses.replace(detections, boxes_given=False)
         left_out: dict[Id, Mapping[str, int]] = {}
         if not known:
             for identifier, prediction in zip(images.ids.tolist(), predictions, strict=True):
@@ -416,9 +474,26 @@ class Evaluator:
         for counts in part.left_out.values():
             left_out.update(counts)
         warn_left_out(left_out, "predictions", stacklevel=3)
+        _warn_numbered_from_zero(part, "0" in left_out)
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         return Evaluation(truth, detections, self.protocol, part.matches)
+
+
+def _warn_numbered_from_zero(part: _Part, left_out_zero: bool) -> None:
+    """Warn where predictions look numbered from 0 and targets from 1."""
+    truth = part.ground_truth.categories.ids[np.unique(part.ground_truth.category)]
+    found = part.detections.categories.ids[np.unique(part.detections.category)]
+    if not len(truth) or not len(found) or object in (truth.dtype, found.dtype):
+        return
+    lowest = 0 if left_out_zero else found.min()
+    if lowest == 0 and truth.min() == 1 and truth.max() > found.max():
+        warnings.warn(
+            f"predictions have classes {lowest} to {found.max()} and targets {truth.min()} to {truth.max()}: "
+            "are predictions numbered from 0? prediction_class_names= says what they mean.",
+            BoxscoreWarning,
+            stacklevel=4,
+        )
 
 
 def _without_masks(table: Any) -> Any:

@@ -357,10 +357,10 @@ def test_other_mistakes() -> None:
         Evaluator().compute()
     with pytest.raises(InputError, match=r"predictions and targets must be as many. Got 1 and 0"):
         Evaluator().update([GOOD[0]], [])
-    with pytest.raises(InputError, match=r"a target must be a mapping. Got a list"):
-        Evaluator().update([GOOD[0]], [[]])  # type: ignore[list-item]
-    with pytest.raises(InputError, match=r"a prediction must be a mapping. Got a list"):
-        Evaluator().update([[]], [GOOD[1]])  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"a target must be a mapping or a known object. Got a list"):
+        Evaluator().update([GOOD[0]], [[]])
+    with pytest.raises(InputError, match=r"a prediction must be a mapping or a known object. Got a list"):
+        Evaluator().update([[3]], [GOOD[1]])
     with pytest.raises(InputError, match="duplicates must be one of 'error', 'ignore'"):
         Evaluator(duplicates="drop")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="image_id must be in every target or in none"):

@@ -11,6 +11,7 @@ KINDS = {
     "parity": ["oracle"],
     "compat/test_coco_differential.py": ["oracle"],
     "compat/test_cocoeval_differential.py": ["oracle"],
+    "data/test_model_objects_peers.py": ["oracle", "peers"],
     "suppression/test_nms_generated.py": ["oracle"],
     "suppression/test_nms_peers.py": ["oracle", "peers"],
     "golden": ["golden"],

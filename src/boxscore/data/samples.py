@@ -6,23 +6,36 @@ Conventions
   the data set has them, ``image_id``, ``area``, ``iscrowd``, ``difficult``, ``ignore``. Both may have
   ``masks`` [D, H, W] or [D, 1, H, W], ``keypoints`` [D, J, 3] and ``rotated`` [D, 5]; then ``boxes`` may be
   missing. Other keys are not read.
-- Arrays may be lists, NumPy arrays, or tensors on any device; torch is never imported for them.
+- Arrays may be lists, NumPy arrays, or tensors on any device; no library is imported for them.
+- The objects of detection libraries are put into these keys by :mod:`boxscore.data.model_objects`.
+- Boxes are kept as corners and sizes, whatever form they came in.
 - Masks are kept as RLEs. Masks of numbers are probabilities: a pixel belongs to the mask
   above 0.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.data.boxes import BoxFormat, corners_and_sizes
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
+from boxscore.data.building import (
+    CategoriesLike,
+    ImagesLike,
+    built_columns,
+    categories_of,
+    vocabulary_columns,
+)
 from boxscore.data.masks import Masks
-from boxscore.data.schema import DETECTIONS
+from boxscore.data.model_objects import Sample, one_per_image, sample_of
+from boxscore.data.naming import ClassNames, by_name, in_classes, kinds_of_labels, named_by, names_by_number
+from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
+from boxscore.data.tensors import as_array
 from boxscore.data.vocabulary import Id, Images, as_ids
 from boxscore.errors import InputError
 
@@ -30,10 +43,10 @@ __all__ = [
     "SHAPES",
     "Columns",
     "image_id",
-    "joined",
     "labels_of",
     "prediction_columns",
     "table_columns",
+    "table_of_objects",
     "target_columns",
 ]
 
@@ -49,32 +62,30 @@ MASK_THRESHOLD = 0.5
 FLAGS = ("iscrowd", "difficult", "ignore")
 
 
-def image_id(target: Mapping[str, Any], *, place: str) -> Id | None:
-    """Return a target's image id, or None where it has none."""
-    _check_mapping(target, "target", place)
-    value = target.get("image_id")
+def image_id(sample: Sample, *, place: str) -> Id | None:
+    """Return an image's id, or None where its target or prediction has none."""
+    value = sample.columns.get("image_id")
     if value is None:
         return None
-    array = _array(value, "image_id")
+    array = as_array(value, "image_id")
     if array.size != 1:
         raise InputError("image_id", "be one id", got=repr(value), place=place)
     identifier: Id = as_ids([array.item()], name="image_id").tolist()[0]
     return identifier
 
 
-def prediction_columns(prediction: Mapping[str, Any], *, box_format: BoxFormat, place: str) -> Columns:
+def prediction_columns(sample: Sample, *, box_format: BoxFormat, place: str) -> Columns:
     """Check the prediction for one image; messages name ``place``."""
-    _check_mapping(prediction, "prediction", place)
-    return _columns(prediction, ("scores",), "prediction", box_format, place, needed=("labels", "scores"))
+    return _columns(sample, ("scores",), "prediction", box_format, place, needed=("labels", "scores"))
 
 
-def target_columns(target: Mapping[str, Any], *, box_format: BoxFormat, place: str) -> Columns:
+def target_columns(sample: Sample, *, box_format: BoxFormat, place: str) -> Columns:
     """Check one image's target, as :func:`prediction_columns` does."""
-    return _columns(target, ("area", *FLAGS), "target", box_format, place, needed=("labels",))
+    return _columns(sample, ("area", *FLAGS), "target", box_format, place, needed=("labels",))
 
 
 def _columns(
-    side: Mapping[str, Any],
+    sample: Sample,
     optional: Sequence[str],
     kind: str,
     box_format: BoxFormat,
@@ -82,11 +93,12 @@ def _columns(
     *,
     needed: Sequence[str],
 ) -> Columns:
+    side = sample.columns
     given = {key for key, value in side.items() if value is not None}
     if not given >= set(needed) or not given & {*SHAPES}:
         rule = f"have boxes, {', '.join(needed)}"
         raise InputError(f"a {kind}", rule, got=f"keys {list(side)}", place=place)
-    labels = as_ids(_array(side["labels"], f"{kind} labels").reshape(-1), name="labels").copy()
+    labels = as_ids(as_array(side["labels"], f"{kind} labels").reshape(-1), name="labels").copy()
     columns: Columns = {"labels": labels}
     for key in (*SHAPES, *optional):
         if key not in given:
@@ -94,18 +106,20 @@ def _columns(
         if key == "masks":
             columns[key] = _codes(side[key])
         elif key == "boxes":
-            boxes = checks.float_array(_array(side[key], f"{kind} {key}"), name=f"{kind} boxes", columns=4)
+            boxes = checks.float_array(as_array(side[key], f"{kind} {key}"), name=f"{kind} boxes", columns=4)
             columns[key] = np.array(boxes)
         elif key == "keypoints":
-            columns[key] = np.array(checks.numbers(_array(side[key], f"{kind} {key}"), name=f"{kind} {key}"))
+            columns[key] = np.array(
+                checks.numbers(as_array(side[key], f"{kind} {key}"), name=f"{kind} {key}")
+            )
         elif key == "rotated":
             column = DETECTIONS.column(key)
-            columns[key] = column.made_of(_array(side[key], f"{kind} {key}"))
+            columns[key] = column.made_of(as_array(side[key], f"{kind} {key}"))
             column.check(columns[key], lambda number: f"row {number} of the {kind} of {place}")
         else:
             convert = checks.flags if key in FLAGS else checks.numbers
             columns[key] = np.array(
-                convert(_array(side[key], f"{kind} {key}").reshape(-1), name=f"{kind} {key}")
+                convert(as_array(side[key], f"{kind} {key}").reshape(-1), name=f"{kind} {key}")
             )
         checks.same_length(len(labels), of=f"labels of {place}", **{key: columns[key]})
 
@@ -114,67 +128,138 @@ def _columns(
 
     if "boxes" in columns:
         checks.finite(columns["boxes"], name="box", place=row)
-        _, sizes = corners_and_sizes(columns["boxes"], box_format)
+        corners, sizes = corners_and_sizes(columns["boxes"], sample.box_format or box_format, overwrite=True)
         checks.sizes_not_negative(sizes, place=row, cause="another box_format?")
+        columns["boxes"], columns["sizes"] = corners, sizes
     for key in {"scores", "area"} & set(columns):
         checks.finite(columns[key], name=key, place=row, limit=np.finfo(np.float64).max)
+    if sample.names is not None:
+        checks.same_length(len(labels), of=f"labels of {place}", names=sample.names)
+        columns["names"] = as_ids(list(sample.names), name="names")
     return columns
 
 
-def joined(sides: Sequence[Columns], key: str) -> NDArray[np.bool_]:
-    """Concatenate a column of flags over images; false where an image does not have it."""
-    return np.concatenate([side.get(key, np.zeros(len(side["labels"]), dtype=bool)) for side in sides])
-
-
 def labels_of(sides: Sequence[Columns]) -> list[Id]:
-    """Return every label, image by image."""
-    return [label for side in sides for label in side["labels"].tolist()]
+    """Return the labels that occur, each once."""
+    labels = np.concatenate([side["labels"] for side in sides])
+    return np.unique(labels).tolist() if labels.dtype != object else list(dict.fromkeys(labels.tolist()))
 
 
-def table_columns(sides: Sequence[Columns], images: Images) -> dict[str, Any]:
-    """Concatenate images, in their order, into arguments of ``from_arrays``."""
+def table_columns(
+    schema: Schema,
+    sides: Sequence[Columns],
+    identifiers: Sequence[Id],
+    *,
+    images: ImagesLike,
+    categories: CategoriesLike | None,
+    source: str,
+) -> dict[str, Any]:
+    """Concatenate images, in their order, into the columns of a table."""
+
+    def place(row: int) -> str:
+        return f"row {row} of {source}"
+
     counts = [len(side["labels"]) for side in sides]
     filled = [side for side in sides if len(side["labels"])]
-    table: dict[str, Any] = {
-        "image_ids": images.ids[np.repeat(np.arange(len(sides)), counts)],
-        "category_ids": as_ids(labels_of(sides), name="labels"),
-        "images": images,
-        "boxes": None if filled else np.empty((0, 4)),
-    }
-    for key in (*SHAPES, "area", "scores"):
+    given: dict[str, Any] = {"scores": []} if schema is DETECTIONS else {}
+    for key in (*SHAPES, "sizes", "area", "scores"):
         parts = [side[key] for side in filled if key in side]
         if len(parts) not in (0, len(filled)):
             got = f"{len(parts)} of {len(filled)} images with it"
             raise InputError(key, "be given for every image or for none", got=got)
         if parts:
-            table[key] = (
+            given[key] = (
                 [mask for part in parts for mask in part] if key == "masks" else np.concatenate(parts)
             )
-    return table
+    if schema is GROUND_TRUTH:
+        flags = {"crowd": "iscrowd", "difficult": "difficult", "ignore": "ignore"}
+        given |= {name: _joined(sides, key) for name, key in flags.items()}
+    boxes, sizes = given.pop("boxes", None if filled else np.empty((0, 4))), given.pop("sizes", None)
+    rows = vocabulary_columns(
+        np.repeat(as_ids(identifiers, name="image_ids"), counts),
+        as_ids(np.concatenate([side["labels"] for side in sides]) if sides else [], name="labels"),
+        images,
+        categories,
+        count=None,
+        of=f"{schema.noun} boxes",
+        place=place,
+    )
+    table = built_columns(
+        schema, rows, boxes, box_format="xyxy", given=given, sizes=sizes, own=True, place=place
+    )
+    if schema is DETECTIONS:
+        shown = boxes is not None or "rotated" in given
+        table["boxes_given"] = shown and "masks" not in given
+    return {**table, "source": source}
 
 
-def _check_mapping(side: Any, kind: str, place: str) -> None:
-    if not isinstance(side, Mapping):
-        got = f"a {type(side).__name__}"
-        raise InputError(f"a {kind}", "be a mapping", got=got, place=place)
+def _joined(sides: Sequence[Columns], key: str) -> NDArray[np.bool_]:
+    """Concatenate a column of flags over images; false where an image does not have it."""
+    columns = [side.get(key, np.zeros(len(side["labels"]), dtype=bool)) for side in sides]
+    return np.concatenate(columns) if columns else np.zeros(0, dtype=bool)
 
 
-def _array(value: Any, name: str) -> NDArray[Any]:
-    """Return an array of anything array-like, tensors included, wherever they live."""
-    if not hasattr(value, "detach"):
-        return checks.any_array(value, name=name)
-    value = value.detach().cpu()
-    try:
-        return np.asarray(value.numpy())
-    except TypeError:  # bfloat16 has no NumPy type
-        return np.asarray(value.float().numpy())
+def table_of_objects(
+    schema: Schema,
+    items: Any,
+    *,
+    image_ids: Iterable[Id] | None,
+    class_names: ClassNames | None,
+    box_format: BoxFormat,
+    images: ImagesLike | None,
+    categories: CategoriesLike | None,
+    source: str,
+) -> dict[str, Any]:
+    """Return the columns of a table of predictions, or of targets, one object per image."""
+    checks.one_of(box_format, BOX_FORMATS, name="box_format")
+    kind, read = ("target", target_columns) if schema is GROUND_TRUTH else ("prediction", prediction_columns)
+    samples = [
+        sample_of(item, kind, f"{kind} {position}")
+        for position, item in enumerate(one_per_image(items, kind))
+    ]
+    identifiers = _identifiers(samples, image_ids, kind)
+    names = None if class_names is None else names_by_number(class_names)
+    vocabulary = None if categories is None else categories_of(categories)
+    sides, kinds = [], set()
+    for sample, identifier in zip(samples, identifiers, strict=True):
+        place = f"image {identifier!r}"
+        side = read(sample, box_format=box_format, place=place)
+        if names is not None:
+            side = named_by(side, names, place=place)
+        kinds |= kinds_of_labels(side)
+        sides.append(by_name(side) if vocabulary is None else in_classes(side, vocabulary, place=place))
+    if vocabulary is None and {"both", "numbers"} <= kinds:
+        cause = "pass class_names= or categories="
+        raise InputError(f"the classes of {kind}s", "all have names, or none", got="some", cause=cause)
+    known = Images.build(identifiers) if images is None else images
+    return table_columns(schema, sides, identifiers, images=known, categories=vocabulary, source=source)
+
+
+def _identifiers(samples: Sequence[Sample], image_ids: Iterable[Id] | None, kind: str) -> list[Id]:
+    """Return the image of each object: as the caller says, else as the objects do."""
+    if image_ids is not None:
+        given = as_array(image_ids, "image_ids") if hasattr(image_ids, "detach") else image_ids
+        identifiers: list[Id] = as_ids(given, name="image_ids").tolist()
+        checks.same_length(len(samples), of=f"{kind}s", image_ids=identifiers)
+    else:
+        own = [image_id(sample, place=f"{kind} {position}") for position, sample in enumerate(samples)]
+        identifiers = [identifier for identifier in own if identifier is not None]
+        if len(identifiers) < len(samples):
+            got = f"None, and {kind} {own.index(None)} has no id of its own"
+            cause = f"one per {kind}, such as range({len(samples)}) on both sides"
+            raise InputError("image_ids", "be given", got=got, cause=cause)
+    twice = [identifier for identifier, count in Counter(identifiers).items() if count > 1]
+    if twice:
+        cause = "" if image_ids is not None else f"pass image_ids=, one per {kind}"
+        raise InputError("image_ids", "come once", got=f"{twice[0]!r} again", cause=cause)
+    return identifiers
 
 
 def _codes(masks: Any) -> list[Any]:
     """Encode masks: arrays [N, H, W] or [N, 1, H, W]; polygons and RLEs stay."""
     if isinstance(masks, (list, tuple)) and all(isinstance(mask, (dict, list)) for mask in masks):
         return list(masks)
-    array = _array(masks, "masks")
+    array = as_array(masks, "masks")
     if array.ndim == 4 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 3:

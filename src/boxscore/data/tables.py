@@ -32,7 +32,13 @@ from boxscore._utils.checks import Place
 from boxscore._utils.text import html_lines, printable, short_list
 from boxscore.data import frames
 from boxscore.data.boxes import BoxFormat
-from boxscore.data.building import CategoriesLike, ImagesLike, built_columns, vocabulary_columns
+from boxscore.data.building import (
+    CategoriesLike,
+    ImagesLike,
+    boxes_around,
+    built_columns,
+    vocabulary_columns,
+)
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
@@ -41,6 +47,8 @@ from boxscore.data.vocabulary import Categories, Id, Images, positions, read_onl
 if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Self
+
+    from boxscore.data.naming import ClassNames
 
 __all__ = ["BoxTable", "Detections", "GroundTruth"]
 
@@ -115,11 +123,18 @@ class BoxTable:
         if fields != set(values):
             wrong = ", ".join(sorted(fields ^ set(values)))
             raise TypeError(f"{type(self).__name__}() has missing or unknown columns: {wrong}")
+        if values["boxes"] is None:
+            del values["boxes"], values["sizes"]
         self.__dict__.update(_frozen(values))
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__.get("instances", ()):
-            return self.instances[name]
+        if "instances" in self.__dict__:
+            if name in self.instances:
+                return self.instances[name]
+            if name in ("boxes", "sizes"):
+                boxes, sizes = boxes_around(self.schema, self.instances)
+                self.__dict__.update(boxes=read_only(boxes), sizes=read_only(sizes))
+                return self.__dict__[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -149,14 +164,18 @@ class BoxTable:
             When a mask is not as long as the table, or rows are neither a mask nor whole numbers.
         """
         at = positions(rows, len(self))
+        there = self.__dict__  # without boxes that nobody has asked for yet
         needed = {
-            column.name: np.take(getattr(self, column.name), at, axis=0) for column in self.schema.needed
+            column.name: np.take(there[column.name], at, axis=0) if column.name in there else None
+            for column in self.schema.needed
         }
         columns = {name: column[at] for name, column in self.columns.items()}
         return self.replaced(**needed, columns=columns, instances=self.instances.take(at))
 
     def replaced(self, **columns: Any) -> Self:
         """Return the table with other columns in place of some; nothing is checked."""
+        if "boxes" not in self.__dict__ and not {"boxes", "instances", *self.instances.names} & {*columns}:
+            columns = {**columns, "boxes": None, "sizes": None}  # still those around the same masks
         return dataclasses.replace(self, **columns)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -337,6 +356,71 @@ class GroundTruth(BoxTable):
         return cls(**table, source=source)
 
     @classmethod
+    def from_targets(
+        cls,
+        targets: Iterable[Any],
+        *,
+        image_ids: Iterable[Id] | None = None,
+        class_names: ClassNames | None = None,
+        box_format: BoxFormat = "xyxy",
+        images: ImagesLike | None = None,
+        categories: CategoriesLike | None = None,
+        source: str = "targets",
+    ) -> GroundTruth:
+        """Make a table from the targets of a training loop, one per image.
+
+        Parameters
+        ----------
+        targets : iterable
+            One item per image: a mapping in torchvision's form (``boxes``, ``labels`` and flags), or what
+            torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV give, as
+            in :mod:`boxscore.data.model_objects`. They are told by their attributes; no library is imported.
+            A mapping of arrays with an axis of images, as Keras models return it, is split by image.
+        image_ids : iterable of int or str, optional
+            The image of each item. Those of the items themselves (``image_id``, the file name of an
+            ultralytics ``path``, MMDetection's ``img_id``) when not given.
+        class_names : sequence of str or mapping of int to str, optional
+            What the class numbers of these objects mean: names in order from 0, or by number. Classes are
+            then names.
+        box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
+            Of plain mappings. Objects whose form is known have that form.
+        images, categories : optional
+            As for :meth:`from_arrays`. With categories that have names, class names become their ids;
+            pass the other side's where only one side has names.
+        source : str
+            Names the data in messages.
+
+        Returns
+        -------
+        GroundTruth
+
+        Raises
+        ------
+        InputError
+            When an item is no known object or breaks a rule of :class:`~boxscore.Evaluator`, images have no
+            ids, or an image comes twice.
+
+        Examples
+        --------
+        >>> targets = [{"image_id": 7, "boxes": [[0, 0, 10, 10]], "labels": ["cat"]}]
+        >>> len(GroundTruth.from_targets(targets))
+        1
+        """
+        from boxscore.data.samples import table_of_objects
+
+        columns = table_of_objects(
+            cls.schema,
+            targets,
+            image_ids=image_ids,
+            class_names=class_names,
+            box_format=box_format,
+            images=images,
+            categories=categories,
+            source=source,
+        )
+        return cls(**columns)
+
+    @classmethod
     def from_pandas(
         cls,
         frame: pd.DataFrame,
@@ -462,6 +546,72 @@ class Detections(BoxTable):
             cls.schema, rows, boxes, box_format=box_format, given=given, columns=columns, place=where
         )
         return cls(**table, boxes_given=boxes is not None or rotated is not None, source=source)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        predictions: Iterable[Any],
+        *,
+        image_ids: Iterable[Id] | None = None,
+        class_names: ClassNames | None = None,
+        box_format: BoxFormat = "xyxy",
+        images: ImagesLike | None = None,
+        categories: CategoriesLike | None = None,
+        source: str = "predictions",
+    ) -> Detections:
+        """Make a table from what a model returns, one per image.
+
+        Parameters
+        ----------
+        predictions : iterable
+            One item per image: a mapping in torchvision's form (``boxes``, ``labels``, ``scores``), or what
+            torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV give, as
+            in :mod:`boxscore.data.model_objects`. They are told by their attributes; no library is imported.
+            A mapping of arrays with an axis of images, as Keras models return it, is split by image.
+        image_ids : iterable of int or str, optional
+            The image of each item. Those of the items themselves (``image_id``, the file name of an
+            ultralytics ``path``, MMDetection's ``img_id``) when not given.
+        class_names : sequence of str or mapping of int to str, optional
+            What the class numbers of these objects mean: names in order from 0, or by number. Classes are
+            then names.
+        box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
+            Of plain mappings. Objects whose form is known have that form.
+        images, categories : optional
+            As for :meth:`from_arrays`. With categories that have names, class names become their ids;
+            pass the other side's where only one side has names.
+        source : str
+            Names the data in messages.
+
+        Returns
+        -------
+        Detections
+
+        Raises
+        ------
+        InputError
+            When an item is no known object or breaks a rule of :class:`~boxscore.Evaluator`, images have no
+            ids, or an image comes twice.
+
+        Examples
+        --------
+        >>> found = [{"score": 0.9, "label": "cat", "box": {"xmin": 0, "ymin": 0, "xmax": 10, "ymax": 10}}]
+        >>> table = Detections.from_predictions([found, []], image_ids=["a.jpg", "b.jpg"])
+        >>> len(table), table.images.ids.tolist(), table.categories.names.tolist()
+        (1, ['a.jpg', 'b.jpg'], ['cat'])
+        """
+        from boxscore.data.samples import table_of_objects
+
+        columns = table_of_objects(
+            cls.schema,
+            predictions,
+            image_ids=image_ids,
+            class_names=class_names,
+            box_format=box_format,
+            images=images,
+            categories=categories,
+            source=source,
+        )
+        return cls(**columns)
 
     @classmethod
     def from_pandas(

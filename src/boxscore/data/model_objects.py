@@ -1,0 +1,564 @@
+"""The objects that detection libraries return for an image, told by their attributes and read.
+
+Goal
+----
+A reader takes one image's object and gives a :class:`Sample`: the keys of :mod:`boxscore.data.samples`. No
+library is imported: an object is told by the attributes or keys that only it has.
+
+Conventions
+-----------
+- Class numbers stay as they are; names of classes stand beside them, one per row, where the object has them.
+- Boxes of an object whose form is known carry their form; those of other mappings have the caller's.
+- What an object has and no reader uses is not read.
+
+To add one: a reader, and a line in ``_OF_MAPPINGS`` or ``_OF_OBJECTS``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat
+from boxscore.data.masks import Masks
+from boxscore.data.rotated import rotated_of_corners
+from boxscore.data.tensors import as_array, as_whole_numbers
+from boxscore.errors import BoxscoreWarning, InputError
+
+__all__ = ["Sample", "one_per_image", "sample_of"]
+
+KEYED = "a mapping by image? pass its values, and image_ids= its keys"
+LIBRARIES = "torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV"
+
+
+class Sample(NamedTuple):
+    """One image's prediction or target in the keys of :mod:`boxscore.data.samples`."""
+
+    columns: Mapping[str, Any]
+    names: Sequence[str] | None = None
+    """The class name of each row, beside the numbers in ``labels``."""
+    box_format: BoxFormat | None = None
+    """None: as the caller says."""
+
+
+class _Place(NamedTuple):
+    """Whose object is read: for messages, and to choose between predictions and truth."""
+
+    kind: str
+    place: str
+
+    @property
+    def is_target(self) -> bool:
+        return self.kind == "target"
+
+    def error(self, name: str, rule: str, *, got: object, cause: str = "") -> InputError:
+        return InputError(f"{name} of a {self.kind}", rule, got=got, place=self.place, cause=cause)
+
+
+def sample_of(item: Any, kind: str, place: str) -> Sample:
+    """Read one image's prediction or target, whatever it is.
+
+    Raises
+    ------
+    InputError
+        When it is no mapping and no known object, or lacks what such an object must have.
+    """
+    is_mapping = type(item) is dict or isinstance(item, Mapping)
+    if (
+        is_mapping
+        and "boxes" in item
+        and "labels" in item
+        and not ("confidence" in item or "text_labels" in item)
+    ):
+        return _plain(item)
+    at = _Place(kind, place)
+    if is_mapping:
+        for is_one, read in _OF_MAPPINGS:
+            if is_one(item):
+                return _read(item, read, at)
+        return _plain(item)
+    for is_one, read in _OF_OBJECTS:
+        if is_one(item):
+            if at.is_target and isinstance(item, (list, tuple)):
+                break
+            return _read(item, read, at)
+    got = f"a {type(item).__name__}"
+    cause = (
+        "pass the Results it belongs to" if _has(item, "xyxy", "cls") else f"what {LIBRARIES} return is known"
+    )
+    raise InputError(f"a {kind}", "be a mapping or a known object", got=got, place=place, cause=cause)
+
+
+def _read(item: Any, read: Callable[[Any, _Place], Sample], at: _Place) -> Sample:
+    """Read an object; what is in it is another library's, and any of it may be missing or of another type."""
+    try:
+        return read(item, at)
+    except InputError:
+        raise
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        words = str(error).split("\n", 1)[0].rstrip(".")
+        raise InputError(
+            f"a {at.kind}",
+            "be as its library makes it",
+            got=f"a {type(item).__name__} that cannot be read ({words})",
+            place=at.place,
+            cause="another version of the library?",
+        ) from None
+
+
+def one_per_image(items: Any, kind: str) -> Sequence[Any]:
+    """Return a batch as a sequence of one object per image.
+
+    Raises
+    ------
+    InputError
+        When it is the object of one image.
+    """
+    if type(items) is list:
+        batch: Sequence[Any] = items
+    elif isinstance(items, Mapping):
+        batch = _unbatched(items, kind)
+    else:
+        if any(is_one(items) for is_one, _ in _OF_OBJECTS if is_one is not _is_list) or not isinstance(
+            items, Iterable
+        ):
+            raise _no_sequence(items, kind)
+        batch = list(items)
+    if batch and isinstance(batch[0], Mapping) and _is_pipeline_row(batch[0]):
+        cause = "this list is one image's; put it in a list"
+        raise InputError(f"{kind}s", "be a sequence with one item per image", got="detections", cause=cause)
+    return batch
+
+
+def _no_sequence(items: Any, kind: str, cause: str = "put it in a list?") -> InputError:
+    got = f"a {type(items).__name__}"
+    rule = "be a sequence with one item per image"
+    return InputError(f"{kind}s", rule, got=got, cause=cause)
+
+
+def _has(item: Any, *names: str) -> bool:
+    return all(hasattr(item, name) for name in names)
+
+
+def _part(item: Any, name: str) -> Any:
+    """Return a key of a mapping or an attribute of an object; None where it has none."""
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+
+
+def _needed(item: Any, name: str, at: _Place) -> Any:
+    value = _part(item, name)
+    if value is None:
+        raise at.error(name, "be given", got=f"a {type(item).__name__} without {name}")
+    return value
+
+
+def _given(**columns: Any) -> dict[str, Any]:
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+# ---------------------------------------------------------------- torchvision, Hugging Face, KerasCV
+
+
+def _plain(item: Mapping[str, Any]) -> Sample:
+    """Keep torchvision's mapping and everything in its form; boxes of ``tv_tensors`` know their form."""
+    if type(item.get("boxes")) is np.ndarray:
+        return Sample(item)
+    form = getattr(item.get("boxes"), "format", None)
+    name = str(getattr(form, "name", form)).lower()
+    if name in BOX_FORMATS and hasattr(item["boxes"], "canvas_size"):
+        return Sample(item, box_format=name)
+    return Sample(item)
+
+
+def _grounded(item: Mapping[str, Any], at: _Place) -> Sample:
+    """Read Hugging Face's grounded detections: the texts that were found are the classes."""
+    texts = item["text_labels"]
+    return _plain(item if texts is None else {**item, "labels": list(texts)})
+
+
+def _processor_target(item: Mapping[str, Any], at: _Place) -> Sample:
+    """Read what a Hugging Face image processor makes of annotations: fractions, areas in resized pixels."""
+    boxes = as_array(_needed(item, "boxes", at), "boxes").astype(np.float64).reshape(-1, 4)
+    size, original = (_size(item.get(key), key, at) for key in ("size", "orig_size"))
+    frame = size if original is None else original
+    if frame is None:
+        cause = "class_labels are of a Hugging Face processor, whose boxes are fractions of the image"
+        raise at.error("orig_size", "be given", got=f"keys {list(item)}", cause=cause)
+    if boxes.size and not boxes.max() <= 1.5:
+        cause = "pixels? then name the classes labels, and say box_format="
+        raise at.error("boxes beside class_labels", "be fractions of the image", got=boxes.max(), cause=cause)
+    area = item.get("area")
+    if area is not None and size is not None:
+        area = as_array(area, "area").astype(np.float64) * (frame.prod() / size.prod())
+    columns = _given(
+        boxes=boxes * np.tile(frame, 2),
+        labels=item["class_labels"],
+        area=area,
+        iscrowd=item.get("iscrowd"),
+        image_id=item.get("image_id"),
+        scores=item.get("scores"),
+    )
+    return Sample(columns, box_format="cxcywh")
+
+
+def _size(value: Any, name: str, at: _Place) -> NDArray[np.float64] | None:
+    """Return ``height, width`` as ``width, height``."""
+    if value is None:
+        return None
+    size = as_array(value, name).astype(np.float64).reshape(-1)
+    if size.shape != (2,) or not (size > 0).all():
+        raise at.error(name, "be a height and a width", got=size.tolist())
+    return size[::-1]
+
+
+def _keras(item: Mapping[str, Any], at: _Place) -> Sample:
+    """Read a mapping of KerasCV or KerasHub; rows of class -1, or from ``num_detections`` on, are padding."""
+    labels = as_whole_numbers(_needed(item, _keras_classes(item), at), "classes", place=at.place)
+    boxes = as_array(_needed(item, "boxes", at), "boxes")
+    if boxes.ndim == 3:
+        cause = "pass the mapping itself, not a list of it"
+        raise at.error("boxes", "have shape [N, 4]", got=f"shape {list(boxes.shape)}", cause=cause)
+    kept = labels != -1
+    count = item.get("num_detections")
+    if count is not None:
+        kept &= np.arange(len(labels)) < int(as_array(count, "num_detections").reshape(-1)[0])
+    columns = {"boxes": boxes, "labels": labels}
+    for key, name in (("confidence", "scores"), ("masks", "masks")):
+        if item.get(key) is not None:
+            columns[name] = as_array(item[key], key)
+    for name, column in columns.items():
+        if len(column) != len(labels):
+            raise at.error(name, f"be as many as the classes ({len(labels)})", got=len(column))
+    read = {name: column[kept] for name, column in columns.items()}
+    return Sample(read if item.get("image_id") is None else {**read, "image_id": item["image_id"]})
+
+
+def _keras_classes(item: Mapping[str, Any]) -> str:
+    return "classes" if "classes" in item else "labels"
+
+
+def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    """Split a mapping of whole batches, as Keras models return it, by image."""
+    boxes = items.get("boxes")
+    array = None if boxes is None else as_array(boxes, "boxes")
+    if array is None or array.ndim != 3:
+        raise _no_sequence(items, kind, "put it in a list?" if array is not None else KEYED)
+    read = ("classes", "labels", "confidence", "scores", "num_detections", "masks", "image_id")
+    arrays = {"boxes": array} | {
+        name: as_array(items[name], name) for name in read if items.get(name) is not None
+    }
+    for name, column in arrays.items():
+        if not column.ndim or len(column) != len(array):
+            got = f"shape {list(column.shape)}"
+            raise InputError(f"{name} of {kind}s", f"be of as many images as boxes ({len(array)})", got=got)
+    if "classes" not in arrays and "labels" in arrays:
+        arrays["classes"] = arrays.pop("labels")
+    if "scores" in arrays:
+        arrays.setdefault("confidence", arrays.pop("scores"))
+    return [{name: column[image] for name, column in arrays.items()} for image in range(len(array))]
+
+
+def _is_pipeline_row(item: Mapping[str, Any]) -> bool:
+    return "score" in item and "label" in item and "box" in item
+
+
+def _lone_row(item: Mapping[str, Any], at: _Place) -> Sample:
+    cause = "this is one detection; a prediction is the list of an image's"
+    raise InputError(f"a {at.kind}", "be one per image", got="a detection", place=at.place, cause=cause)
+
+
+# ---------------------------------------------------------------- Hugging Face pipelines, MMDetection 2
+
+
+def _is_list(item: Any) -> bool:
+    return isinstance(item, (list, tuple))
+
+
+def _of_list(item: Sequence[Any], at: _Place) -> Sample:
+    if all(isinstance(row, Mapping) and _is_pipeline_row(row) for row in item):
+        return _pipeline(item, at)
+    boxes, masks = item, None
+    if isinstance(item, tuple) and len(item) == 2:
+        boxes, masks = item
+    arrays = [as_array(part, "boxes") for part in boxes if not isinstance(part, (Mapping, str))]
+    if len(arrays) != len(boxes) or any(array.ndim != 2 or array.shape[1] != 5 for array in arrays):
+        got = f"a {type(item).__name__}"
+        rule = "be a mapping or a known object"
+        cause = "of lists, those of detections with score, label, box, and of arrays [N, 5], one per class"
+        raise InputError(f"a {at.kind}", rule, got=got, place=at.place, cause=cause)
+    return _by_class(arrays, masks, at)
+
+
+def _pipeline(item: Sequence[Mapping[str, Any]], at: _Place) -> Sample:
+    """Read the list of detections of a Hugging Face pipeline; classes are names."""
+    sides = ("xmin", "ymin", "xmax", "ymax")
+    try:
+        boxes = [[row["box"][side] for side in sides] for row in item]
+    except (KeyError, TypeError):
+        raise at.error("box", f"have {', '.join(sides)}", got="another box") from None
+    columns = {
+        "boxes": np.array(boxes, dtype=np.float64).reshape(-1, 4),
+        "labels": [row["label"] for row in item],
+        "scores": [row["score"] for row in item],
+    }
+    return Sample(columns, box_format="xyxy")
+
+
+def _by_class(arrays: Sequence[NDArray[Any]], masks: Any, at: _Place) -> Sample:
+    """Read MMDetection 2: ``x1, y1, x2, y2, score`` in one array per class, numbered from 0."""
+    rows = np.concatenate(arrays)
+    columns: dict[str, Any] = {
+        "boxes": rows[:, :4],
+        "scores": rows[:, 4],
+        "labels": np.repeat(np.arange(len(arrays)), [len(array) for array in arrays]),
+    }
+    if masks is not None:
+        each = [mask for of_class in masks for mask in of_class]
+        if len(each) != len(rows):
+            raise at.error("masks", f"be as many as the boxes ({len(rows)})", got=len(each))
+        if each and not isinstance(each[0], Mapping):
+            each = list(np.stack([as_array(mask, "masks") for mask in each]))
+        columns["masks"] = np.array(each) if each and not isinstance(each[0], Mapping) else each
+    return Sample(columns, box_format="xyxy")
+
+
+# ---------------------------------------------------------------- ultralytics
+
+
+def _ultralytics(item: Any, at: _Place) -> Sample:
+    """Read ``Results``: boxes in pixels of the image, class names by number; the image is its path."""
+    upright, turned = item.boxes, getattr(item, "obb", None)
+    boxes = turned if upright is None else upright
+    if boxes is None:
+        raise at.error("boxes", "be given", got="Results of a task without boxes")
+    labels = as_whole_numbers(boxes.cls, "cls", place=at.place)
+    columns = _given(
+        boxes=boxes.xyxy if turned is None else None,
+        rotated=None if turned is None else turned.xywhr,
+        scores=boxes.conf,
+        labels=labels,
+        keypoints=_with_visibility(_part(item.keypoints, "data")) if _has(item, "keypoints") else None,
+        masks=_masks_of_size(_part(getattr(item, "masks", None), "data"), item.orig_shape),
+        image_id=PurePath(str(item.path).replace("\\", "/")).name if getattr(item, "path", None) else None,
+    )
+    return Sample(columns, _names_of(labels, item.names, at), box_format="xyxy")
+
+
+def _names_of(numbers: NDArray[Any], names: Any, at: _Place) -> list[str] | None:
+    """Return each row's class name from names by number."""
+    if not names:
+        return None
+    known = dict(names) if isinstance(names, Mapping) else dict(enumerate(names))
+    for number in numbers.tolist():
+        if number not in known:
+            raise at.error("a class number", "have a name", got=number)
+    return [str(known[number]) for number in numbers.tolist()]
+
+
+def _with_visibility(keypoints: Any) -> NDArray[Any] | None:
+    """Add a third number to keypoints [N, J, 2]."""
+    if keypoints is None:
+        return None
+    array = as_array(keypoints, "keypoints")
+    if array.ndim == 3 and array.shape[2] == 2:
+        return np.concatenate([array, np.ones_like(array[:, :, :1])], axis=2)
+    return array
+
+
+def _masks_of_size(masks: Any, size: Any) -> NDArray[Any] | None:
+    """Return masks of the image's size; those of the network's input cannot be scored."""
+    if masks is None:
+        return None
+    array = as_array(masks, "masks")
+    if array.shape[1:] == tuple(size):
+        return array
+    warnings.warn(
+        f"masks of {list(array.shape[1:])} pixels in images of {list(size)} are not read: predict with "
+        "retina_masks=True.",
+        BoxscoreWarning,
+        stacklevel=6,
+    )
+    return None
+
+
+# ---------------------------------------------------------------- supervision
+
+
+def _supervision(item: Any, at: _Place) -> Sample:
+    """Read ``Detections``; class names and the corners of rotated boxes stand in ``data``."""
+    data = getattr(item, "data", None) or {}
+    names, corners, numbers = data.get("class_name"), data.get("xyxyxyxy"), item.class_id
+    count = len(item.xyxy)
+    if numbers is None and names is None:
+        if count:
+            raise at.error("class_id", "be given", got="Detections without classes")
+        numbers = np.empty(0, dtype=np.int64)
+    texts = None if names is None else [str(name) for name in as_array(names, "class_name").tolist()]
+    labels = texts if numbers is None else as_whole_numbers(numbers, "class_id", place=at.place)
+    scores = item.confidence
+    if scores is None and not count:
+        scores = np.empty(0)
+    rotated = None
+    if corners is not None:
+        four = as_array(corners, "xyxyxyxy").astype(np.float64).reshape(-1, 4, 2)
+        rotated = rotated_of_corners(four) if len(four) else np.empty((0, 5))
+    masks = getattr(item, "mask", None)
+    columns = _given(
+        boxes=item.xyxy if rotated is None else None,
+        rotated=rotated,
+        labels=labels,
+        scores=scores,
+        masks=None if masks is None else np.asarray(masks),
+    )
+    return Sample(columns, None if numbers is None else texts, box_format="xyxy")
+
+
+# ---------------------------------------------------------------- detectron2
+
+
+def _is_instances(item: Any) -> bool:
+    return hasattr(item, "image_size") and (hasattr(item, "pred_classes") or hasattr(item, "gt_classes"))
+
+
+def _detectron2_mapping(item: Mapping[str, Any], at: _Place) -> Sample:
+    """Read what a detectron2 model returns for an image, or what its data loader gives for it."""
+    instances = item["instances"]
+    if not _is_instances(instances):
+        raise at.error("instances", "be detectron2's", got=f"a {type(instances).__name__}")
+    sample = _detectron2(instances, at)
+    stated = (item.get("height"), item.get("width"))
+    if None not in stated and tuple(instances.image_size) != stated:
+        cause = "they are of the resized image; predictions are of the original"
+        got = f"{list(instances.image_size)}"
+        raise at.error("instances", f"be of an image of {list(stated)} pixels", got=got, cause=cause)
+    if item.get("image_id") is not None:
+        return sample._replace(columns={**sample.columns, "image_id": item["image_id"]})
+    return sample
+
+
+def _detectron2(item: Any, at: _Place) -> Sample:
+    """Read ``Instances``: ``pred_`` fields, or ``gt_`` fields of targets; rotated boxes in degrees, y up."""
+    is_truth = at.is_target and hasattr(item, "gt_classes")
+    if not is_truth and not hasattr(item, "pred_classes"):
+        raise at.error("pred_classes", "be given", got="Instances with gt_classes only")
+    prefix = "gt_" if is_truth else "pred_"
+    boxes = getattr(item, prefix + "boxes", None)
+    array = None if boxes is None else as_array(_part(boxes, "tensor"), "boxes")
+    is_rotated = array is not None and array.ndim == 2 and array.shape[1] == 5
+    keypoints = getattr(item, prefix + "keypoints", None)
+    inner = getattr(keypoints, "tensor", keypoints)
+    columns = _given(
+        boxes=None if is_rotated else array,
+        rotated=_from_degrees(array) if is_rotated and array is not None else None,
+        labels=getattr(item, prefix + "classes"),
+        scores=getattr(item, "scores", None),
+        masks=_masks_of(getattr(item, prefix + "masks", None), item.image_size),
+        keypoints=inner,
+    )
+    return Sample(columns, box_format="xyxy")
+
+
+def _from_degrees(rotated: NDArray[Any]) -> NDArray[np.float64]:
+    turned = rotated.astype(np.float64)
+    turned[:, 4] = -np.deg2rad(turned[:, 4])
+    return turned
+
+
+def _masks_of(masks: Any, size: Any) -> Any:
+    """Return masks of detectron2 or MMDetection as arrays or RLEs; polygons are rasterised."""
+    polygons = getattr(masks, "polygons", None)
+    inner = getattr(masks, "masks", None)
+    if polygons is None and isinstance(inner, (list, tuple)):
+        polygons = inner
+    if polygons is not None:
+        rows = [[as_array(ring, "masks").ravel().tolist() for ring in of_one] for of_one in polygons]
+        height, width = size
+        return list(Masks(rows, image_sizes=np.tile([width, height], (len(rows), 1))).codes())
+    if hasattr(masks, "tensor"):
+        return masks.tensor
+    return masks if inner is None else inner
+
+
+# ---------------------------------------------------------------- MMDetection 3
+
+
+def _is_data_sample(item: Any) -> bool:
+    return _has(item, "pred_instances") or _has(item, "gt_instances")
+
+
+def _mmdetection(item: Any, at: _Place) -> Sample:
+    """Read a data sample: ``gt_instances`` of targets, else ``pred_instances``; the ignored are flagged."""
+    information = _part(item, "metainfo") or {}
+    identifier = information.get("img_id", _part(item, "img_id"))
+    truth = _part(item, "gt_instances") if at.is_target else None
+    name = "pred_instances" if truth is None else "gt_instances"
+    size = information.get("ori_shape", _part(item, "ori_shape"))
+    columns = _instance_columns(_needed(item, name, at), size, at)
+    ignored = _part(item, "ignored_instances") if truth is not None else None
+    if ignored is not None and _part(ignored, "labels") is not None and len(_part(ignored, "labels")):
+        columns = _with_ignored(columns, _instance_columns(ignored, size, at))
+    if identifier is not None:
+        columns["image_id"] = identifier
+    return Sample(columns, box_format="xyxy")
+
+
+def _instance_columns(instances: Any, size: Any, at: _Place) -> dict[str, Any]:
+    boxes = _needed(instances, "bboxes", at)
+    array = as_array(getattr(boxes, "tensor", boxes), "bboxes")
+    is_rotated = array.ndim == 2 and array.shape[1] == 5
+    return _given(
+        boxes=None if is_rotated else array,
+        rotated=array if is_rotated else None,
+        labels=_needed(instances, "labels", at),
+        scores=_part(instances, "scores"),
+        masks=_masks_of(_part(instances, "masks"), size),
+    )
+
+
+def _with_ignored(columns: dict[str, Any], ignored: dict[str, Any]) -> dict[str, Any]:
+    """Append ignored objects. A data sample does not say whether they are crowds or difficult: both."""
+    joined: dict[str, Any] = {
+        name: np.concatenate([as_array(part[name], name) for part in (columns, ignored)])
+        for name in ("boxes", "rotated", "labels")
+        if name in columns and name in ignored
+    }
+    if "masks" in columns and "masks" in ignored:
+        joined["masks"] = [*columns["masks"], *ignored["masks"]]
+        if not isinstance(joined["masks"][0], Mapping):
+            joined["masks"] = np.stack([as_array(mask, "masks") for mask in joined["masks"]])
+    flag = np.arange(len(joined["labels"])) >= len(as_array(columns["labels"], "labels"))
+    return {**joined, "iscrowd": flag, "difficult": flag}
+
+
+def _inferencer(item: Mapping[str, Any], at: _Place) -> Sample:
+    """Read one of the ``predictions`` of MMDetection's ``DetInferencer``."""
+    return Sample(_instance_columns(item, None, at), box_format="xyxy")
+
+
+# ---------------------------------------------------------------- what is known
+
+Is = Callable[[Any], bool]
+Read = Callable[[Any, _Place], Sample]
+
+_OF_MAPPINGS: tuple[tuple[Is, Read], ...] = (
+    (lambda item: "instances" in item, _detectron2_mapping),
+    (lambda item: "pred_instances" in item or "gt_instances" in item, _mmdetection),
+    (lambda item: "class_labels" in item, _processor_target),
+    (lambda item: "classes" in item or ("confidence" in item and "scores" not in item), _keras),
+    (lambda item: "bboxes" in item and "boxes" not in item, _inferencer),
+    (lambda item: "text_labels" in item, _grounded),
+    (_is_pipeline_row, _lone_row),
+)
+
+_OF_OBJECTS: tuple[tuple[Is, Read], ...] = (
+    (_is_list, _of_list),
+    (lambda item: _has(item, "orig_shape", "names", "boxes"), _ultralytics),
+    (lambda item: _has(item, "xyxy", "class_id", "confidence"), _supervision),
+    (_is_instances, _detectron2),
+    (_is_data_sample, _mmdetection),
+)

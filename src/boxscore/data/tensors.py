@@ -1,0 +1,77 @@
+"""Arrays of anything array-like: lists, NumPy arrays, and tensors of any library, wherever they live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.errors import InputError
+
+__all__ = ["as_array", "as_whole_numbers"]
+
+
+def as_array(value: Any, name: str) -> NDArray[Any]:
+    """Return an array of anything array-like; messages call it ``name``. No library is imported for it."""
+    if type(value) is np.ndarray:
+        return value
+    if hasattr(value, "detach"):  # PyTorch
+        return _of_torch(value)
+    if hasattr(value, "to_tensor") and hasattr(value, "row_splits"):  # TensorFlow's ragged tensors
+        value = value.to_tensor(-1)
+    if isinstance(value, (list, tuple)) and value and hasattr(value[0], "detach"):
+        value = [as_array(item, name) for item in value]
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        array = _of_dlpack(value, name)
+    else:
+        array = _of_numpy(value, name)
+    if array.dtype.kind == "V" and array.dtype.name == "bfloat16":  # of JAX and TensorFlow
+        array = array.astype(np.float32)
+    return array
+
+
+def as_whole_numbers(value: Any, name: str, *, place: str) -> NDArray[Any]:
+    """Return class numbers [N] as integers, of floating-point numbers too; anything else as it is."""
+    array = as_array(value, name).reshape(-1)
+    if array.dtype.kind != "f":
+        return array
+    with np.errstate(invalid="ignore"):
+        whole = array.astype(np.int64)
+    wrong = np.flatnonzero(whole != array)
+    if len(wrong):
+        raise InputError(name, "be whole numbers", got=array[wrong[0]], place=place)
+    return whole
+
+
+def _of_torch(value: Any) -> NDArray[Any]:
+    value = value.detach().cpu()
+    try:
+        return np.asarray(value.numpy())
+    except TypeError:  # bfloat16 has no NumPy type
+        return np.asarray(value.float().numpy())
+
+
+def _of_numpy(value: Any, name: str) -> NDArray[Any]:
+    try:
+        return checks.any_array(value, name=name)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        if hasattr(value, "get") and hasattr(value, "__dlpack__"):  # CuPy
+            return np.asarray(value.get())
+        words = str(error).split("\n", 1)[0].rstrip(".")
+        raise InputError(name, "be an array", got=words) from None
+
+
+def _of_dlpack(value: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError):  # on a device that NumPy cannot read
+        pass
+    try:
+        return np.from_dlpack(value, device="cpu")
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        cause = "copy it to the host first"
+        raise InputError(name, "be on the host", got=f"a {type(value).__name__}", cause=cause) from None

@@ -1,0 +1,133 @@
+"""The objects of the libraries themselves score as the arrays in them do; skipped where they are missing."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore import Detections, Evaluator, GroundTruth
+from support import model_objects as make
+from support.model_objects import NAMES, SIZE, plain
+
+
+def library(name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip(name)
+
+
+def bits(evaluation: boxscore.Evaluation) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in evaluation.arrays().items()} | {
+        "metrics": np.array(list(evaluation.metrics.values())).tobytes()
+    }
+
+
+def assert_scores_alike(found: list[Any], truth: list[Any], *, protocol: str = "coco") -> None:
+    """Both ways in give the bits of the plain arrays, with classes by name."""
+    masks = protocol == "coco-segm"
+    predictions, targets = plain(masks=masks)
+    expected = Evaluator(protocol=protocol, classes=NAMES)
+    expected.update(predictions, targets)
+    evaluator = Evaluator(protocol=protocol, classes=NAMES)
+    evaluator.update(found, truth)
+    evaluation = expected.compute()
+    assert evaluation.metrics["AP"] > 0.1
+    assert bits(evaluator.compute()) == bits(evaluation)
+    ids = [f"{number}.jpg" for number in range(len(truth))]
+    tables = (
+        GroundTruth.from_targets(truth, image_ids=ids, categories=NAMES),
+        Detections.from_predictions(found, image_ids=ids),
+    )
+    assert bits(boxscore.evaluate(*tables, protocol=protocol)) == bits(evaluation)
+
+
+@pytest.mark.parametrize("protocol", ["coco", "coco-segm"])
+def test_supervision(protocol: str) -> None:
+    supervision = library("supervision")
+
+    def detections(side: dict[str, Any]) -> Any:
+        return supervision.Detections(
+            xyxy=side["boxes"],
+            confidence=side.get("scores"),
+            class_id=side["labels"],
+            mask=side.get("masks"),
+            data={"class_name": np.array(make.names_of(side), dtype=str)},
+        )
+
+    predictions, targets = plain(masks=protocol == "coco-segm")
+    found, truth = [detections(side) for side in predictions], [detections(side) for side in targets]
+    found[0] = truth[0] = supervision.Detections.empty()
+    assert_scores_alike(found, truth, protocol=protocol)
+
+
+@pytest.mark.parametrize("protocol", ["coco", "coco-segm"])
+def test_ultralytics(protocol: str) -> None:
+    torch = library("torch")
+    results = library("ultralytics.engine.results")
+    masks = protocol == "coco-segm"
+    predictions, targets = plain(masks=masks)
+
+    def result(side: dict[str, Any]) -> Any:
+        columns = [side["boxes"], side["scores"][:, None], side["labels"][:, None].astype(np.float32)]
+        return results.Results(
+            np.zeros((*SIZE, 3), dtype=np.uint8),
+            path="/data/images/a.jpg",
+            names=NAMES,
+            boxes=torch.as_tensor(np.hstack(columns)),
+            masks=torch.as_tensor(side["masks"].astype(np.float32)) if masks else None,
+        )
+
+    assert_scores_alike([result(side) for side in predictions], targets, protocol=protocol)
+
+
+def test_ultralytics_rotated_boxes() -> None:
+    torch = library("torch")
+    results = library("ultralytics.engine.results")
+    rows = torch.tensor([[40.0, 30, 20, 10, 0.5, 0.75, 1], [20, 20, 8, 12, 0.25, 0.5, 0]])
+    image = np.zeros((*SIZE, 3), dtype=np.uint8)
+    found = results.Results(image, path="a.jpg", names=NAMES, obb=rows)
+    table = Detections.from_predictions([found], categories=NAMES)
+    assert table.rotated is not None
+    assert table.rotated.tolist() == rows[:, :5].double().tolist()
+    assert table.category.tolist() == [1, 0]
+    corners = found.obb.xyxyxyxy.double().numpy()  # ultralytics' own corners lie on our upright boxes
+    np.testing.assert_allclose(table.boxes, np.hstack([corners.min(axis=1), corners.max(axis=1)]), atol=1e-4)
+
+
+def test_torch() -> None:
+    torch = library("torch")
+    predictions, targets = plain()
+    turned = [{key: torch.as_tensor(column) for key, column in side.items()} for side in predictions]
+    for side in turned:
+        side["boxes"].requires_grad_()
+        side["scores"] = side["scores"].to(torch.bfloat16)  # exact in it
+    truth = [
+        {key: getattr(column, "array", column) for key, column in make.hf_target(side).items()}
+        for side in targets
+    ]
+    assert_scores_alike(turned, [{k: torch.as_tensor(v) for k, v in side.items()} for side in truth])
+
+
+def test_jax() -> None:
+    numpy = library("jax.numpy")
+    predictions, targets = plain()
+    found = [{key: numpy.asarray(column) for key, column in side.items()} for side in predictions]
+    for side in found:
+        side["scores"] = side["scores"].astype(numpy.bfloat16)
+    truth = [{key: numpy.asarray(column) for key, column in side.items()} for side in targets]
+    assert_scores_alike(found, truth)
+
+
+def test_tensorflow() -> None:
+    tensorflow = library("tensorflow")
+    predictions, targets = plain()
+    found, truth = make.keras_batch(predictions), make.keras_batch(targets)
+    turned = [{key: tensorflow.constant(column) for key, column in side.items()} for side in (found, truth)]
+    evaluator, expected = Evaluator(), Evaluator()
+    evaluator.update(*turned)
+    expected.update(predictions, targets)
+    assert bits(evaluator.compute()) == bits(expected.compute())
