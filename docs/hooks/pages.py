@@ -38,6 +38,7 @@ ORDER = {
         "reports",
         "know-why",
         "validate",
+        "convert",
         "nms",
         "nms-commands",
         "run-configurations",
