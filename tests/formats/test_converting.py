@@ -21,34 +21,12 @@ from boxscore.formats import writable_formats
 from boxscore.formats._format import CONTENT
 from boxscore.formats.converting import lost
 from boxscore.formats.registry import format_named
+from support.tables import same_bits
 
 SAMPLES = Path(__file__).parents[2] / "datasets"
 COCO_TRUTH = SAMPLES / "shapes_coco" / "instances.json"
 COCO_FOUND = SAMPLES / "shapes_coco" / "detections.json"
 VOC_TRUTH = SAMPLES / "shapes_voc" / "VOC2007"
-
-
-def same_bits(first: Any, second: Any, *, leave_out: tuple[str, ...] = ()) -> None:
-    """Compare every column of two tables, bit by bit, and their vocabularies."""
-    assert type(first) is type(second)
-    for column in first.schema.needed:
-        if column.name not in leave_out:
-            one, other = getattr(first, column.name), getattr(second, column.name)
-            assert one.dtype == other.dtype, column.name
-            assert one.tolist() == other.tolist(), column.name
-    for column in first.schema.instances:
-        one, other = first.instances[column.name], second.instances[column.name]
-        assert (one is None) == (other is None), column.name
-        if one is not None:
-            values = [part.given if column.form == "masks" else part.tolist() for part in (one, other)]
-            assert values[0] == values[1], column.name
-    for vocabulary in ("images", "categories"):
-        one, other = getattr(first, vocabulary), getattr(second, vocabulary)
-        assert one.ids.tolist() == other.ids.tolist()
-    assert first.images.file_names.tolist() == second.images.file_names.tolist()
-    assert np.array_equal(first.images.sizes, second.images.sizes, equal_nan=True)
-    assert first.categories.names.tolist() == second.categories.names.tolist()
-    assert first.units == second.units
 
 
 def quietly(call: Any, *arguments: Any, **options: Any) -> Any:
@@ -348,4 +326,19 @@ def test_a_part_may_have_gaps_where_the_whole_counted(
     common = ("--gt", tmp_path / "a.json", "--to", "voc", "--output", tmp_path / "v", "--sample", 3)
     assert run(*common) == 0
     assert len(list((tmp_path / "v" / "Annotations").iterdir())) == 3
+    capsys.readouterr()
+
+
+def test_sizes_of_a_table_where_the_files_have_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Labels are fractions: they need sizes, which COCO files may lack."""
+    truth = boxscore.GroundTruth.from_arrays([1, 2], [0, 0], [[0, 0, 8, 8], [5, 5, 25, 15]])
+    boxscore.save_as(truth, tmp_path / "a.json")
+    common = ("--gt", tmp_path / "a.json", "--to", "yolo", "--output", tmp_path / "labels")
+    assert run(*common) == 2
+    assert "an image must have a known size" in capsys.readouterr().err
+    (tmp_path / "sizes.csv").write_text("image,width,height\n1,16,8\n2,50,20\n")
+    assert run(*common, "--image-sizes", tmp_path / "sizes.csv") == 0
+    assert (tmp_path / "labels" / "labels" / "2.txt").read_text() == "0 0.3 0.5 0.4 0.5\n"
     capsys.readouterr()

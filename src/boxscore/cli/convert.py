@@ -47,6 +47,7 @@ from boxscore.data.operations import (
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats.converting import Target, writable_formats
+from boxscore.formats.image_sizes import image_size_table, with_known_sizes
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from boxscore.formats.results import load_results
 
@@ -146,10 +147,14 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
     if truths and results and len(truths) != len(results):
         got = f"{len(results)} of {len(truths)}"
         raise InputError("detections", "be as many as ground truths", got=got)
+    sizes = None if arguments.image_sizes is None else image_size_table(arguments.image_sizes)
     tables = []
     for path in truths:
         one = argparse.Namespace(**{**vars(arguments), "ground_truth": path})
-        tables.append(read_ground_truth(path, read_options(**ground_truth_arguments(one))))
+        table = read_ground_truth(path, read_options(**ground_truth_arguments(one)))
+        if sizes is not None:
+            table = table.replaced(images=with_known_sizes(table.images, sizes))
+        tables.append(table)
     if not results:
         return merge_tables(tables)
     detections = []

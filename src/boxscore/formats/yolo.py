@@ -594,7 +594,7 @@ def _sizes_of(table: BoxTable) -> FloatArray:
     sizes: FloatArray = table.images.sizes[table.image]
     unknown = np.isnan(sizes).any(axis=1)
     if unknown.any():
-        image = table.images.ids[table.image[int(np.argmax(unknown))]]
+        image = table.images.ids[table.image].tolist()[int(np.argmax(unknown))]
         raise InputError(
             "an image",
             "have a known size where boxes are written as fractions of it",
