@@ -107,6 +107,8 @@ def test_remapped_classes(truth: boxscore.GroundTruth) -> None:
         4: "triangle",
         9: "plus",
     }
+    by_id = boxscore.remap_classes(truth, {1: 13, "star": 99})
+    assert by_id.categories.names.tolist() == ["square", "triangle", "99", "hexagon", "cross", "moon"]
     swapped = boxscore.remap_classes(truth, {"circle": "square", "square": "circle"})
     assert swapped.categories.names.tolist()[:2] == ["square", "circle"]
     assert swapped.category.tolist() == truth.category.tolist()

@@ -17,12 +17,10 @@ Examples
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
 from boxscore._utils import checks
-from boxscore._utils.files import read_text
 from boxscore.cli.arguments import (
     CLASSES,
     DETECTION_FILES,
@@ -46,6 +44,7 @@ from boxscore.data.operations import (
 )
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.formats.class_maps import pairs_in_file
 from boxscore.formats.converting import Target, writable_formats
 from boxscore.formats.image_sizes import image_size_table, with_known_sizes
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
@@ -74,7 +73,7 @@ OPTIONS = (
     Option("lossy", "leave out what the format cannot hold", kind=bool, default=False),
     Option(
         "remap-classes",
-        "rename, unite or leave out classes: a CSV file with lines from,to (an empty to leaves out)",
+        "rename, unite or leave out classes: a file with lines from,to as for --class-map",
         kind=Path,
         metavar="FILE.csv",
         group="a part of the data",
@@ -124,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.output.exists() and path.exists() and arguments.output.samefile(path):
             raise InputError("--output", "be another file than the input", got=repr(str(path)))
     shares = None if arguments.split is None else _shares(arguments.split)
-    mapping = None if arguments.remap_classes is None else _mapping(arguments.remap_classes)
+    mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
     table = _merged(arguments)
     target.check_ids(table)
     if mapping is not None:
@@ -215,24 +214,3 @@ def _shares(texts: Sequence[str]) -> dict[str, float]:
             raise InputError("--split", rule, got=repr(text), cause="e.g. --split train=0.8 val=0.2")
         shares[checks.plain_name(name, name="a part of a split")] = value
     return shares
-
-
-def _mapping(path: Path) -> dict[str, str]:
-    """Read the classes to rename."""
-    mapping: dict[str, str] = {}
-    lines = csv.reader(read_text(path).splitlines())
-    for number, line in enumerate(lines, start=1):
-        cells = [cell.strip() for cell in line]
-        if not any(cells) or (number == 1 and cells == ["from", "to"]):
-            continue
-        place = f"{path}, line {number}"
-        if len(cells) != 2 or not cells[0]:
-            raise InputError(
-                "a line of classes to rename", "be from,to", got=repr(",".join(line)), place=place
-            )
-        if cells[0] in mapping:
-            raise InputError("a class to rename", "be named once", got=repr(cells[0]), place=place)
-        mapping[cells[0]] = cells[1]
-    if not mapping:
-        raise InputError("classes to rename", "be one at least", got="none", place=str(path))
-    return mapping

@@ -159,15 +159,15 @@ def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) ->
     return {name: _of_images(table, np.sort(rows)) for name, rows in zip(shares, drawn, strict=True)}
 
 
-def remap_classes(table: Table, mapping: Mapping[Any, str | None]) -> Table:
+def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
     """Rename, unite or leave out classes.
 
     Parameters
     ----------
     table : GroundTruth or Detections
-    mapping : mapping of id or name to name or None
-        The new name of a class; None or an empty name leaves the class and its rows out. Classes that are
-        not named stay.
+    mapping : mapping of id or name to id, name or None
+        The new name of a class, or the id of the one that it becomes; None or an empty name leaves the class
+        and its rows out. Classes that are not named stay.
 
     Returns
     -------
@@ -189,12 +189,18 @@ def remap_classes(table: Table, mapping: Mapping[Any, str | None]) -> Table:
     rows = old.rows_by_id_or_name(list(mapping))
     _known(rows, list(mapping), "class", old.names)
     names: list[str | None] = old.names.tolist()
-    for row, name in zip(rows.tolist(), mapping.values(), strict=True):
-        names[row] = name or None
-    touched = {name for name in mapping.values() if name}
+    by_id = old.index()
+    for row, to in zip(rows.tolist(), mapping.values(), strict=True):
+        known = by_id.get(to) if isinstance(to, int) else None
+        names[row] = (None if to in (None, "") else str(to)) if known is None else old.names[known]
+    touched = {names[row] for row in rows.tolist()} - {None}
     target: dict[str, int] = {}  # the row whose id a united class keeps
     for row, (before, name) in enumerate(zip(old.names.tolist(), names, strict=True)):
-        if name in touched and (name not in target or (before == name and old.names[target[name]] != name)):
+        if (
+            name is not None
+            and name in touched
+            and (name not in target or (before == name and old.names[target[name]] != name))
+        ):
             target[name] = row
     new = [-1 if name is None else target.get(name, row) for row, name in enumerate(names)]
     kept = np.unique(np.array([row for row in new if row >= 0], dtype=np.int64))

@@ -25,6 +25,7 @@ from boxscore.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
     from boxscore.formats._look import Look
+    from boxscore.formats.class_maps import ClassMap
     from boxscore.formats.results import Kept
 
 __all__ = ["CONTENT", "PLAIN", "Format", "Read", "ReadOptions", "Snapshot", "changed_while_read"]
@@ -66,6 +67,8 @@ class ReadOptions:
         Instance columns worth reading at once.
     processes : int
         That may read a large file together.
+    class_map : str or mapping, optional
+        Which class of the ground truth each class of the detections is. Formats do not see it.
     """
 
     format: str = "auto"
@@ -75,6 +78,7 @@ class ReadOptions:
     box_format: BoxFormat | None = None
     columns: tuple[str, ...] = ()
     processes: int = 1
+    class_map: ClassMap | None = None
 
 
 PLAIN = ReadOptions()
@@ -99,6 +103,8 @@ class Format(abc.ABC):
         ``"detections"``. A kind that is not there cannot be written.
     endings : tuple of str
         How the names of its files end: what chooses it for a file that is written.
+    takes_of_detections : frozenset of str
+        Those it has a use for beside detections only.
     """
 
     name: ClassVar[str]
@@ -106,6 +112,7 @@ class Format(abc.ABC):
     takes: ClassVar[frozenset[str]] = frozenset()
     holds: ClassVar[Mapping[str, frozenset[str]]] = {}
     endings: ClassVar[tuple[str, ...]] = ()
+    takes_of_detections: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod
     def detect(self, look: Look) -> str | None:

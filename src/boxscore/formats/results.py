@@ -30,6 +30,7 @@ from boxscore.data.tables import Detections
 from boxscore.errors import BoxscoreWarning
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, ReadOptions, Snapshot, changed_while_read
+from boxscore.formats._unpacking import Unpacked
 from boxscore.formats.registry import format_at, format_named
 
 __all__ = ["Kept", "Results", "load_results", "save_results", "save_table"]
@@ -60,7 +61,7 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN) -> Results:
         warnings.warn(message, BoxscoreWarning, stacklevel=2)
     if at.boxes is not None and table.boxes_given:
         warn_of_box_order(table, given_sizes=at.boxes == "xywh")
-    return Results(path, at.name, table, snapshots)
+    return Results(at.folder if isinstance(at, Unpacked) else path, at.name, table, snapshots)
 
 
 def save_results(
@@ -127,6 +128,17 @@ class Kept:
         if not same.all():
             row = int(rows[np.argmin(same)])
             raise changed_while_read(self._results.path, got=f"another detection {row} than before")
+
+    def as_table(self) -> Detections:
+        """Return the remaining rows as a table, with the new scores and boxes."""
+        table, changes = self.table.take(self.rows), {}
+        if self.scores is not None:
+            changes["scores"] = self.scores
+        if self.boxes is not None:
+            moved = (table.boxes != self.boxes).any(axis=1)
+            changes["boxes"] = self.boxes
+            changes["sizes"] = np.where(moved[:, None], self.boxes[:, 2:] - self.boxes[:, :2], table.sizes)
+        return table.replaced(**changes)
 
     def changes(self, row: int) -> tuple[float | None, list[float] | None]:
         """Return the new score and the new corners of a row, each None where it stays."""

@@ -24,6 +24,7 @@ from boxscore.data.alignment import align
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import detect_format
+from boxscore.formats._unpacking import unpacked
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
@@ -31,13 +32,22 @@ from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import Context, Finding
 from boxscore.validation.geometric import geometric_findings
 from boxscore.validation.mismatch import mismatch_findings
+from boxscore.validation.numbering import find_class_map, renumbered_file
 from boxscore.validation.semantic import semantic_findings
 from boxscore.validation.structural import structural_findings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CHECKS", "SEVERITIES", "Finding", "findings_table", "validate", "validate_files"]
+__all__ = [
+    "CHECKS",
+    "SEVERITIES",
+    "Finding",
+    "find_class_map",
+    "findings_table",
+    "validate",
+    "validate_files",
+]
 
 CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     structural_findings,
@@ -132,14 +142,16 @@ def validate_files(
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
     for path in paths:
         detect_format(path)  # refuses a path that does not exist or has no known format
-    findings = list(ground_truth_file_findings(paths[0])) if detect_format(paths[0])[0] == "coco" else []
+    findings = (
+        list(ground_truth_file_findings(unpacked(paths[0]))) if detect_format(paths[0])[0] == "coco" else []
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:
             truth = read_ground_truth(paths[0], of_truth)
         except InputError as error:
             return _sorted([*findings, _refused("ground-truth-refused", error)])
-        table, rows = None, None
+        table, rows, renumbered = None, None, None
         if detections is not None:
             try:
                 table = read_detections(paths[1], truth, of_detections)
@@ -147,8 +159,10 @@ def validate_files(
                 findings += detection_file_findings(paths[1], truth)
                 findings.append(_refused("detections-refused", error))
             else:
-                rows = kept_rows(paths[1], truth, len(table)) if table.left_out else None
-    return _sorted([*findings, *_run(Context(truth, table, rules, rows))])
+                if of_detections.class_map is None:
+                    renumbered = renumbered_file(paths[1], truth, of_detections)
+                    rows = kept_rows(paths[1], truth, len(table)) if table.left_out else None
+    return _sorted([*findings, *_run(Context(truth, table, rules, rows, renumbered=renumbered))])
 
 
 def _refused(code: str, error: InputError) -> Finding:
