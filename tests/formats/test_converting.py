@@ -225,6 +225,32 @@ def test_ids_that_only_count_are_no_content() -> None:
     assert "repeated ids" in lost(repeated, format_named("coco"))
 
 
+NAMES = ("a\nb", " a", "", "\0", "\ud800", "<&>", "a,b", '"q"', "#c", "null", "1.5", "é")
+
+
+@pytest.mark.parametrize("name", ["coco", "voc", "yolo", "columns", "csv", "parquet"])
+def test_names_come_back_or_are_refused(name: str, tmp_path: Path) -> None:
+    at = format_named(name)
+    read = 0
+    for number, label in enumerate(NAMES):
+        truth = boxscore.GroundTruth.from_arrays(
+            ["i"],
+            [0],
+            [[1, 2, 30, 40]],
+            images=boxscore.data.vocabulary.Images.build(["i"], sizes=[[64, 64]]),
+            categories={0: label},
+        )
+        path = tmp_path / f"{number}{(at.endings or ('',))[0]}"
+        try:
+            quietly(boxscore.save_as, truth, path, format=name, lossy=True)
+        except boxscore.InputError:
+            continue
+        again = quietly(boxscore.load_ground_truth, path, format=name)
+        assert again.categories.names.tolist() == [label]
+        read += 1
+    assert read >= 7
+
+
 # ---------------------------------------------------------------- any table, any format
 
 

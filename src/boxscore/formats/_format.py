@@ -101,6 +101,8 @@ class Format(abc.ABC):
         What its files can hold beside images, classes, upright boxes and scores, of the words of
         ``CONTENT``, or ``"column NAME"``: by the kind of table, ``"ground truth"`` or
         ``"detections"``. A kind that is not there cannot be written.
+    holds_any_text : bool
+        Whether names may be any text; else they are printable, without blanks at their ends.
     endings : tuple of str
         How the names of its files end: what chooses it for a file that is written.
     takes_of_detections : frozenset of str
@@ -111,6 +113,7 @@ class Format(abc.ABC):
     boxes: ClassVar[Literal["xywh", "xyxy"] | None] = None
     takes: ClassVar[frozenset[str]] = frozenset()
     holds: ClassVar[Mapping[str, frozenset[str]]] = {}
+    holds_any_text: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = ()
     takes_of_detections: ClassVar[frozenset[str]] = frozenset()
 

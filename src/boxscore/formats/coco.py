@@ -101,6 +101,7 @@ class CocoFormat(Format):
 
     name = "coco"
     boxes = "xywh"
+    holds_any_text = True
     endings = (".json",)
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": frozenset(

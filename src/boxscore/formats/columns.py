@@ -78,6 +78,7 @@ class ColumnsFormat(Format):
     """Columns in an ``.npz`` archive."""
 
     name = "columns"
+    holds_any_text = True
     endings = (".npz",)
     holds: ClassVar[Mapping[str, frozenset[str]]] = dict.fromkeys(("ground truth", "detections"), CONTENT)
 

@@ -129,6 +129,8 @@ class Target:
                 BoxscoreWarning,
                 stacklevel=3,
             )
+        if not self.format.holds_any_text:
+            _check_names(table, self.format)
         self.format.save(_without(table, [*words]), path)
         return list(words.values())
 
@@ -171,6 +173,20 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
             cause=f"give a table of image sizes (--image-sizes FILE.csv), or write {', '.join(keeping)}",
         )
     return {word: text for word, text in _content(table, at) if not _is_held(word, holds)}
+
+
+def _check_names(table: BoxTable, at: Format) -> None:
+    """Refuse names that a file of lines or tags would not give back."""
+    for what, names in (
+        ("a class name", table.categories.names.tolist()),
+        ("an image id", table.images.ids.tolist()),
+        ("a file name", table.images.file_names.tolist()),
+    ):
+        for name in names:
+            if isinstance(name, str) and not (name and name.isprintable() and name == name.strip()):
+                rule = f"be printable, without blanks at its ends, in {at.name} files"
+                cause = "--remap-classes renames classes" if what == "a class name" else ""
+                raise InputError(what, rule, got=repr(name)[:60], place=table.source, cause=cause)
 
 
 def _all_held(name: str, kind: str) -> frozenset[str]:
