@@ -39,6 +39,7 @@ ORDER = {
         "reports",
         "know-why",
         "validate",
+        "convert",
         "nms",
         "nms-commands",
         "run-configurations",
