@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check bench docs fuzz mutate matrix audit clean
+.PHONY: demo test check bench docs fuzz attack mutate matrix audit clean
 
 demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-coco.toml
@@ -26,6 +26,15 @@ fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/coverage_guided.py --seconds $(SECONDS) --seed $(SEED)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 	BOXSCORE_EXAMPLES=4 $(BIN)/python -m pytest -n auto --dist worksteal -m 'property and not slow'
+
+# Files and options that mean harm, then signals, closed streams and races: about an hour. A short run:
+# make attack MUTANTS=2000 SCRIPTS=
+MUTANTS ?= 1000000
+SCRIPTS ?= $(filter-out %/__init__.py %/mutants.py %/test_attack.py,$(wildcard tests/attack/*.py))
+attack: $(VENV)/.test
+	$(BIN)/python tests/attack/mutants.py --cases tests/attack/cases
+	$(BIN)/python tests/attack/mutants.py --count $(MUTANTS) --seed $(SEED)
+	for script in $(SCRIPTS); do $(BIN)/python $$script || exit 1; done
 
 # Every small change of the code that decides a score: does a test notice? An hour or two.
 mutate: $(VENV)/.test
@@ -79,4 +88,4 @@ tests/node_modules: tests/package.json
 	@touch $@
 
 clean:
-	rm -rf $(VENV) reports-out site build dist
+	rm -rf $(VENV) reports-out attack-out site build dist

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE.parent)]
 
 from attack.engine import children  # noqa: E402
 from attack.engine.judging import FAULTS, Verdict, judge  # noqa: E402

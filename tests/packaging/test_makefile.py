@@ -20,7 +20,7 @@ def make(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize(
-    "target", ["demo", "test", "check", "docs", "bench", "fuzz", "mutate", "matrix", "audit"]
+    "target", ["demo", "test", "check", "docs", "bench", "fuzz", "attack", "mutate", "matrix", "audit"]
 )
 def test_a_target_exists(target: str, tmp_path: Path) -> None:
     done = make("--dry-run", target, f"VENV={tmp_path / 'venv'}")

@@ -14,7 +14,7 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +149,7 @@ def normalised(
     rules: set[str] = set()
     if isinstance(results, dict):
         rules.add("results as an object")
-        if results.get("images") or results.get("categories"):
-            raise CannotSay("results with images or categories of their own")
-        results = results["annotations"]
+        results = _by_own_names(truth, results, rules)
     image_ranks = _ranks([image["id"] for image in truth["images"]])
     class_ranks = _ranks([category["id"] for category in truth["categories"]])
     if any(isinstance(value, str) for value in (*image_ranks, *class_ranks)):
@@ -196,6 +194,10 @@ def normalised(
             rules.add("detections of unknown classes")
             continue
         records.append({**record, "image_id": image_ranks[image], "category_id": class_ranks[_whole(label)]})
+    for record in records if kind == "segm" else ():
+        if isinstance(record.get("segmentation"), list):
+            rules.add("polygons in results")
+            record["segmentation"] = _rasterised(record["segmentation"], record["image_id"], truth, image_ranks)
     if kind == "keypoints" and records:
         length = max(len(record.get("keypoints") or []) for record in [*annotations, *records])
         for record in records:
@@ -218,6 +220,29 @@ def normalised(
     )
 
 
+def _by_own_names(truth: Record, results: Record, rules: set[str]) -> list[Record]:
+    """Translate the ids of results that list images or categories themselves: by file name and class name."""
+    records = [dict(record) for record in results["annotations"]]
+    for key, part, name in (("image_id", "images", "file_name"), ("category_id", "categories", "name")):
+        if not results.get(part):
+            continue
+        known: dict[str, Any] = {}
+        for one in truth[part]:
+            label = one.get(name) or (str(one["id"]) if part == "categories" else None)
+            if label in known:
+                raise CannotSay("names that several have")
+            known[label] = one["id"]
+        own = {_whole(one["id"]): one for one in results[part]}
+        for record in records:
+            one = own.get(_whole(record[key]))
+            label = None if one is None else one.get(name)
+            if label is None or (part == "images" and label not in known):
+                raise CannotSay("images or classes of their own without names")
+            record[key] = known.get(label, f"unknown {label}")
+        rules.add("results with own names")
+    return records
+
+
 def _found_image(image: Any, ranks: Mapping[Any, int], by_name: Mapping[str, Any], rules: set[str]) -> Any:
     if isinstance(image, str) and re.fullmatch(r"[0-9]{1,19}", image) and int(image) in ranks:
         rules.add("image ids as text")
@@ -226,6 +251,14 @@ def _found_image(image: Any, ranks: Mapping[Any, int], by_name: Mapping[str, Any
         rules.add("image ids as text")
         return str(image)
     raise CannotSay("images by name")
+
+
+def _rasterised(polygons: Any, rank: int, truth: Record, ranks: Mapping[Any, int]) -> Any:
+    """Polygons as pycocotools' annToRLE has them."""
+    from pycocotools import mask as coco_mask
+
+    image = next(image for image in reversed(truth["images"]) if ranks[_whole(image["id"])] == rank)
+    return coco_mask.merge(coco_mask.frPyObjects(polygons, image["height"], image["width"]))
 
 
 def _fill_keypoints(one: Record, rules: set[str]) -> None:
@@ -296,13 +329,15 @@ def _lines(path: Path) -> list[str]:
         raise SayNo("not UTF-8") from None
 
 
-def voc_results(folder: Path, images: Sequence[str]) -> list[kit.Found]:
+def voc_results(folder: Path, images: Sequence[str], labels: Container[str]) -> list[kit.Found]:
     """Read results slowly and strictly."""
     found = []
     for path in sorted(folder.glob("comp[0-9]_det_*.txt")):
         parts = re.match(r"comp\d_det_[^_]+_(.+)\.txt$", path.name)
         if parts is None:
             raise CannotSay("names of files")
+        if parts[1] not in labels:
+            continue
         for line in _lines(path):
             fields = line.split()
             if not fields:
@@ -322,7 +357,8 @@ def compare_voc(folder: Path, output: str, *, rule: str = "kit") -> Judged:
     """Compare AP per class and their mean with the devkit's rules."""
     try:
         names = voc_names(folder / "ImageSets" / "Main" / "test.txt")
-        objects, found = voc_objects(folder, names), voc_results(folder.parent / "results", names)
+        objects = voc_objects(folder, names)
+        found = voc_results(folder.parent / "results", names, {item.label for item in objects})
     except SayNo as error:
         return Judged("laxer", f"devkit: {error}")
     except CannotSay as error:

@@ -114,7 +114,8 @@ class _Child:
         text = self.stack.read_text(errors="replace") if self.stack.exists() else ""
         for line in text.split("most recent call first")[-1].splitlines():
             if "/boxscore/" in line or "/attack/" in line:
-                return line.split("/")[-1].replace('", line ', ":").split(" in ")[0]
+                name, _, function = line.split("/")[-1].partition('", line ')
+                return f"{name}:{function.split(' in ')[-1]}"
         return "unknown place"
 
 
@@ -155,7 +156,7 @@ def run(
         for lane in range(lanes):
             begin(lane, start + lane)
         while children:
-            ready, _, _ = select.select([child.pipe for child in children.values()], [], [], 0.2)
+            ready, _, _ = select.select([child.pipe for child in children.values()], [], [], 0.1)
             for child in list(children.values()):
                 number, oracle, seconds = child.at()
                 ended = False
@@ -166,7 +167,7 @@ def run(
                         ended = True
                 if not ended and number != _IDLE and seconds > most_seconds:
                     os.kill(child.pid, signal.SIGUSR1)
-                    time.sleep(0.3)
+                    time.sleep(0.1)
                     os.kill(child.pid, signal.SIGKILL)
                 elif not ended:
                     if time.monotonic() > until:

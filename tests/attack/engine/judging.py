@@ -74,7 +74,7 @@ def judge(reader: Reader, mutant: Mutant, folder: Path, say: Callable[[str], Non
     """Judge a mutant; ``say`` is told when the oracle begins."""
     _write(folder, mutant)
     before, peak = _listing(folder), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    stdout, stderr = io.StringIO(), io.StringIO()
+    stdout, stderr, home = io.StringIO(), io.StringIO(), Path.cwd()
     try:
         os.chdir(folder)
         with (
@@ -92,6 +92,8 @@ def judge(reader: Reader, mutant: Mutant, folder: Path, say: Callable[[str], Non
         return Verdict("warning", f"{type(error).__name__} {text} {place_of(error)}", _tail(error))
     except Exception as error:
         return Verdict("traceback", f"{type(error).__name__} {place_of(error)}", _tail(error))
+    finally:
+        os.chdir(home)
     output, errors = stdout.getvalue(), stderr.getvalue()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
     if grown > MEMORY:
@@ -110,6 +112,8 @@ def judge(reader: Reader, mutant: Mutant, folder: Path, say: Callable[[str], Non
             judged = reader.oracle(folder, mutant, output)
     except MemoryError:
         judged = Judged("unknown", "the oracle has no memory")
+    except Exception as error:
+        judged = Judged("unknown", f"the oracle: {type(error).__name__} {place_of(error)}")
     sign = re.sub(r"-?\d+(\.\d+)?(e[+-]?\d+)?", "N", judged.detail)[:90]
     warned = " (warned)" if "boxscore: warning" in errors else ""
     return Verdict(judged.kind, sign + warned * (judged.kind in ("differs", "laxer")), judged.detail + warned)
@@ -139,7 +143,7 @@ def _checked(mutant: Mutant, status: int, output: str, errors: str) -> Verdict |
         if len(refusals) != 1 or lines != refusals:
             return Verdict("message", f"{len(lines)} lines, {command}", errors[:500])
         if len(refusals[0]) > 1000:
-            return Verdict("message", f"long, {command} {refusals[0][17:40]}", refusals[0][:300])
+            return Verdict("message", "over 1,000 letters", refusals[0][:300])
         if re.search(r"Traceback|Errno|<class|object at 0x", refusals[0]):
             return Verdict("message", f"of Python, {command}", refusals[0][:300])
     if status == 0 and command in ("evaluate", "check") and "json" in mutant.arguments:

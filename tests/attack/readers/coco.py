@@ -155,6 +155,19 @@ def _polygon(truth: Any, results: Any, rng: random.Random) -> None:
     record["segmentation"] = rng.choice([[points], [points, points], points, [[]], [points, []]])
 
 
+def _outlines(truth: Any, results: Any, rng: random.Random) -> None:
+    """Give detections the polygons of objects, or rectangles."""
+    for record in results:
+        source = rng.choice(truth["annotations"])
+        x, y, width, height = source["bbox"]
+        rectangle = [[x, y, x + width, y, x + width, y + height, x, y + height]]
+        polygons = source["segmentation"] if isinstance(source["segmentation"], list) else rectangle
+        record["segmentation"] = copy.deepcopy(polygons)
+        record["image_id"], record["category_id"] = source["image_id"], source["category_id"]
+        if rng.random() < 0.3:
+            source["segmentation"] = rectangle
+
+
 def _code(truth: Any, results: Any, rng: random.Random) -> None:
     record = rng.choice([*truth["annotations"], *results])
     letters = "".join(chr(rng.randrange(40, 120)) for _ in range(rng.randrange(12)))
@@ -223,8 +236,11 @@ def _mild(truth: Any, results: Any, rng: random.Random) -> None:
 
 
 OWN = [_mild, _mild, _relabel, _relabel, _unlisted, _repeated, _size, _tiny, _area, _crowd, _scores, _no_part, _many, _swap]
-MASKS = [*OWN, _image_size, _image_size, _polygon, _polygon, _code, _code]
+MASKS = [*OWN, _image_size, _image_size, _outlines, _outlines, _outlines, _polygon, _polygon, _code, _code]
 POINTS = [*OWN, _keypoints, _keypoints, _keypoints]
+LEGAL = [_mild, _mild, _relabel, _area, _crowd, _scores, _tiny, _many, _repeated]
+"""What mostly leaves data that can be scored: silent differences show only there."""
+
 WAYS = {"coco": OWN, "coco-segm": MASKS, "coco-keypoints": POINTS}
 
 
@@ -268,11 +284,13 @@ def _make(rng: random.Random, protocol: str) -> Mutant:
     truth, results = seeds(protocol, rng)
     steps = rng.choice([1, 1, 1, 2, 2, 3, 5])
     raw = 0
+    legal = rng.random() < 0.35
+    own = LEGAL + [_outlines] * (protocol == "coco-segm") if legal else WAYS[protocol]
     for _ in range(steps):
         way = rng.random()
         try:
-            if way < 0.5:
-                rng.choice(WAYS[protocol])(truth, results, rng)
+            if way < 0.5 or legal:
+                rng.choice(own)(truth, results, rng)
             elif way < 0.7:
                 truth = trees.spoilt(truth, rng)
             elif way < 0.9:
