@@ -22,6 +22,7 @@ import os
 import pkgutil
 import random
 import re
+import signal
 import sys
 import time
 from collections import Counter
@@ -163,7 +164,9 @@ class Tally:
         return sum(count for (kind, _, _), count in self.signs.items() if kind in FAULTS)
 
 
-def attack(count: int, seed: int, readers: Sequence[str], *, save: Path, seconds: float, lanes: int | None) -> Tally:
+def attack(
+    count: int, seed: int, readers: Sequence[str], *, save: Path, seconds: float, lanes: int | None
+) -> Tally:
     """Judge ``count`` mutants of these readers."""
     tally = Tally(seed, save)
 
@@ -194,7 +197,9 @@ def judged_once(reader: str, made: Mutant) -> Verdict:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--count", type=int, default=100_000, metavar="N", help="mutants")
-    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="S", help="stop after this long")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), metavar="S", help="stop after this long"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--readers", nargs="+", default=list(READERS), choices=list(READERS), metavar="NAME")
     parser.add_argument("--lanes", type=int, metavar="N", help="children (default: one per processor)")
@@ -205,6 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     os.environ.setdefault("MPLBACKEND", "Agg")
     import_everything()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and no child is left
     if options.repeat:
         reader, seed, number = options.repeat.split(":")
         made = mutant(reader, int(seed), int(number))

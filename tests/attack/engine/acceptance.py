@@ -23,24 +23,33 @@ import numpy as np
 from attack.engine.mutant import Judged
 from oracles import kit
 
-__all__ = ["SayNo", "compare_coco", "compare_voc", "metrics_of", "read_json", "voc_objects", "voc_results"]
+__all__ = [
+    "RefusedError",
+    "compare_coco",
+    "compare_voc",
+    "metrics_of",
+    "read_json",
+    "voc_objects",
+    "voc_results",
+]
 
 Record = dict[str, Any]
 KINDS = {"coco": "bbox", "coco-segm": "segm", "coco-keypoints": "keypoints"}
 
 
-class SayNo(Exception):
+class RefusedError(Exception):
     """The oracle refuses the data; the text says why."""
 
 
-class CannotSay(Exception):
+class SilentError(Exception):
     """The oracle has no word on the data."""
 
 
 def metrics_of(output: str) -> dict[str, float]:
     """Read the metrics of ``--output json``; undefined is NaN."""
     return {
-        key: math.nan if value is None else float(value) for key, value in json.loads(output)["metrics"].items()
+        key: math.nan if value is None else float(value)
+        for key, value in json.loads(output)["metrics"].items()
     }
 
 
@@ -49,11 +58,11 @@ def read_json(path: Path) -> Any:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SayNo("not UTF-8") from None
+        raise RefusedError("not UTF-8") from None
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SayNo(f"json: {str(error).split(':')[0]}") from None
+        raise RefusedError(f"json: {str(error).split(':')[0]}") from None
 
 
 # ---------------------------------------------------------------- pycocotools
@@ -114,7 +123,7 @@ def compare_coco(
                 return Judged("differs", f"{values[0]!r} of no detections")
             return Judged("documented", "empty results")
         theirs = _pycocotools(plain, records, kind, *chosen)
-    except CannotSay as error:
+    except SilentError as error:
         return Judged("unknown", str(error))
     except MemoryError:
         raise
@@ -138,7 +147,7 @@ def _ranks(ids: Sequence[Any]) -> dict[Any, int]:
     integers = sorted(value for value in distinct if isinstance(value, int))
     texts = sorted(value for value in distinct if isinstance(value, str))
     if len(integers) + len(texts) < len(distinct):
-        raise SayNo("an id that is neither integer nor text")
+        raise RefusedError("an id that is neither integer nor text")
     return {value: number for number, value in enumerate([*integers, *texts], start=1)}
 
 
@@ -171,7 +180,7 @@ def normalised(
             continue
         one["image_id"], one["category_id"] = image_ranks[image], class_ranks[label]
         if len(one["bbox"]) == 5:
-            raise CannotSay("rotated boxes")
+            raise SilentError("rotated boxes")
         if one.get("area") is None:
             rules.add("no area")
             one["area"] = one["bbox"][2] * one["bbox"][3]
@@ -197,7 +206,9 @@ def normalised(
     for record in records if kind == "segm" else ():
         if isinstance(record.get("segmentation"), list):
             rules.add("polygons in results")
-            record["segmentation"] = _rasterised(record["segmentation"], record["image_id"], truth, image_ranks)
+            record["segmentation"] = _rasterised(
+                record["segmentation"], record["image_id"], truth, image_ranks
+            )
     if kind == "keypoints" and records:
         length = max(len(record.get("keypoints") or []) for record in [*annotations, *records])
         for record in records:
@@ -230,14 +241,14 @@ def _by_own_names(truth: Record, results: Record, rules: set[str]) -> list[Recor
         for one in truth[part]:
             label = one.get(name) or (str(one["id"]) if part == "categories" else None)
             if label in known:
-                raise CannotSay("names that several have")
+                raise SilentError("names that several have")
             known[label] = one["id"]
         own = {_whole(one["id"]): one for one in results[part]}
         for record in records:
             one = own.get(_whole(record[key]))
             label = None if one is None else one.get(name)
             if label is None or (part == "images" and label not in known):
-                raise CannotSay("images or classes of their own without names")
+                raise SilentError("images or classes of their own without names")
             record[key] = known.get(label, f"unknown {label}")
         rules.add("results with own names")
     return records
@@ -250,7 +261,7 @@ def _found_image(image: Any, ranks: Mapping[Any, int], by_name: Mapping[str, Any
     if isinstance(image, int) and str(image) in ranks:
         rules.add("image ids as text")
         return str(image)
-    raise CannotSay("images by name")
+    raise SilentError("images by name")
 
 
 def _rasterised(polygons: Any, rank: int, truth: Record, ranks: Mapping[Any, int]) -> Any:
@@ -278,7 +289,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
 def _number(text: str | None) -> float:
     text = (text or "").strip()
     if not _NUMBER.match(text):
-        raise SayNo(f"no number: {text[:20]!r}")
+        raise RefusedError(f"no number: {text[:20]!r}")
     return float(text)
 
 
@@ -288,22 +299,22 @@ def voc_objects(folder: Path, names: Sequence[str]) -> list[kit.Object]:
     for name in names:
         data = (folder / "Annotations" / f"{name}.xml").read_bytes()
         if b"\0" in data and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-            raise SayNo("NUL in XML")
+            raise RefusedError("NUL in XML")
         if b"<!DOCTYPE" in data.replace(b"\0", b"") or b"<!ENTITY" in data.replace(b"\0", b""):
-            raise SayNo("a DOCTYPE")
+            raise RefusedError("a DOCTYPE")
         try:
             root = ElementTree.fromstring(data)
         except (ElementTree.ParseError, ValueError, LookupError) as error:
-            raise SayNo(f"XML: {str(error).split(':')[0]}") from None
+            raise RefusedError(f"XML: {str(error).split(':')[0]}") from None
         for element in root.findall("object"):
             box = element.find("bndbox")
             if box is None:
-                raise SayNo("no bndbox")
+                raise RefusedError("no bndbox")
             sides = [_number(box.findtext(side)) for side in ("xmin", "ymin", "xmax", "ymax")]
             label = (element.findtext("name") or "").strip()
             hard = (element.findtext("difficult") or "").strip()
             if hard not in ("", "0", "1"):
-                raise SayNo(f"difficult: {hard[:20]!r}")
+                raise RefusedError(f"difficult: {hard[:20]!r}")
             objects.append(kit.Object(name, label, tuple(sides), hard == "1"))  # type: ignore[arg-type]
     return objects
 
@@ -316,7 +327,7 @@ def voc_names(path: Path) -> list[str]:
         if not fields:
             continue
         if len(fields) > 2 or (len(fields) == 2 and fields[1] not in ("1", "0", "-1")):
-            raise SayNo(f"a line of the set: {line[:40]!r}")
+            raise RefusedError(f"a line of the set: {line[:40]!r}")
         if fields[-1] != "-1" or len(fields) == 1:
             names.append(fields[0])
     return list(dict.fromkeys(names))
@@ -326,7 +337,7 @@ def _lines(path: Path) -> list[str]:
     try:
         return path.read_bytes().decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise SayNo("not UTF-8") from None
+        raise RefusedError("not UTF-8") from None
 
 
 def voc_results(folder: Path, images: Sequence[str], labels: Container[str]) -> list[kit.Found]:
@@ -335,7 +346,7 @@ def voc_results(folder: Path, images: Sequence[str], labels: Container[str]) -> 
     for path in sorted(folder.glob("comp[0-9]_det_*.txt")):
         parts = re.match(r"comp\d_det_[^_]+_(.+)\.txt$", path.name)
         if parts is None:
-            raise CannotSay("names of files")
+            raise SilentError("names of files")
         if parts[1] not in labels:
             continue
         for line in _lines(path):
@@ -343,12 +354,12 @@ def voc_results(folder: Path, images: Sequence[str], labels: Container[str]) -> 
             if not fields:
                 continue
             if len(fields) != 6:
-                raise SayNo("not six columns")
+                raise RefusedError("not six columns")
             score, *box = map(_number, fields[1:])
             if not all(map(math.isfinite, (score, *box))):
-                raise SayNo("not finite")
+                raise RefusedError("not finite")
             if fields[0] not in images:
-                raise CannotSay("images by name")
+                raise SilentError("images by name")
             found.append(kit.Found(fields[0], parts[1], score, tuple(box)))  # type: ignore[arg-type]
     return found
 
@@ -359,9 +370,9 @@ def compare_voc(folder: Path, output: str, *, rule: str = "kit") -> Judged:
         names = voc_names(folder / "ImageSets" / "Main" / "test.txt")
         objects = voc_objects(folder, names)
         found = voc_results(folder.parent / "results", names, {item.label for item in objects})
-    except SayNo as error:
+    except RefusedError as error:
         return Judged("laxer", f"devkit: {error}")
-    except CannotSay as error:
+    except SilentError as error:
         return Judged("unknown", str(error))
     result = json.loads(output)
     labels = sorted({item.label for item in objects})

@@ -143,7 +143,7 @@ def run(
     """
     lanes = lanes or len(os.sched_getaffinity(0))
     lanes = max(1, min(lanes, count - start))
-    top = Path(tempfile.mkdtemp(prefix="attack-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    top = Path(tempfile.mkdtemp(prefix="attack-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     children: dict[int, _Child] = {}
 
     def begin(lane: int, first: int) -> None:

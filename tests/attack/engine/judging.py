@@ -48,7 +48,9 @@ class Verdict(NamedTuple):
 def place_of(error: BaseException) -> str:
     """Name the innermost place of boxscore's own code."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "boxscore" in frame.filename and "site-packages" not in frame.filename]
+    own = [
+        frame for frame in frames if "boxscore" in frame.filename and "site-packages" not in frame.filename
+    ]
     frame = own[-1] if own else frames[-1]
     return f"{Path(frame.filename).name}:{frame.name}"
 
@@ -67,10 +69,12 @@ def _write(folder: Path, mutant: Mutant) -> None:
 
 
 def _listing(folder: Path) -> set[str]:
-    return {os.path.relpath(os.path.join(top, name), folder) for top, _, names in os.walk(folder) for name in names}
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
 
 
-def judge(reader: Reader, mutant: Mutant, folder: Path, say: Callable[[str], None] = lambda _: None) -> Verdict:
+def judge(
+    reader: Reader, mutant: Mutant, folder: Path, say: Callable[[str], None] = lambda _: None
+) -> Verdict:
     """Judge a mutant; ``say`` is told when the oracle begins."""
     _write(folder, mutant)
     before, peak = _listing(folder), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

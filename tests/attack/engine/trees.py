@@ -65,9 +65,13 @@ def _retype(parent: Any, key: Any, rng: random.Random) -> None:
         choices: list[Any] = [str(value), float(value), [value], bool(value), -value, value + 0.5, None]
         parent[key] = rng.choice([*choices, Raw(repr(float(value))), Raw(f"{value}e0")])
     elif isinstance(value, str):
-        parent[key] = rng.choice([[value], value.upper(), f" {value} ", value + "\0", len(value), list(value)])
+        parent[key] = rng.choice(
+            [[value], value.upper(), f" {value} ", value + "\0", len(value), list(value)]
+        )
     elif isinstance(value, list):
-        parent[key] = rng.choice([dict(enumerate(map(str, value))), value[0] if value else None, str(value), []])
+        parent[key] = rng.choice(
+            [dict(enumerate(map(str, value))), value[0] if value else None, str(value), []]
+        )
     elif isinstance(value, dict):
         parent[key] = rng.choice([list(value.values()), list(value.items()), {}])
     else:

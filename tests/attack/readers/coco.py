@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attack.engine import hostile, trees
-from attack.engine.acceptance import KINDS, SayNo, compare_coco, metrics_of, read_json
+from attack.engine.acceptance import KINDS, RefusedError, compare_coco, metrics_of, read_json
 from attack.engine.hostile import Raw
 from attack.engine.mutant import Judged, Mutant, Reader
 from support import instances
@@ -174,10 +174,23 @@ def _code(truth: Any, results: Any, rng: random.Random) -> None:
     side = rng.choice([0, 1, 8, 10, 255, 65_536, 300_000, 2**31, 2**32, -1, 2**63])
     other = rng.choice([0, 1, 8, 10, 300_000, 2**31, 2**32])
     counts = rng.choice(
-        [letters, [0], [], [side * other], [2**31, 2**31], [-1, 81], [2**32, 1], [rng.randrange(100)] * 9, "", "0"]
+        [
+            letters,
+            [0],
+            [],
+            [side * other],
+            [2**31, 2**31],
+            [-1, 81],
+            [2**32, 1],
+            [rng.randrange(100)] * 9,
+            "",
+            "0",
+        ]
     )
     size = rng.choice([[side, other], [8, 10], [side], [8.5, 10], [8, 10, 3], "8 10", None])
-    record["segmentation"] = rng.choice([{"size": size, "counts": counts}, {"counts": counts}, {"size": size}])
+    record["segmentation"] = rng.choice(
+        [{"size": size, "counts": counts}, {"counts": counts}, {"size": size}]
+    )
     old = record.get("segmentation")
     if isinstance(old, dict) and rng.random() < 0.2:
         old["counts"] = letters
@@ -220,7 +233,11 @@ def _swap(truth: Any, results: Any, rng: random.Random) -> None:
 
 def _as_object(truth: Any, results: Any, rng: random.Random) -> Any:
     more = {"images": truth["images"]} if rng.random() < 0.3 else {}
-    return {"annotations": results, **more, **({"categories": truth["categories"]} if rng.random() < 0.3 else {})}
+    return {
+        "annotations": results,
+        **more,
+        **({"categories": truth["categories"]} if rng.random() < 0.3 else {}),
+    }
 
 
 def _mild(truth: Any, results: Any, rng: random.Random) -> None:
@@ -235,7 +252,22 @@ def _mild(truth: Any, results: Any, rng: random.Random) -> None:
             record["bbox"][rng.randrange(4)] = rng.choice([0, 1, 2.5, 1e-3, 7, 32, 96, 1 / 3])
 
 
-OWN = [_mild, _mild, _relabel, _relabel, _unlisted, _repeated, _size, _tiny, _area, _crowd, _scores, _no_part, _many, _swap]
+OWN = [
+    _mild,
+    _mild,
+    _relabel,
+    _relabel,
+    _unlisted,
+    _repeated,
+    _size,
+    _tiny,
+    _area,
+    _crowd,
+    _scores,
+    _no_part,
+    _many,
+    _swap,
+]
 MASKS = [*OWN, _image_size, _image_size, _outlines, _outlines, _outlines, _polygon, _polygon, _code, _code]
 POINTS = [*OWN, _keypoints, _keypoints, _keypoints]
 LEGAL = [_mild, _mild, _relabel, _area, _crowd, _scores, _tiny, _many, _repeated]
@@ -315,7 +347,7 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
     protocol = mutant.arguments[mutant.arguments.index("--protocol") + 1]
     try:
         truth, results = read_json(folder / "gt.json"), read_json(folder / "dt.json")
-    except SayNo as error:
+    except RefusedError as error:
         return Judged("laxer", str(error))
     return compare_coco(truth, results, metrics_of(output), kind=KINDS[protocol])
 

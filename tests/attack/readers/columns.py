@@ -17,7 +17,7 @@ import numpy as np
 
 import boxscore
 from attack.engine import hostile, trees
-from attack.engine.acceptance import KINDS, SayNo, compare_coco, metrics_of
+from attack.engine.acceptance import KINDS, RefusedError, compare_coco, metrics_of
 from attack.engine.mutant import Judged, Mutant, Reader
 from attack.readers import coco
 
@@ -62,8 +62,41 @@ def _member(array: Any) -> bytes:
     return data.getvalue()
 
 
-EXTREMES = [0, -1, 1, 2**31 - 1, -(2**31), 2**53, 2**62, 0.5, 1e-200, 1e100, 1.1e100, 1e308, np.nan, np.inf, -np.inf]
-TYPES = ["<f4", ">f8", "<c16", "<M8[s]", "<m8[s]", "S4", "U4", "?", "<i8", "<u8", "<i2", "O", "<f2", "V8", "<f8", "<i4"]
+EXTREMES = [
+    0,
+    -1,
+    1,
+    2**31 - 1,
+    -(2**31),
+    2**53,
+    2**62,
+    0.5,
+    1e-200,
+    1e100,
+    1.1e100,
+    1e308,
+    np.nan,
+    np.inf,
+    -np.inf,
+]
+TYPES = [
+    "<f4",
+    ">f8",
+    "<c16",
+    "<M8[s]",
+    "<m8[s]",
+    "S4",
+    "U4",
+    "?",
+    "<i8",
+    "<u8",
+    "<i2",
+    "O",
+    "<f2",
+    "V8",
+    "<f8",
+    "<i4",
+]
 
 
 def _spoil_array(array: Any, rng: random.Random) -> Any:
@@ -85,7 +118,9 @@ def _spoil_array(array: Any, rng: random.Random) -> Any:
         if way == 5:
             return rng.choice([array[:-1], np.concatenate([array, array]), array[:0], array[::-1]])
         if way == 6:
-            return rng.choice([array.T, array.ravel(), array[None], array[..., None], np.asfortranarray(array)])
+            return rng.choice(
+                [array.T, array.ravel(), array[None], array[..., None], np.asfortranarray(array)]
+            )
         if way == 7:
             return np.array(rng.choice([0, 1, "a", 2.5, None, True]))
         if way == 8:
@@ -95,9 +130,10 @@ def _spoil_array(array: Any, rng: random.Random) -> Any:
 
 def _spoil_npy(content: bytes, rng: random.Random) -> bytes:
     """Spoil the header of an array."""
+    rows = rng.choice([10**9, 10**18, 3, -1, 2**63])
     text = rng.choice(
         [
-            "{'descr': '<f8', 'fortran_order': False, 'shape': (%d, 4), }" % rng.choice([10**9, 10**18, 3, -1, 2**63]),
+            f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, 4), }}",
             "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
             "{'descr': '<f8', 'fortran_order': True, 'shape': (3, 4), }",
             "{'descr': '<f8', 'fortran_order': 7, 'shape': [3, 4]}",
@@ -137,7 +173,9 @@ def _spoil(members: Members, rng: random.Random) -> Members:
     elif way == 10:
         members.insert(row, (name, members[rng.randrange(len(members))][1]))
     else:
-        new = rng.choice(["column:x.npy", "extra.npy", "masks.npy", "ids.npy", "rotated.npy", "../x", "mask_rows.npy"])
+        new = rng.choice(
+            ["column:x.npy", "extra.npy", "masks.npy", "ids.npy", "rotated.npy", "../x", "mask_rows.npy"]
+        )
         members.append((new, _member(_spoil_array(np.arange(4.0), rng))))
     return members
 
@@ -160,7 +198,9 @@ def _spoil_header(header: Any, rng: random.Random) -> Any:
         key = rng.choice(["file_names", "category_names"])
         header[key] = [rng.choice([1, None, True, "a", [], {}, "\x1b[1m", "\ud800"]) for _ in header[key]]
     elif way == 2:
-        header[rng.choice(["columns", "image_columns"])] = {hostile.text(rng): rng.choice([None, [1], [], {}, "a"])}
+        header[rng.choice(["columns", "image_columns"])] = {
+            hostile.text(rng): rng.choice([None, [1], [], {}, "a"])
+        }
     elif way == 3:
         header[rng.choice(["left_out", "boxes_given", "boxscore", "kind", "ids"])] = hostile.scalar(rng)
     else:
@@ -191,7 +231,9 @@ def _spoil_directory(content: bytes, rng: random.Random) -> bytes:
     spoilt = bytearray(content)
     starts = [n for n in range(len(content) - 46) if content[n : n + 4] == b"PK\x01\x02"]
     entry, end = rng.choice(starts), content.rfind(b"PK\x05\x06")
-    place, form = rng.choice([(8, "<H"), (10, "<H"), (16, "<I"), (20, "<I"), (24, "<I"), (28, "<H"), (42, "<I")])
+    place, form = rng.choice(
+        [(8, "<H"), (10, "<H"), (16, "<I"), (20, "<I"), (24, "<I"), (28, "<H"), (42, "<I")]
+    )
     if rng.random() < 0.3:
         entry, (place, form) = end, rng.choice([(8, "<H"), (10, "<H"), (12, "<I"), (16, "<I")])
     old = struct.unpack_from(form, content, entry + place)[0]
@@ -209,7 +251,15 @@ def _make(rng: random.Random, protocol: str) -> Mutant:
         if rng.random() < 0.8:
             try:
                 pair[side] = _spoil(pair[side], rng)
-            except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError):
+            except (
+                ValueError,
+                TypeError,
+                KeyError,
+                IndexError,
+                AttributeError,
+                OverflowError,
+                RecursionError,
+            ):
                 continue  # an earlier step made it no array, or it does not go into that type
         else:
             archive = True
@@ -233,15 +283,15 @@ def _records(header: dict[str, Any], arrays: dict[str, Any]) -> list[dict[str, A
     """Rows as COCO's records; sizes must be those of the boxes."""
     boxes, sizes = arrays["boxes"], arrays["sizes"]
     if boxes.dtype != np.float64 or boxes.shape != (len(sizes), 4) or sizes.shape != (len(boxes), 2):
-        raise SayNo("columns: shapes")
+        raise RefusedError("columns: shapes")
     with np.errstate(all="ignore"):
         if not np.allclose(boxes[:, 2:] - boxes[:, :2], sizes, rtol=1e-6, atol=1e-6):
-            raise SayNo("columns: sizes that are not the boxes'")
+            raise RefusedError("columns: sizes that are not the boxes'")
     for name, ids in (("image", "image_ids"), ("category", "category_ids")):
         if len(set(map(str, header[ids]))) < len(header[ids]):
-            raise SayNo(f"columns: repeated {ids}")
+            raise RefusedError(f"columns: repeated {ids}")
         if arrays[name].dtype.kind not in "iu" or arrays[name].shape != (len(boxes),):
-            raise SayNo(f"columns: {name}")
+            raise RefusedError(f"columns: {name}")
     records = []
     rows = np.hstack([boxes[:, :2], sizes]).tolist()
     for image, label, box in zip(arrays["image"].tolist(), arrays["category"].tolist(), rows, strict=True):
@@ -251,7 +301,9 @@ def _records(header: dict[str, Any], arrays: dict[str, Any]) -> list[dict[str, A
         ends = np.cumsum(arrays["mask_lengths"]).tolist()
         text = arrays["mask_counts"].tobytes()
         starts = [0, *ends[:-1]]
-        for row, size, start, end in zip(arrays["mask_rows"].tolist(), arrays["mask_sizes"].tolist(), starts, ends, strict=True):
+        for row, size, start, end in zip(
+            arrays["mask_rows"].tolist(), arrays["mask_sizes"].tolist(), starts, ends, strict=True
+        ):
             records[row]["segmentation"] = {"size": size, "counts": text[start:end]}
     for record, points in zip(records, arrays.get("keypoints", ()), strict=False):
         record["keypoints"] = points.ravel().tolist()
@@ -266,13 +318,15 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
         annotations = _records(header, arrays)
         ids = arrays["ids"].tolist() if "ids" in arrays else header["ids"]
         if len(ids) != len(annotations) or len(set(map(str, ids))) < len(ids):
-            raise SayNo("columns: ids")
-        if any(type(value) not in (int, str) for value in (*ids, *header["image_ids"], *header["category_ids"])):
-            raise SayNo("columns: ids of another type")
+            raise RefusedError("columns: ids")
+        if any(
+            type(value) not in (int, str) for value in (*ids, *header["image_ids"], *header["category_ids"])
+        ):
+            raise RefusedError("columns: ids of another type")
         _check_names(header)
         for name, values in zip(("area", "crowd"), (arrays["area"], arrays["crowd"]), strict=True):
             if values.shape != (len(annotations),):
-                raise SayNo(f"columns: {name}")
+                raise RefusedError(f"columns: {name}")
         if (arrays["ignore"] & ~arrays["crowd"]).any():
             return Judged("unknown", "objects flagged ignore")
         counts = arrays.get("keypoint_count")
@@ -299,7 +353,7 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
             record["score"] = score
             if not header.get("boxes_given", True):
                 del record["bbox"]
-    except SayNo as error:
+    except RefusedError as error:
         return Judged("laxer", str(error))
     except Exception as error:
         return Judged("laxer", f"columns: {type(error).__name__}: {str(error)[:60]}")
@@ -309,7 +363,7 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
 def _check_names(header: dict[str, Any]) -> None:
     texts = [*header["category_names"], *(name for name in header["file_names"] if name is not None)]
     if not all(isinstance(name, str) for name in texts):
-        raise SayNo("columns: names that are no text")
+        raise RefusedError("columns: names that are no text")
 
 
 def _named(ids: list[Any], key: str, names: list[Any]) -> list[dict[str, Any]]:

@@ -14,8 +14,39 @@ from attack.readers import coco
 __all__ = ["READERS"]
 
 WORDS = [
-    *("1", "2", "3", "cat", "dog", "0", "-1", "01", "000001", "1.0", "1e0", "+1", "1 2", "1,2", "cat,dog", "cat, 2"),
-    *("1.jpg", "٢", "²", "１", "--1", "-", "1_0", "9" * 19, "9" * 400, "9" * 5000, "-" + "9" * 5000, "Cat", "cat "),
+    *(
+        "1",
+        "2",
+        "3",
+        "cat",
+        "dog",
+        "0",
+        "-1",
+        "01",
+        "000001",
+        "1.0",
+        "1e0",
+        "+1",
+        "1 2",
+        "1,2",
+        "cat,dog",
+        "cat, 2",
+    ),
+    *(
+        "1.jpg",
+        "٢",
+        "²",
+        "\uff11",
+        "--1",
+        "-",
+        "1_0",
+        "9" * 19,
+        "9" * 400,
+        "9" * 5000,
+        "-" + "9" * 5000,
+        "Cat",
+        "cat ",
+    ),
 ]
 
 
@@ -33,12 +64,22 @@ def _make(rng: random.Random) -> Mutant:
     option = rng.choice(["--images", "--classes", "--groups"])
     words = [rng.choice(WORDS[:5]) if rng.random() < 0.6 else _word(rng) for _ in range(rng.randint(1, 4))]
     end = rng.choice(["\n", "\n", "\n", "\r\n", "\r", "\x0b", "\x85", "\u2028", "\n\n", ",", "\t"])
-    data = (rng.choice(["", "", "", "\ufeff", "# a\n"]) + end.join(words) + end).encode("utf-8", "surrogatepass")
+    data = (rng.choice(["", "", "", "\ufeff", "# a\n"]) + end.join(words) + end).encode(
+        "utf-8", "surrogatepass"
+    )
     if rng.random() < 0.2:
         data = hostile.damaged(data, rng)
     files = {"gt.json": trees.as_json(truth), "dt.json": trees.as_json(results), "list.txt": data}
     if option == "--groups":
-        arguments: tuple[str, ...] = ("nms", "--dt", "dt.json", "--output", "out.json", "--iou-threshold", "0.5")
+        arguments: tuple[str, ...] = (
+            "nms",
+            "--dt",
+            "dt.json",
+            "--output",
+            "out.json",
+            "--iou-threshold",
+            "0.5",
+        )
         return Mutant(files, (*arguments, option, "list.txt"), compare=False)
     given = ("list.txt",) if rng.random() < 0.7 else tuple(words)
     return Mutant(files, ("evaluate", *coco.INPUT, "--output", "json", option, *given))

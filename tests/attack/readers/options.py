@@ -39,19 +39,107 @@ PLOTS = ("plot", "plots")
 """Options that start matplotlib, which takes a second in every new child."""
 
 NUMBERS = [
-    *("0", "-1", "1", "2", "0.5", "1.5", "-0.5", "nan", "inf", "-inf", "1e400", "-0", "1e-400", "1_000", "٣", "0x1"),
-    *("2147483648", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1" * 400, "1" * 5000),
-    *("1000000", "100000000", "", " 1 ", "1e3", "+1", "--1", "1,2", ".1:.9:.1", "0:1:1e-9", "nan:1:1", "1:0:1"),
+    *(
+        "0",
+        "-1",
+        "1",
+        "2",
+        "0.5",
+        "1.5",
+        "-0.5",
+        "nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "-0",
+        "1e-400",
+        "1_000",
+        "٣",
+        "0x1",
+    ),
+    *(
+        "2147483648",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551616",
+        "1" * 400,
+        "1" * 5000,
+    ),
+    *(
+        "1000000",
+        "100000000",
+        "",
+        " 1 ",
+        "1e3",
+        "+1",
+        "--1",
+        "1,2",
+        ".1:.9:.1",
+        "0:1:1e-9",
+        "nan:1:1",
+        "1:0:1",
+    ),
 ]
 PATHS = [
-    *("", ".", "..", "missing/x.json", "a" * 300, "a" * 250 + ".json", "gt.json", "gt.json/x", "sub", "sub/new", "x.npz"),
-    *("\0", "a\0b", "\udcff\udcfe", "\x1b[31m.json", "out.json", "out.png", "out.pdf", "new", "-", "é.json", "fifo"),
-    *("link", "x.toml", "a\nb.json", " ", "~", "file:///x", "run.toml", "VOC2007", "list.txt", "%s", "CON", "sub/"),
+    *(
+        "",
+        ".",
+        "..",
+        "missing/x.json",
+        "a" * 300,
+        "a" * 250 + ".json",
+        "gt.json",
+        "gt.json/x",
+        "sub",
+        "sub/new",
+        "x.npz",
+    ),
+    *(
+        "\0",
+        "a\0b",
+        "\udcff\udcfe",
+        "\x1b[31m.json",
+        "out.json",
+        "out.png",
+        "out.pdf",
+        "new",
+        "-",
+        "é.json",
+        "fifo",
+    ),
+    *(
+        "link",
+        "x.toml",
+        "a\nb.json",
+        " ",
+        "~",
+        "file:///x",
+        "run.toml",
+        "VOC2007",
+        "list.txt",
+        "%s",
+        "CON",
+        "sub/",
+    ),
 ]
-WORDS = [*hostile.TEXTS, "AP", "AP50", "AP=0.5", "AP=nan", "AP==1", "=", "cat", "coco", "size", "all", "hard", "wbf"]
+WORDS = [
+    *hostile.TEXTS,
+    "AP",
+    "AP50",
+    "AP=0.5",
+    "AP=nan",
+    "AP==1",
+    "=",
+    "cat",
+    "coco",
+    "size",
+    "all",
+    "hard",
+    "wbf",
+]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _options(command: str) -> tuple[Option, ...]:
     return tuple(load_command(command).options)
 

@@ -31,7 +31,9 @@ def _png(rng: random.Random) -> bytes:
     """A PNG whose header, pixels and order may be wrong."""
     width, height, depth, colour = 12, 10, 8, rng.choice([0, 2, 3, 6])
     channels = {0: 1, 2: 3, 3: 1, 6: 4}[colour]
-    pixels = b"".join(b"\0" + bytes(rng.randrange(256) for _ in range(width * channels)) for _ in range(height))
+    pixels = b"".join(
+        b"\0" + bytes(rng.randrange(256) for _ in range(width * channels)) for _ in range(height)
+    )
     fields = [width, height, depth, colour, 0, 0, rng.choice([0, 0, 1])]
     for _ in range(rng.choice([0, 1, 1, 2])):
         place = rng.randrange(7)
@@ -41,7 +43,10 @@ def _png(rng: random.Random) -> bytes:
     chunks = [
         (b"IHDR", HEADER.pack(*fields)),
         (b"PLTE", bytes(rng.randrange(256) for _ in range(rng.choice([3, 768, 4])))),
-        (rng.choice([b"tEXt", b"zTXt", b"iCCP", b"tRNS", b"gAMA", b"eXIf"]), rng.choice(hostile.PIECES) + b"a\0\0b"),
+        (
+            rng.choice([b"tEXt", b"zTXt", b"iCCP", b"tRNS", b"gAMA", b"eXIf"]),
+            rng.choice(hostile.PIECES) + b"a\0\0b",
+        ),
         (b"IDAT", rng.choice([data, data, data[: len(data) // 2], b"", data * 2])),
         (b"IEND", b""),
     ]

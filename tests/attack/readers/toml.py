@@ -59,7 +59,12 @@ def _protocols() -> list[dict[str, Any]]:
     trees = [tomllib.loads(path.read_text()) for path in sorted((FUZZ / "protocol").glob("*.toml"))]
     shipped = [{"extends": name} for name in ("coco", "voc2007", "ultralytics", "tide", "torchmetrics")]
     mine = {"extends": "coco", "matching": {"max_detections": [1, 10], "iou_thresholds": [0.5, 0.75]}}
-    return [*trees, *shipped, mine, {**mine, "summary": [{"key": "AP"}], "ap": {"recall_points": [0, 0.5, 1]}}]
+    return [
+        *trees,
+        *shipped,
+        mine,
+        {**mine, "summary": [{"key": "AP"}], "ap": {"recall_points": [0, 0.5, 1]}},
+    ]
 
 
 WORDS = [
@@ -71,7 +76,16 @@ WORDS = [
 def _fitting(tree: Any, rng: random.Random) -> Any:
     """Change a value into one that might be allowed."""
     rules: dict[str, list[Any]] = {
-        "matching.iou_thresholds": [[0.5], [0.1, 0.9], [1], [0], [0.5, 0.5], [1.5], [], {"start": 0.1, "stop": 0.9, "step": 0.4}],
+        "matching.iou_thresholds": [
+            [0.5],
+            [0.1, 0.9],
+            [1],
+            [0],
+            [0.5, 0.5],
+            [1.5],
+            [],
+            {"start": 0.1, "stop": 0.9, "step": 0.4},
+        ],
         "matching.max_detections": [[1], [100], [], [0], [2, 1], [1, 1], [2**63], [-1]],
         "matching.threshold_closed": [True, False, 1],
         "matching.per_class": [True, False],
@@ -86,7 +100,14 @@ def _fitting(tree: Any, rng: random.Random) -> Any:
         "ignore.area_ranges": [{"all": [0, math.inf]}, {"all": [0, 1e10], "s": [0, 0]}, {"a": [5, 1]}, {}],
         "boxes.pixel_offset": [0, 1, 0.5, -1],
         "ap.interpolation": ["points", "area", "trapezoid", "step"],
-        "ap.recall_points": [[0, 0.5, 1], [0], [], [1, 0], {"start": 0, "stop": 1, "step": 0.1}, {"start": 0, "stop": 1, "count": 11}],
+        "ap.recall_points": [
+            [0, 0.5, 1],
+            [0],
+            [],
+            [1, 0],
+            {"start": 0, "stop": 1, "step": 0.1},
+            {"start": 0, "stop": 1, "count": 11},
+        ],
         "ap.absent_classes": ["skip", "all_zero", "zero"],
         "ap.precision_epsilon": [0, 1e-16, 1, -1],
         "ap.sequential_mean": [True, False],
@@ -170,7 +191,10 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
     ]
     found = [
         plain.Detection(
-            plain.sides(*map(float, one["bbox"])), float(one["score"]), images[one["image_id"]], one["category_id"] - 1
+            plain.sides(*map(float, one["bbox"])),
+            float(one["score"]),
+            images[one["image_id"]],
+            one["category_id"] - 1,
         )
         for one in results
     ]

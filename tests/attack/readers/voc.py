@@ -17,8 +17,39 @@ __all__ = ["READERS"]
 INPUT = ("--gt", "VOC2007", "--dt", "results", "--protocol", "voc2007", "--image-set", "test")
 TAGS = ("xmin", "ymin", "xmax", "ymax")
 NUMBERS = [
-    *("0", "-1", "1e3", "1E+2", "nan", "inf", "-inf", "1e400", "3_7", "٣", "１２", " 5 ", "+5", "5.", ".5", "0x1F"),
-    *("1,5", "", "--5", "1e", "9" * 400, "9" * 5000, "-0", "5 6", "1e-400", "379.6", "\u00a05", "5\x0b", "true"),
+    *(
+        "0",
+        "-1",
+        "1e3",
+        "1E+2",
+        "nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "3_7",
+        "٣",
+        "\uff11\uff12",
+        " 5 ",
+        "+5",
+        "5.",
+        ".5",
+        "0x1F",
+    ),
+    *(
+        "1,5",
+        "",
+        "--5",
+        "1e",
+        "9" * 400,
+        "9" * 5000,
+        "-0",
+        "5 6",
+        "1e-400",
+        "379.6",
+        "\u00a05",
+        "5\x0b",
+        "true",
+    ),
     *("1e100", "1.1e100", "1e154", "4.9e-324", "2147483648", "9223372036854775808"),
 ]
 
@@ -53,7 +84,17 @@ def _xml(objects: list[list[Any]]) -> str:
 
 
 _ELEMENT = re.compile(r"<(\w+)>[^<]*</\1>")
-ENCODINGS = ["utf-16", "utf-16-le", "utf-16-be", "latin-1", "utf-8-sig", "utf-32", "utf-7", "cp037", "punycode"]
+ENCODINGS = [
+    "utf-16",
+    "utf-16-le",
+    "utf-16-be",
+    "latin-1",
+    "utf-8-sig",
+    "utf-32",
+    "utf-7",
+    "cp037",
+    "punycode",
+]
 DECLARED = [*ENCODINGS, "idna", "rot13", "hex", "zip", "undefined", "raw_unicode_escape", "mbcs", "x" * 90]
 
 
@@ -62,14 +103,29 @@ def _spoil_xml(text: str, rng: random.Random) -> str | bytes:
     one = rng.choice(elements) if elements else None
     way = rng.randrange(14)
     if way < 6 and one is not None:
-        values = [*NUMBERS, *hostile.TEXTS, "<x/>", "<!-- a -->5", "<![CDATA[5]]>", "&#53;", "&#0;", "&x;", "1", "2"]
+        values = [
+            *NUMBERS,
+            *hostile.TEXTS,
+            "<x/>",
+            "<!-- a -->5",
+            "<![CDATA[5]]>",
+            "&#53;",
+            "&#0;",
+            "&x;",
+            "1",
+            "2",
+        ]
         return text[: one.start()] + f"<{one[1]}>{rng.choice(values)}</{one[1]}>" + text[one.end() :]
     if way == 6 and one is not None:
-        return text[: one.start()] + rng.choice(["", one[0] * 2, f"<part>{one[0]}</part>"]) + text[one.end() :]
+        return (
+            text[: one.start()] + rng.choice(["", one[0] * 2, f"<part>{one[0]}</part>"]) + text[one.end() :]
+        )
     if way == 7:
         start = text.find("<object>")
         part = text[start : text.find("</object>") + 9]
-        return text.replace(part, rng.choice(["", part * 2, part * 50, f"<object>{part}</object>", f"<a>{part}</a>"]))
+        return text.replace(
+            part, rng.choice(["", part * 2, part * 50, f"<object>{part}</object>", f"<a>{part}</a>"])
+        )
     if way == 8:
         head = rng.choice(
             [
@@ -83,7 +139,9 @@ def _spoil_xml(text: str, rng: random.Random) -> str | bytes:
         return head + text.replace(">cat<", rng.choice([">&x;<", ">cat<"]))
     if way == 9:
         head = rng.choice(['<!DOCTYPE a [<!ENTITY x "pwned">]>', ""])
-        return (head + text.replace(">cat<", ">&x;<" if head else ">cat<")).encode(rng.choice(ENCODINGS[:-1]), "replace")
+        return (head + text.replace(">cat<", ">&x;<" if head else ">cat<")).encode(
+            rng.choice(ENCODINGS[:-1]), "replace"
+        )
     if way == 10:
         return f'<?xml version="1.0" encoding="{rng.choice(DECLARED)}"?>' + text
     if way == 11:
@@ -147,7 +205,9 @@ def _make(rng: random.Random, part: str) -> Mutant:
             words = flags if part == "ImageSets" else [*NUMBERS, *hostile.TEXTS, *names, "5", "60", "0.5"]
             files[name] = _spoil_lines(text, rng, words)
         if part == "results" and rng.random() < 0.05:
-            other = rng.choice(["comp3_det_val_cat", "comp4_det_test_", "comp4_det_test_x_cat", "comp4_cls_test_cat"])
+            other = rng.choice(
+                ["comp3_det_val_cat", "comp4_det_test_", "comp4_det_test_x_cat", "comp4_cls_test_cat"]
+            )
             files[f"results/{other}.txt"] = files.pop(name)
     arguments = ("evaluate", *INPUT, "--output", "json")
     if rng.random() < 0.3:
