@@ -27,12 +27,16 @@ from attack.engine.judging import Verdict
 __all__ = ["SECONDS", "Work", "run"]
 
 SECONDS = 10.0
-"""A mutant may take this long."""
+"""A mutant may take this long on a processor, and some times as long where it waits or the machine is busy."""
+
+PATIENCE = 6
 
 ADDRESS_SPACE = 4_000_000_000
 FILE_SIZE = 200_000_000
 
-_STATE = struct.Struct("qqd")  # number of the mutant, 1 while an oracle is asked, since when
+_STATE = struct.Struct(
+    "qqdd"
+)  # number of the mutant, 1 while an oracle is asked, since when, processor time then
 _IDLE = -1
 
 Judge = Callable[[int, Path, Callable[[str], None]], tuple[str, Verdict, float]]
@@ -51,7 +55,7 @@ class _Child:
     def __init__(self, lane: int, lanes: int, count: int, start: int, judge: Judge, folder: Path) -> None:
         self.lane, self.folder = lane, folder
         self.state = mmap.mmap(-1, _STATE.size)
-        self.state[:] = _STATE.pack(_IDLE, 0, time.monotonic())
+        self.state[:] = _STATE.pack(_IDLE, 0, time.monotonic(), 0.0)
         self.stack = folder.with_suffix(".stack")
         self.buffer = b""
         reading, writing = os.pipe()
@@ -77,7 +81,7 @@ class _Child:
             os.dup2(os.open(os.devnull, os.O_RDWR), 0)
             for number in numbers:
                 begin = time.monotonic()
-                self.state[:] = _STATE.pack(number, 0, begin)
+                self.state[:] = _STATE.pack(number, 0, begin, time.process_time())
                 reader, verdict, seconds = judge(
                     number, self.folder, lambda _: self.state.__setitem__(slice(8, 16), struct.pack("q", 1))
                 )
@@ -106,8 +110,15 @@ class _Child:
             yield Work(number, reader, Verdict(kind, sign, detail), seconds)
 
     def at(self) -> tuple[int, bool, float]:
-        number, oracle, since = _STATE.unpack(self.state[:])
-        return number, bool(oracle), time.monotonic() - since
+        """Number of the mutant, whether an oracle is asked, and the seconds that count."""
+        number, oracle, since, before = _STATE.unpack(self.state[:])
+        waited = time.monotonic() - since
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return number, bool(oracle), waited
+        used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") - before
+        return number, bool(oracle), max(used, waited / PATIENCE)
 
     def place(self) -> str:
         """Where the child was, by the innermost line of its own code in the stack that it dumped."""

@@ -8,6 +8,7 @@ that is broken or left over, more memory than so small a file may need, and a re
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import os
@@ -29,7 +30,7 @@ MEMORY = 600_000
 """kB by which one mutant may raise the process's peak: its files have a few kB."""
 
 FAULTS = ("traceback", "warning", "message", "stdout", "status", "terminal", "leftover", "broken", "memory")
-FAULTS += ("hang", "crash", "differs", "laxer")
+FAULTS += ("formula", "hang", "crash", "differs", "laxer")
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LINE = re.compile(r"boxscore(?: [\w-]+)?: ")
@@ -155,7 +156,21 @@ def _checked(mutant: Mutant, status: int, output: str, errors: str) -> Verdict |
             json.loads(output, parse_constant=_refuse_constant)
         except ValueError as error:
             return Verdict("stdout", f"no JSON, {command}", f"{error}: {output[:200]}")
+    if status == 0 and "csv" in mutant.arguments:
+        cells = [cell for row in csv.reader(io.StringIO(output)) for cell in row]
+        if formulas := [cell for cell in cells if _is_formula(cell)]:
+            return Verdict("formula", f"in the CSV of {command}", repr(formulas[0])[:200])
     return None
+
+
+def _is_formula(cell: str) -> bool:
+    """Whether a spreadsheet may take a cell for a formula, also after the blanks that some leave out."""
+    text = cell.lstrip()
+    return (
+        text[:1] in ("=", "+", "-", "@")
+        and len(text) > 1
+        and not re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?|-inf", text)
+    )
 
 
 def _refuse_constant(text: str) -> None:

@@ -270,7 +270,17 @@ OWN = [
 ]
 MASKS = [*OWN, _image_size, _image_size, _outlines, _outlines, _outlines, _polygon, _polygon, _code, _code]
 POINTS = [*OWN, _keypoints, _keypoints, _keypoints]
-LEGAL = [_mild, _mild, _relabel, _area, _crowd, _scores, _tiny, _many, _repeated]
+
+
+def _names(truth: Any, results: Any, rng: random.Random) -> None:
+    """Give classes and images names that mean something to a terminal, a spreadsheet or a page."""
+    for record in truth["categories"]:
+        record["name"] = hostile.text(rng)
+    for record in truth["images"]:
+        record["file_name"] = hostile.text(rng)
+
+
+LEGAL = [_mild, _mild, _names, _relabel, _area, _crowd, _scores, _tiny, _many, _repeated]
 """What mostly leaves data that can be scored: silent differences show only there."""
 
 WAYS = {"coco": OWN, "coco-segm": MASKS, "coco-keypoints": POINTS}
@@ -296,6 +306,16 @@ def commands(protocol: str, rng: random.Random) -> tuple[str, ...]:
             ("convert", "--gt", "gt.json", "--dt", "dt.json", "--output", "out.npz"),
             ("confusion", *INPUT, *choice),
             ("confusion", *INPUT, *choice, "--output", "csv"),
+            ("confusion", *INPUT, *choice, "--output", "markdown"),
+            ("suspects", *INPUT, *choice, "--output", "csv"),
+            (
+                "evaluate",
+                *INPUT,
+                *choice,
+                "--per-class",
+                "--output",
+                rng.choice(["csv", "latex", "markdown"]),
+            ),
             ("errors", *INPUT, *choice),
             ("operating-points", *INPUT, *choice),
             ("calibration", *INPUT, *choice),
