@@ -70,7 +70,7 @@ def fails(*arguments: object) -> Judged:
 FAULTY = {
     "traceback": lambda folder: {}["x"],
     "crash": lambda folder: os.abort(),
-    "hang": lambda folder: list(iter(int, 1)),  # for ever
+    "hang": lambda folder: any(iter(int, 1)),  # for ever
     "memory": lambda folder: bytearray(1 << 40),
     "leftover": lambda folder: (folder / ".a.part").write_text("x"),
 }
@@ -103,7 +103,8 @@ def test_an_oracle_that_fails_is_no_fault(tmp_path: Path) -> None:
 
 
 def test_a_short_attack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tally = mutants.attack(40, 0, list(READERS), save=tmp_path, seconds=60, lanes=1)
+    fast = [name for name in READERS if name.startswith(("coco", "voc", "columns", "check"))]
+    tally = mutants.attack(40, 0, fast, save=tmp_path, seconds=60, lanes=1)
     assert sum(tally.kinds.values()) == 40
     assert tally.report(1.0) >= 0
     assert "40 mutants" in capsys.readouterr().out

@@ -215,8 +215,13 @@ def normalised(
             if not record.get("keypoints"):
                 rules.add("no keypoints")
                 record["keypoints"] = [0.0] * length
+    if kind == "segm" and any(
+        image.get(side) is None for image in truth["images"] for side in ("width", "height")
+    ):
+        rules.add("no image sizes")  # which RLEs do not need, though pycocotools asks for them
+    sizes = {"width": 1, "height": 1}
     plain = {
-        "images": [{**image, "id": image_ranks[_whole(image["id"])]} for image in truth["images"]],
+        "images": [{**sizes, **image, "id": image_ranks[_whole(image["id"])]} for image in truth["images"]],
         "categories": [{**one, "id": class_ranks[_whole(one["id"])]} for one in truth["categories"]],
         "annotations": annotations,
     }

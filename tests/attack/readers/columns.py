@@ -279,7 +279,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return json.loads(arrays.pop("header").tobytes()), arrays
 
 
-def _records(header: dict[str, Any], arrays: dict[str, Any]) -> list[dict[str, Any]]:
+def _records(header: dict[str, Any], arrays: dict[str, Any], protocol: str) -> list[dict[str, Any]]:
     """Rows as COCO's records; sizes must be those of the boxes."""
     boxes, sizes = arrays["boxes"], arrays["sizes"]
     if boxes.dtype != np.float64 or boxes.shape != (len(sizes), 4) or sizes.shape != (len(boxes), 2):
@@ -297,7 +297,7 @@ def _records(header: dict[str, Any], arrays: dict[str, Any]) -> list[dict[str, A
     for image, label, box in zip(arrays["image"].tolist(), arrays["category"].tolist(), rows, strict=True):
         identifiers = {"image_id": header["image_ids"][image], "category_id": header["category_ids"][label]}
         records.append({**identifiers, "bbox": box})
-    if "mask_rows" in arrays:
+    if protocol == "coco-segm" and "mask_rows" in arrays:
         ends = np.cumsum(arrays["mask_lengths"]).tolist()
         text = arrays["mask_counts"].tobytes()
         starts = [0, *ends[:-1]]
@@ -306,6 +306,8 @@ def _records(header: dict[str, Any], arrays: dict[str, Any]) -> list[dict[str, A
         ):
             records[row]["segmentation"] = {"size": size, "counts": text[start:end]}
     for record, points in zip(records, arrays.get("keypoints", ()), strict=False):
+        if protocol != "coco-keypoints":
+            break
         record["keypoints"] = points.ravel().tolist()
     return records
 
@@ -315,7 +317,7 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
     protocol = mutant.arguments[mutant.arguments.index("--protocol") + 1]
     try:
         header, arrays = _read(folder / "gt.npz")
-        annotations = _records(header, arrays)
+        annotations = _records(header, arrays, protocol)
         ids = arrays["ids"].tolist() if "ids" in arrays else header["ids"]
         if len(ids) != len(annotations) or len(set(map(str, ids))) < len(ids):
             raise RefusedError("columns: ids")
@@ -348,7 +350,7 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
         }
         header, arrays = _read(folder / "dt.npz")
         _check_names(header)
-        results = _records(header, arrays)
+        results = _records(header, arrays, protocol)
         for record, score in zip(results, arrays["scores"].tolist(), strict=True):
             record["score"] = score
             if not header.get("boxes_given", True):
