@@ -143,6 +143,9 @@ def _image_size(truth: Any, results: Any, rng: random.Random) -> None:
     for image in truth["images"]:
         for side in rng.choice([("width",), ("height",), ("width", "height")]):
             image[side] = rng.choice(sizes)
+    if rng.random() < 0.4:
+        _outlines(truth, results, rng)
+        rng.choice(truth["images"])[rng.choice(["width", "height"])] = rng.choice([0, 0, 0.5, 1, 2.5])
 
 
 def _polygon(truth: Any, results: Any, rng: random.Random) -> None:
@@ -161,11 +164,10 @@ def _outlines(truth: Any, results: Any, rng: random.Random) -> None:
         source = rng.choice(truth["annotations"])
         x, y, width, height = source["bbox"]
         rectangle = [[x, y, x + width, y, x + width, y + height, x, y + height]]
-        polygons = source["segmentation"] if isinstance(source["segmentation"], list) else rectangle
-        record["segmentation"] = copy.deepcopy(polygons)
-        record["image_id"], record["category_id"] = source["image_id"], source["category_id"]
-        if rng.random() < 0.3:
+        if not isinstance(source["segmentation"], list) or rng.random() < 0.2:
             source["segmentation"] = rectangle
+        record["segmentation"] = copy.deepcopy(source["segmentation"])
+        record["image_id"], record["category_id"] = source["image_id"], source["category_id"]
 
 
 def _code(truth: Any, results: Any, rng: random.Random) -> None:
