@@ -222,7 +222,8 @@ def _keypoints(truth: Any, results: Any, rng: random.Random) -> None:
 
 
 def _many(truth: Any, results: Any, rng: random.Random) -> None:
-    results[:] = results * rng.choice([5, 20, 101])
+    if len(results) < 100:
+        results[:] = copy.deepcopy(results * rng.choice([5, 20, 101]))
 
 
 def _swap(truth: Any, results: Any, rng: random.Random) -> None:
