@@ -1,0 +1,395 @@
+"""What an accepted data set means, by other programs: pycocotools with ids as they are, and the devkit's rules.
+
+A data set is first given to pycocotools as it is. Where that differs or raises, the differences that
+docs/explanation/exactness.md and docs/reference/file-formats.md name are undone one after the other, and each is
+counted by its name; what is still different then is a silent difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import json
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attack.engine.mutant import Judged
+from oracles import kit
+
+__all__ = [
+    "RefusedError",
+    "compare_coco",
+    "compare_voc",
+    "metrics_of",
+    "read_json",
+    "voc_objects",
+    "voc_results",
+]
+
+Record = dict[str, Any]
+KINDS = {"coco": "bbox", "coco-segm": "segm", "coco-keypoints": "keypoints"}
+
+
+class RefusedError(Exception):
+    """The oracle refuses the data; the text says why."""
+
+
+class SilentError(Exception):
+    """The oracle has no word on the data."""
+
+
+def metrics_of(output: str) -> dict[str, float]:
+    """Read the metrics of ``--output json``; undefined is NaN."""
+    return {
+        key: math.nan if value is None else float(value)
+        for key, value in json.loads(output)["metrics"].items()
+    }
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON strictly: UTF-8, no NaN."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise RefusedError("not UTF-8") from None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(f"json: {str(error).split(':')[0]}") from None
+
+
+# ---------------------------------------------------------------- pycocotools
+
+
+def _pycocotools(
+    truth: Record, results: list[Record], kind: str, images: Any = None, classes: Any = None
+) -> list[float]:
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        reference = COCO()
+        reference.dataset = {"info": {}, **copy.deepcopy(truth)}
+        reference.createIndex()
+        found = reference.loadRes(copy.deepcopy(results))
+        run = COCOeval(reference, found, kind)
+        if images is not None:
+            run.params.imgIds = sorted(images)
+        if classes is not None:
+            run.params.catIds = sorted(classes)
+        run.evaluate()
+        run.accumulate()
+        run.summarize()
+    return [float(value) for value in run.stats]
+
+
+def _same(ours: Sequence[float], theirs: Sequence[float]) -> bool:
+    filled = [-1.0 if math.isnan(value) else value for value in ours]
+    return np.array(filled).tobytes() == np.array(theirs, dtype=np.float64).tobytes()
+
+
+def compare_coco(
+    truth: Any,
+    results: Any,
+    ours: Mapping[str, float],
+    *,
+    kind: str = "bbox",
+    images: Sequence[Any] | None = None,
+    classes: Sequence[Any] | None = None,
+) -> Judged:
+    """Compare metrics with pycocotools', first as the data are, then with the documented differences undone."""
+    numbers = list(ours.values())
+    raw: list[float] | Exception
+    try:
+        raw = _pycocotools(truth, results, kind, images, classes)
+        if _same(numbers, raw):
+            return Judged("equal")
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever it raises of such data
+        raw = error
+    try:
+        plain, records, rules, chosen = normalised(truth, results, kind, images, classes)
+        if not records:
+            values = [value for value in numbers if not math.isnan(value)]
+            if any(values):
+                return Judged("differs", f"{values[0]!r} of no detections")
+            return Judged("documented", "empty results")
+        theirs = _pycocotools(plain, records, kind, *chosen)
+    except SilentError as error:
+        return Judged("unknown", str(error))
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = raw if isinstance(raw, Exception) else error
+        return Judged("laxer", f"pycocotools: {type(reason).__name__}: {str(reason)[:80]}")
+    if _same(numbers, theirs):
+        return Judged("documented", ", ".join(sorted(rules)) or "ids renumbered")
+    first = next(i for i, (a, b) in enumerate(zip(numbers, theirs, strict=True)) if not _same([a], [b]))
+    text = f"{list(ours)[first]}: {numbers[first]!r} here, {theirs[first]!r} in pycocotools"
+    return Judged("differs", f"{text} [{', '.join(sorted(rules))}]")
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _ranks(ids: Sequence[Any]) -> dict[Any, int]:
+    """Number ids from 1, integers first: the order in which equal scores are ranked."""
+    distinct = dict.fromkeys(map(_whole, ids))
+    integers = sorted(value for value in distinct if isinstance(value, int))
+    texts = sorted(value for value in distinct if isinstance(value, str))
+    if len(integers) + len(texts) < len(distinct):
+        raise RefusedError("an id that is neither integer nor text")
+    return {value: number for number, value in enumerate([*integers, *texts], start=1)}
+
+
+def normalised(
+    truth: Any, results: Any, kind: str, images: Any = None, classes: Any = None
+) -> tuple[Record, list[Record], set[str], tuple[Any, Any]]:
+    """Undo the documented differences; return the data, the names of the differences, and what was chosen."""
+    rules: set[str] = set()
+    if isinstance(results, dict):
+        rules.add("results as an object")
+        results = _by_own_names(truth, results, rules)
+    image_ranks = _ranks([image["id"] for image in truth["images"]])
+    class_ranks = _ranks([category["id"] for category in truth["categories"]])
+    if any(isinstance(value, str) for value in (*image_ranks, *class_ranks)):
+        rules.add("ids that are text")
+    names = {str(category.get("name", category["id"])): category["id"] for category in truth["categories"]}
+    annotations = []
+    given = [annotation.get("id") for annotation in truth["annotations"]]
+    if None in given:
+        rules.add("annotations without ids")
+        given = list(range(1, len(given) + 1))
+    numbers = {value: number for number, value in enumerate(dict.fromkeys(map(_whole, given)), start=1)}
+    if 0 in numbers:
+        rules.add("annotation id 0")
+    for identifier, annotation in zip(given, truth["annotations"], strict=True):
+        one = {**annotation, "id": numbers[_whole(identifier)]}
+        image, label = _whole(one["image_id"]), _whole(one["category_id"])
+        if image not in image_ranks or label not in class_ranks:
+            rules.add("annotations of what is not listed")
+            continue
+        one["image_id"], one["category_id"] = image_ranks[image], class_ranks[label]
+        if len(one["bbox"]) == 5:
+            raise SilentError("rotated boxes")
+        if one.get("area") is None:
+            rules.add("no area")
+            one["area"] = one["bbox"][2] * one["bbox"][3]
+        if one.get("iscrowd") is None:
+            rules.add("no iscrowd")
+            one["iscrowd"] = 0
+        if kind == "keypoints":
+            _fill_keypoints(one, rules)
+        annotations.append(one)
+    by_name = {str(image["file_name"]): image["id"] for image in truth["images"] if image.get("file_name")}
+    records = []
+    for record in results:
+        image, label = _whole(record["image_id"]), _whole(record["category_id"])
+        if image not in image_ranks:
+            image = _found_image(image, image_ranks, by_name, rules)
+        if label not in class_ranks and isinstance(label, str) and label in names:
+            rules.add("classes by name")
+            label = names[label]
+        if label not in class_ranks:
+            rules.add("detections of unknown classes")
+            continue
+        records.append({**record, "image_id": image_ranks[image], "category_id": class_ranks[_whole(label)]})
+    for record in records if kind == "segm" else ():
+        if isinstance(record.get("segmentation"), list):
+            rules.add("polygons in results")
+            record["segmentation"] = _rasterised(
+                record["segmentation"], record["image_id"], truth, image_ranks
+            )
+    if kind == "keypoints" and records:
+        length = max(len(record.get("keypoints") or []) for record in [*annotations, *records])
+        for record in records:
+            if not record.get("keypoints"):
+                rules.add("no keypoints")
+                record["keypoints"] = [0.0] * length
+    if kind == "segm" and any(
+        image.get(side) is None for image in truth["images"] for side in ("width", "height")
+    ):
+        rules.add("no image sizes")  # which RLEs do not need, though pycocotools asks for them
+    sizes = {"width": 1, "height": 1}
+    plain = {
+        "images": [{**sizes, **image, "id": image_ranks[_whole(image["id"])]} for image in truth["images"]],
+        "categories": [{**one, "id": class_ranks[_whole(one["id"])]} for one in truth["categories"]],
+        "annotations": annotations,
+    }
+    return (
+        plain,
+        records,
+        rules,
+        (
+            None if images is None else [image_ranks[_whole(image)] for image in images],
+            None if classes is None else [class_ranks[_whole(label)] for label in classes],
+        ),
+    )
+
+
+def _by_own_names(truth: Record, results: Record, rules: set[str]) -> list[Record]:
+    """Translate the ids of results that list images or categories themselves: by file name and class name."""
+    records = [dict(record) for record in results["annotations"]]
+    for key, part, name in (("image_id", "images", "file_name"), ("category_id", "categories", "name")):
+        if not results.get(part):
+            continue
+        known: dict[str, Any] = {}
+        for one in truth[part]:
+            label = one.get(name) or (str(one["id"]) if part == "categories" else None)
+            if label in known:
+                raise SilentError("names that several have")
+            known[label] = one["id"]
+        own = {_whole(one["id"]): one for one in results[part]}
+        for record in records:
+            one = own.get(_whole(record[key]))
+            label = None if one is None else one.get(name)
+            if label is None or (part == "images" and label not in known):
+                raise SilentError("images or classes of their own without names")
+            record[key] = known.get(label, f"unknown {label}")
+        rules.add("results with own names")
+    return records
+
+
+def _found_image(image: Any, ranks: Mapping[Any, int], by_name: Mapping[str, Any], rules: set[str]) -> Any:
+    if isinstance(image, str) and re.fullmatch(r"[0-9]{1,19}", image) and int(image) in ranks:
+        rules.add("image ids as text")
+        return int(image)
+    if isinstance(image, int) and str(image) in ranks:
+        rules.add("image ids as text")
+        return str(image)
+    raise SilentError("images by name")
+
+
+def _rasterised(polygons: Any, rank: int, truth: Record, ranks: Mapping[Any, int]) -> Any:
+    """Polygons as pycocotools' annToRLE has them."""
+    from pycocotools import mask as coco_mask
+
+    image = next(image for image in reversed(truth["images"]) if ranks[_whole(image["id"])] == rank)
+    return coco_mask.merge(coco_mask.frPyObjects(polygons, image["height"], image["width"]))
+
+
+def _fill_keypoints(one: Record, rules: set[str]) -> None:
+    if not one.get("keypoints"):
+        rules.add("no keypoints")
+        one["keypoints"], one["num_keypoints"] = [0.0] * 51, one.get("num_keypoints") or 0
+    if one.get("num_keypoints") is None:
+        rules.add("no num_keypoints")
+        one["num_keypoints"] = sum(flag > 0 for flag in one["keypoints"][2::3])
+
+
+# ---------------------------------------------------------------- the devkit
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
+
+
+def _number(text: str | None) -> float:
+    text = (text or "").strip()
+    if not _NUMBER.match(text):
+        raise RefusedError(f"no number: {text[:20]!r}")
+    return float(text)
+
+
+def voc_objects(folder: Path, names: Sequence[str]) -> list[kit.Object]:
+    """Read annotations slowly and strictly."""
+    objects = []
+    for name in names:
+        data = (folder / "Annotations" / f"{name}.xml").read_bytes()
+        if b"\0" in data and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+            raise RefusedError("NUL in XML")
+        if b"<!DOCTYPE" in data.replace(b"\0", b"") or b"<!ENTITY" in data.replace(b"\0", b""):
+            raise RefusedError("a DOCTYPE")
+        try:
+            root = ElementTree.fromstring(data)
+        except (ElementTree.ParseError, ValueError, LookupError) as error:
+            raise RefusedError(f"XML: {str(error).split(':')[0]}") from None
+        for element in root.findall("object"):
+            box = element.find("bndbox")
+            if box is None:
+                raise RefusedError("no bndbox")
+            sides = [_number(box.findtext(side)) for side in ("xmin", "ymin", "xmax", "ymax")]
+            label = (element.findtext("name") or "").strip()
+            hard = (element.findtext("difficult") or "").strip()
+            if hard not in ("", "0", "1"):
+                raise RefusedError(f"difficult: {hard[:20]!r}")
+            objects.append(kit.Object(name, label, tuple(sides), hard == "1"))  # type: ignore[arg-type]
+    return objects
+
+
+def voc_names(path: Path) -> list[str]:
+    """Read an image set slowly and strictly."""
+    names = []
+    for line in _lines(path):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) > 2 or (len(fields) == 2 and fields[1] not in ("1", "0", "-1")):
+            raise RefusedError(f"a line of the set: {line[:40]!r}")
+        if fields[-1] != "-1" or len(fields) == 1:
+            names.append(fields[0])
+    return list(dict.fromkeys(names))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_bytes().decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise RefusedError("not UTF-8") from None
+
+
+def voc_results(folder: Path, images: Sequence[str], labels: Container[str]) -> list[kit.Found]:
+    """Read results slowly and strictly."""
+    found = []
+    for path in sorted(folder.glob("comp[0-9]_det_*.txt")):
+        parts = re.match(r"comp\d_det_[^_]+_(.+)\.txt$", path.name)
+        if parts is None:
+            raise SilentError("names of files")
+        if parts[1] not in labels:
+            continue
+        for line in _lines(path):
+            fields = line.split()
+            if not fields:
+                continue
+            if len(fields) != 6:
+                raise RefusedError("not six columns")
+            score, *box = map(_number, fields[1:])
+            if not all(map(math.isfinite, (score, *box))):
+                raise RefusedError("not finite")
+            if fields[0] not in images:
+                raise SilentError("images by name")
+            found.append(kit.Found(fields[0], parts[1], score, tuple(box)))  # type: ignore[arg-type]
+    return found
+
+
+def compare_voc(folder: Path, output: str, *, rule: str = "kit") -> Judged:
+    """Compare AP per class and their mean with the devkit's rules."""
+    try:
+        names = voc_names(folder / "ImageSets" / "Main" / "test.txt")
+        objects = voc_objects(folder, names)
+        found = voc_results(folder.parent / "results", names, {item.label for item in objects})
+    except RefusedError as error:
+        return Judged("laxer", f"devkit: {error}")
+    except SilentError as error:
+        return Judged("unknown", str(error))
+    result = json.loads(output)
+    labels = sorted({item.label for item in objects})
+    ours = {row["class"]: math.nan if row["AP"] is None else row["AP"] for row in result["per_class"]}
+    theirs = {label: kit.average_precision(objects, found, label, rule=rule) for label in labels}
+    if list(ours) != labels:
+        return Judged("differs", f"classes {list(ours)[:5]} here, {labels[:5]} in the devkit")
+    for label in labels:
+        if not np.array_equal(ours[label], theirs[label], equal_nan=True):
+            return Judged("differs", f"AP: {ours[label]!r} here, {theirs[label]!r} in the devkit")
+    defined = [value for value in theirs.values() if not math.isnan(value)]
+    mean = float(np.mean(defined)) if defined else math.nan
+    if not np.array_equal(metrics_of(output)["mAP"], mean, equal_nan=True):
+        return Judged("differs", f"mAP: {metrics_of(output)['mAP']!r} here, {mean!r} in the devkit")
+    return Judged("equal")
