@@ -17,14 +17,15 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
+from boxscore._utils.text import printable
 from boxscore._version import __version__
 from boxscore.cli.arguments import STRICT, Option, add_options
 from boxscore.cli.diagnostics import DIAGNOSTICS
 from boxscore.cli.streams import say
-from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError
+from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
 
 __all__ = ["COMMANDS", "Command", "command_parser", "load_command", "main"]
 
@@ -96,13 +97,20 @@ def load_command(name: str) -> Command:
 
 def command_parser(name: str, command: Command) -> argparse.ArgumentParser:
     """Build the parser of a subcommand."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"boxscore {name}",
         description=command.description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_options(parser, [*command.options, STRICT])
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Shows the words it refuses without control characters, and of a long one the ends."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(shortened(message)))
 
 
 def _room(name: str, arguments: argparse.Namespace) -> int:
@@ -133,7 +141,7 @@ def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Names
             if not isinstance(error, OSError):
                 raise
             name = f"{error.filename}: " if error.filename else ""
-            _say(f"error: {name}{error.strerror or error}.")
+            _say(shortened(f"error: {name}{error.strerror or error}."))
             return 2
         except KeyboardInterrupt:
             _say("interrupted")
@@ -163,7 +171,7 @@ def _show_warning(
 
 
 def _top_level_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="boxscore",
         description="The box score for object detectors: exact COCO and VOC evaluation, NMS and reports.",
         epilog="boxscore COMMAND --help says more of each.",

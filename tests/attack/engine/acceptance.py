@@ -13,6 +13,7 @@ import io
 import json
 import math
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
@@ -59,6 +60,7 @@ def read_json(path: Path) -> Any:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise RefusedError("not UTF-8") from None
+    sys.set_int_max_str_digits(0)  # a number of any length is JSON
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -151,6 +153,33 @@ def _ranks(ids: Sequence[Any]) -> dict[Any, int]:
     return {value: number for number, value in enumerate([*integers, *texts], start=1)}
 
 
+def _value(identifier: Any) -> int | None:
+    if isinstance(identifier, str):
+        return int(identifier) if re.fullmatch("[0-9]{1,1000}", identifier) else None
+    return identifier if isinstance(identifier, int) else None
+
+
+def _as_numbers(ids: list[Any]) -> list[Any]:
+    """Read text as numbers where some ids are numbers, and all text spells others."""
+    values = [_value(identifier) for identifier in ids]
+    mixed = len({isinstance(identifier, str) for identifier in ids}) > 1
+    if mixed and None not in values and len(set(values)) == len(set(ids)):
+        return values
+    return ids
+
+
+def _spelled(identifier: Any, known: Mapping[Any, int], rules: set[str]) -> Any:
+    """Write an id as the only one of its value that is listed."""
+    value = None if identifier in known else _value(identifier)
+    if value is None:
+        return identifier
+    same = [other for other in known if _value(other) == value]
+    if len(same) != 1:
+        return identifier
+    rules.add("ids in two spellings")
+    return same[0]
+
+
 def normalised(
     truth: Any, results: Any, kind: str, images: Any = None, classes: Any = None
 ) -> tuple[Record, list[Record], set[str], tuple[Any, Any]]:
@@ -159,8 +188,9 @@ def normalised(
     if isinstance(results, dict):
         rules.add("results as an object")
         results = _by_own_names(truth, results, rules)
-    image_ranks = _ranks([image["id"] for image in truth["images"]])
-    class_ranks = _ranks([category["id"] for category in truth["categories"]])
+    images_listed = _as_numbers([_whole(image["id"]) for image in truth["images"]])
+    classes_listed = _as_numbers([_whole(category["id"]) for category in truth["categories"]])
+    image_ranks, class_ranks = _ranks(images_listed), _ranks(classes_listed)
     if any(isinstance(value, str) for value in (*image_ranks, *class_ranks)):
         rules.add("ids that are text")
     names = {str(category.get("name", category["id"])): category["id"] for category in truth["categories"]}
@@ -174,7 +204,8 @@ def normalised(
         rules.add("annotation id 0")
     for identifier, annotation in zip(given, truth["annotations"], strict=True):
         one = {**annotation, "id": numbers[_whole(identifier)]}
-        image, label = _whole(one["image_id"]), _whole(one["category_id"])
+        image = _spelled(_whole(one["image_id"]), image_ranks, rules)
+        label = _spelled(_whole(one["category_id"]), class_ranks, rules)
         if image not in image_ranks or label not in class_ranks:
             rules.add("annotations of what is not listed")
             continue
@@ -199,6 +230,8 @@ def normalised(
         if label not in class_ranks and isinstance(label, str) and label in names:
             rules.add("classes by name")
             label = names[label]
+            label = _whole(label)
+        label = _spelled(label, class_ranks, rules)
         if label not in class_ranks:
             rules.add("detections of unknown classes")
             continue
@@ -206,9 +239,8 @@ def normalised(
     for record in records if kind == "segm" else ():
         if isinstance(record.get("segmentation"), list):
             rules.add("polygons in results")
-            record["segmentation"] = _rasterised(
-                record["segmentation"], record["image_id"], truth, image_ranks
-            )
+            row = max(n for n, one in enumerate(images_listed) if image_ranks[one] == record["image_id"])
+            record["segmentation"] = _rasterised(record["segmentation"], truth["images"][row])
     if kind == "keypoints" and records:
         length = max(len(record.get("keypoints") or []) for record in [*annotations, *records])
         for record in records:
@@ -221,8 +253,14 @@ def normalised(
         rules.add("no image sizes")  # which RLEs do not need, though pycocotools asks for them
     sizes = {"width": 1, "height": 1}
     plain = {
-        "images": [{**sizes, **image, "id": image_ranks[_whole(image["id"])]} for image in truth["images"]],
-        "categories": [{**one, "id": class_ranks[_whole(one["id"])]} for one in truth["categories"]],
+        "images": [
+            {**sizes, **image, "id": image_ranks[identifier]}
+            for image, identifier in zip(truth["images"], images_listed, strict=True)
+        ],
+        "categories": [
+            {**one, "id": class_ranks[identifier]}
+            for one, identifier in zip(truth["categories"], classes_listed, strict=True)
+        ],
         "annotations": annotations,
     }
     return (
@@ -269,11 +307,10 @@ def _found_image(image: Any, ranks: Mapping[Any, int], by_name: Mapping[str, Any
     raise SilentError("images by name")
 
 
-def _rasterised(polygons: Any, rank: int, truth: Record, ranks: Mapping[Any, int]) -> Any:
+def _rasterised(polygons: Any, image: Record) -> Any:
     """Polygons as pycocotools' annToRLE has them."""
     from pycocotools import mask as coco_mask
 
-    image = next(image for image in reversed(truth["images"]) if ranks[_whole(image["id"])] == rank)
     return coco_mask.merge(coco_mask.frPyObjects(polygons, image["height"], image["width"]))
 
 

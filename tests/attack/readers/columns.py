@@ -319,8 +319,10 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
         header, arrays = _read(folder / "gt.npz")
         annotations = _records(header, arrays, protocol)
         ids = arrays["ids"].tolist() if "ids" in arrays else header["ids"]
-        if len(ids) != len(annotations) or len(set(map(str, ids))) < len(ids):
+        if len(ids) != len(annotations):
             raise RefusedError("columns: ids")
+        if len(set(map(str, ids))) < len(ids):
+            return Judged("unknown", "repeated ids of different objects")
         if any(
             type(value) not in (int, str) for value in (*ids, *header["image_ids"], *header["category_ids"])
         ):
