@@ -188,10 +188,15 @@ def attack(
     return tally
 
 
-def judged_once(reader: str, made: Mutant) -> Verdict:
-    """Judge one mutant in a child."""
-    one = lambda number, folder, say: (reader, judge(READERS[reader], made, folder, say), 0.0)  # noqa: E731
-    return next(iter(children.run(one, 1, name=lambda _: reader))).verdict
+def judged(cases: Sequence[tuple[str, Mutant]]) -> dict[int, Verdict]:
+    """Judge mutants one after the other in a child."""
+
+    def one(number: int, folder: Path, say: Callable[[str], None]) -> tuple[str, Verdict, float]:
+        reader, made = cases[number]
+        return reader, judge(READERS[reader], made, folder, say), 0.0
+
+    works = children.run(one, len(cases), lanes=1, name=lambda number: cases[number][0])
+    return {work.number: work.verdict for work in works}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -219,16 +224,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 (options.keep / name).parent.mkdir(parents=True, exist_ok=True)
                 (options.keep / name).write_bytes(content)
         print("boxscore", *map(repr, made.arguments))
-        verdict = judged_once(reader, made)
+        verdict = judged([(reader, made)])[0]
         print(verdict.kind, verdict.sign, verdict.detail, sep="\n")
         return int(verdict.kind in FAULTS)
     if options.cases:
-        bad = 0
-        for path in sorted(options.cases.glob("*.json")):
-            verdict = judged_once(*load_case(path))
-            bad += verdict.kind in FAULTS
-            print(f"{path.name}: {verdict.kind} {verdict.sign}")
-        return int(bool(bad))
+        paths = sorted(options.cases.glob("*.json"))
+        verdicts = judged([load_case(path) for path in paths])
+        for number, path in enumerate(paths):
+            print(f"{path.name}: {verdicts[number].kind} {verdicts[number].sign}")
+        return int(any(verdict.kind in FAULTS for verdict in verdicts.values()))
     begin = time.monotonic()
     tally = attack(
         options.count,

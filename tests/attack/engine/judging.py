@@ -26,8 +26,8 @@ from boxscore.cli import main
 
 __all__ = ["FAULTS", "MEMORY", "Verdict", "judge", "place_of"]
 
-MEMORY = 600_000
-"""kB by which one mutant may raise the process's peak: its files have a few kB."""
+MEMORY, FOR_EACH_BYTE = 600_000, 15
+"""kB by which one mutant may raise the process's peak, as its files have a few kB; and bytes for each of theirs."""
 
 FAULTS = ("traceback", "warning", "message", "stdout", "status", "terminal", "leftover", "broken", "memory")
 FAULTS += ("formula", "hang", "crash", "differs", "laxer")
@@ -101,7 +101,7 @@ def judge(
         os.chdir(home)
     output, errors = stdout.getvalue(), stderr.getvalue()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
-    if grown > MEMORY:
+    if grown > MEMORY + FOR_EACH_BYTE * sum(map(len, mutant.files.values())) / 1000:
         return Verdict("memory", f"peak {mutant.arguments[0]}", f"{grown} kB more")
     fault = _checked(mutant, status, output, errors) or _checked_files(folder, before, status)
     if fault is not None:
@@ -141,6 +141,8 @@ def _checked(mutant: Mutant, status: int, output: str, errors: str) -> Verdict |
         return Verdict("status", f"{status} {command}", errors[:300])
     if status == 1 and command not in ("check", "validate", "evaluate"):
         return Verdict("status", f"1 {command}", errors[:300])
+    if usage and len(lines[-1]) > 1000:
+        return Verdict("message", "usage, over 1,000 letters", lines[-1][:300])
     if status == 2 and not usage:
         if output:
             return Verdict("stdout", f"{command}", f"{output[:200]}\n{errors[:300]}")
