@@ -180,10 +180,12 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_records_that_break_a_rule_are_named(tmp_path: Path) -> None:
     truth, found = mask_case(1)
+    image = next(image for image in truth["images"] if image["id"] == found[0]["image_id"])
+    size = [image["height"], image["width"]]
     cases = [
         ({"segmentation": 5}, r"segmentation must be .*detection 0 of .*results\.json"),
         ({"segmentation": {"size": [4]}}, r"detection 0 of .*results\.json"),
-        ({"segmentation": {"size": [4, 4], "counts": "0l"}}, r"a mask must be whole.*in detection 0 of"),
+        ({"segmentation": {"size": size, "counts": "0l"}}, r"a mask must be whole.*in detection 0 of"),
     ]
     for change, message in cases:
         with pytest.raises(boxscore.InputError, match=message):

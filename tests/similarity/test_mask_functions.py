@@ -145,7 +145,10 @@ def test_a_ring_is_worth_its_mask_iou() -> None:
             [[]],
             r"a mask must be polygons, an RLE .*Got \[\] in mask 0; annotated with boxes only\?",
         ),
-        ([[[1, 2, 3]]], r"a mask must be polygons of at least 3 points.*Got \[\[1, 2, 3\]\] in mask 0\."),
+        (
+            [[[1, 2, 3]]],
+            r"a mask must be polygons of at least 3 points.*Got \[\[1\.0, 2\.0, 3\.0\]\] in mask 0\.",
+        ),
         (["x"], r"a mask must be polygons.*Got 'x' in mask 0\."),
         ([{"counts": "a"}], r"a mask must be polygons.*Got keys \['counts'\], size None in mask 0\."),
         ([{"size": [4, 4], "counts": [3, 4]}], r"Got counts that add up to 7 for size \[4, 4\] in mask 0\."),

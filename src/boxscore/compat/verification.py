@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.data.masks import decoded
 from boxscore.errors import MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation, without_matches_of_id_zero
 from boxscore.matching.ignoring import zero_ids
@@ -204,7 +203,7 @@ def _with_boundaries(evaluator: Any, protocol: Protocol) -> Any:
     from pycocotools import mask as coco_mask
 
     def outline(annotation: dict[str, Any]) -> Any:
-        pixels = decoded([annotation["segmentation"]])[:, :, 0]
+        pixels = np.array(coco_mask.decode(annotation["segmentation"]), dtype=bool)
         boundary = mask_boundary(pixels, dilation_ratio=protocol.masks.boundary_dilation)
         return coco_mask.encode(np.asfortranarray(boundary, dtype=np.uint8))
 

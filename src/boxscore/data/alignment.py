@@ -231,7 +231,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     """
     images, categories = ground_truth.images, ground_truth.categories
     if detections.images.same_as(images) and detections.categories.same_as(categories):
-        return dataclasses.replace(detections, images=images, categories=categories)
+        return detections.replaced(images=images, categories=categories)
     own = detections.images.ids
     known = images.rows(own)
     if len(known) and known.min() < 0:
@@ -319,7 +319,7 @@ def _chosen(rows: NDArray[np.int32], asked: Sequence[Id], what: str, known: NDAr
 def pool_classes(table: Table) -> Table:
     """Put all classes into one, ``all``; rows stay in file order."""
     pooled = Categories.build(["all"])
-    return dataclasses.replace(table, categories=pooled, category=np.zeros(len(table), dtype=np.int32))
+    return table.replaced(categories=pooled, category=np.zeros(len(table), dtype=np.int32))
 
 
 def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:

@@ -4,7 +4,8 @@ Conventions
 -----------
 - Corners and sizes are both kept, because neither gives back the other to the last bit.
 - An area is width times height where none is given. Where no boxes are given they are those around the
-  rotated boxes, else around the masks, else around the keypoints; the last two as in pycocotools.
+  rotated boxes, else around the masks, else around the keypoints; the last two as in pycocotools. Boxes
+  around the masks of detections are left out: the table computes them when they are first asked for.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from boxscore.errors import InputError
 __all__ = [
     "CategoriesLike",
     "ImagesLike",
+    "boxes_around",
     "built_columns",
     "categories_of",
     "images_of",
@@ -118,8 +120,9 @@ def built_columns(
     instances = _instances(schema, given, rows, place=place)
     checks.same_length(count, of=of, **instances)
     if boxes is None:
-        table["boxes"] = _boxes_around(schema, instances)
-        table["sizes"] = table["boxes"][:, 2:] - table["boxes"][:, :2]
+        table["boxes"], table["sizes"] = None, None
+        if "masks" not in instances or "area" in [column.name for column in schema.needed]:
+            table["boxes"], table["sizes"] = boxes_around(schema, instances)
     names = tuple(column.name for column in schema.instances)
     absent = {name: None for name in names if name in given}
     table["instances"] = LazyColumns(names, {**absent, **instances}, read)
@@ -130,8 +133,9 @@ def built_columns(
                 table["area"] = _areas(schema, instances, table["sizes"])
             else:
                 table[column.name] = _filled(column, value, count, own=own)
-    checks.same_length(count, of=of, **{column.name: table[column.name] for column in schema.needed})
-    for column in schema.needed:
+    there = [column for column in schema.needed if table[column.name] is not None]
+    checks.same_length(count, of=of, **{column.name: table[column.name] for column in there})
+    for column in there:
         if column.name not in ("boxes", "sizes"):
             column.check(table[column.name], place)
     table["columns"] = own_columns(columns, count, of=of)
@@ -173,10 +177,12 @@ def _instances(
     return instances
 
 
-def _boxes_around(schema: Schema, instances: Mapping[str, Any]) -> FloatArray:
+def boxes_around(schema: Schema, instances: Mapping[str, Any] | LazyColumns) -> tuple[FloatArray, FloatArray]:
+    """Return the boxes around what a table has instead of boxes, and their sizes."""
     for column in schema.instances:
-        if column.around is not None and column.name in instances:
-            return column.around(instances[column.name])
+        if column.around is not None and column.name in instances and instances[column.name] is not None:
+            boxes = column.around(instances[column.name])
+            return boxes, boxes[:, 2:] - boxes[:, :2]
     cause = "only rotated boxes, masks or keypoints can stand for them"
     raise InputError("boxes", "be given", got="None", cause=cause)
 

@@ -71,6 +71,11 @@ class LazyColumns:
     def __contains__(self, name: object) -> bool:
         return name in self._names
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name there may be."""
+        return self._names
+
     def is_read(self, name: str) -> bool:
         """Whether a column is there, or known to be absent."""
         return name in self._given or self._shared is None

@@ -15,7 +15,7 @@ __all__ = ["rounded"]
 def rounded(detections: Detections, *, scores: int | None, boxes: int | None) -> Detections:
     """Round scores and box corners to a number of decimals, half to even; None leaves them as they are."""
     if scores is not None:
-        detections = dataclasses.replace(detections, scores=_rounded(detections.scores, scores))
+        detections = detections.replaced(scores=_rounded(detections.scores, scores))
     if boxes is not None:
         corners = _rounded(detections.boxes, boxes)
         sizes = corners[:, 2:] - corners[:, :2]

@@ -31,7 +31,13 @@ from boxscore._utils.checks import Place
 from boxscore._utils.text import html_lines, printable, short_list
 from boxscore.data import frames
 from boxscore.data.boxes import BoxFormat
-from boxscore.data.building import CategoriesLike, ImagesLike, built_columns, vocabulary_columns
+from boxscore.data.building import (
+    CategoriesLike,
+    ImagesLike,
+    boxes_around,
+    built_columns,
+    vocabulary_columns,
+)
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
@@ -111,11 +117,18 @@ class BoxTable:
         if fields != set(values):
             wrong = ", ".join(sorted(fields ^ set(values)))
             raise TypeError(f"{type(self).__name__}() has missing or unknown columns: {wrong}")
+        if values["boxes"] is None:
+            del values["boxes"], values["sizes"]
         self.__dict__.update(_frozen(values))
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__.get("instances", ()):
-            return self.instances[name]
+        if "instances" in self.__dict__:
+            if name in self.instances:
+                return self.instances[name]
+            if name in ("boxes", "sizes"):
+                boxes, sizes = boxes_around(self.schema, self.instances)
+                self.__dict__.update(boxes=read_only(boxes), sizes=read_only(sizes))
+                return self.__dict__[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -145,14 +158,18 @@ class BoxTable:
             When a mask is not as long as the table, or rows are neither a mask nor whole numbers.
         """
         at = positions(rows, len(self))
+        there = self.__dict__  # without boxes that nobody has asked for yet
         needed = {
-            column.name: np.take(getattr(self, column.name), at, axis=0) for column in self.schema.needed
+            column.name: np.take(there[column.name], at, axis=0) if column.name in there else None
+            for column in self.schema.needed
         }
         columns = {name: column[at] for name, column in self.columns.items()}
         return self.replaced(**needed, columns=columns, instances=self.instances.take(at))
 
     def replaced(self, **columns: Any) -> Self:
         """Return the table with other columns in place of some; nothing is checked."""
+        if "boxes" not in self.__dict__ and not {"boxes", "instances", *self.instances.names} & {*columns}:
+            columns = {**columns, "boxes": None, "sizes": None}  # still those around the same masks
         return dataclasses.replace(self, **columns)
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:

@@ -28,7 +28,7 @@ import operator
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -37,10 +37,12 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.processes import Forked
+from boxscore.data.mask_columns import MISSING, MaskColumns, joined_columns
 from boxscore.data.masks import Masks
 from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
+from boxscore.formats._coco_masks import Segmentation, mask_columns
 from boxscore.formats._packed import packed_columns
 
 __all__ = [
@@ -66,8 +68,9 @@ __all__ = [
 Box = tuple[float, float, float, float]
 RotatedBox = tuple[float, float, float, float, float]
 FloatArray = NDArray[np.float64]
-Columns = dict[str, NDArray[Any]]
-Readers = Mapping[str, Callable[[list[Any], str], NDArray[Any]]]
+Columns = dict[str, Any]
+"""Arrays, and :class:`~boxscore.data.mask_columns.MaskColumns`."""
+Readers = Mapping[str, Callable[[list[Any], str], Any]]
 """How a list of records becomes each column."""
 DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 IDS = ("image_id", "category_id", "id")
@@ -116,13 +119,8 @@ class _NumericAnnotation(msgspec.Struct, gc=False):
     difficult: float = 0.0
 
 
-class _Code(TypedDict):
-    size: list[int]
-    counts: str | list[int]
-
-
 _INSTANCE_FIELDS: dict[str, list[tuple[str, Any, Any]]] = {
-    "masks": [("segmentation", list[list[float]] | _Code | None, None)],
+    "masks": [("segmentation", Segmentation, None)],
     "keypoints": [("keypoints", list[float] | None, None), ("num_keypoints", int | float | None, None)],
 }
 """What a record holds of each instance column beside its box: key, type, default."""
@@ -162,6 +160,8 @@ class Kind(NamedTuple):
     """How a list of ``general`` becomes columns."""
     numeric: type[msgspec.Struct] | None
     """The same of floats alone; None where records have parts that are no numbers."""
+    in_arrays: bool
+    """Whether the columns are arrays, which another process hands over as they are."""
 
 
 class Text(NamedTuple):
@@ -197,8 +197,8 @@ class Reading:
         Where it is from, for messages.
     kind : Kind
     processes : int
-        That read a large text of numbers alone together, this one included. Masks are Python
-        objects, which take as long to hand over as to read.
+        That read a large text together, this one included. Keypoints are Python objects, which
+        take as long to hand over as to read.
     beside : float, default 0
         Work this process has to do before it asks for the columns, as a share of all work; it gets as much
         less of the text.
@@ -206,7 +206,7 @@ class Reading:
 
     def __init__(self, text: Text, path: Path, kind: Kind, *, processes: int, beside: float = 0) -> None:
         self._text, self._path, self._kind = text, path, kind
-        processes = max(1, min(processes, text.size // _json.PART_BYTES)) if kind.numeric else 1
+        processes = max(1, min(processes, text.size // _json.PART_BYTES)) if kind.in_arrays else 1
         own = max(1 / processes - beside, 0.0) / (1 - beside) if processes > 1 else 1.0
         others = [(1 - own) / (processes - 1)] * (processes - 1) if processes > 1 else []
         self._parts = _json.parts_of(text.size, self._read, [own, *others])
@@ -277,7 +277,7 @@ class Reading:
                 ]
             )
 
-    def _finished(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+    def _finished(self, name: str, values: Any) -> Any:
         if name in FLAGS:
             self._check_flags(name, values)
             return values.astype(bool)
@@ -326,9 +326,11 @@ def _concatenated(parts: Sequence[Columns]) -> Columns:
     return {name: _joined([part[name] for part in parts]) for name in parts[0]}
 
 
-def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _joined(parts: Sequence[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
+    if isinstance(parts[0], MaskColumns):
+        return joined_columns(parts)
     if any(part.dtype == object for part in parts):
         parts = [part.astype(object) for part in parts]
     return np.concatenate(parts)
@@ -379,7 +381,9 @@ def _objects(records: list[Any], name: str) -> NDArray[Any]:
 def _boxes_or_nan(records: list[Any], name: str, *, sides: int) -> FloatArray:
     """Read boxes [N, sides]; NaN for a record without one, infinite for one of another length."""
     missing, wrong = [np.nan] * sides, [np.inf] * sides
-    boxes = map(operator.attrgetter(name), records)
+    boxes = list(map(operator.attrgetter(name), records))
+    if not any(boxes):
+        return np.full((len(boxes), sides), np.nan)
     rows = [wrong if box and len(box) != sides else box or missing for box in boxes]
     return np.array(rows, dtype=np.float64).reshape(-1, sides)
 
@@ -435,13 +439,16 @@ def _kind(
         if not (of_results and field[0] == "num_keypoints")
     ]
     readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _objects)}
+    if "segmentation" in readers:
+        readers = {**readers, "segmentation": mask_columns}
     if fields and "bbox" in readers and of_results:
         fields.append(("bbox", list[float] | None, None))
         readers = {**readers, "bbox": functools.partial(_boxes_or_nan, sides=sides)}
     if fields:
         base = msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True, gc=False)
     name, whole = ("detection", "a list of results") if of_results else ("annotation", "a list")
-    return Kind(name, whole, base, readers, None if fields else numeric)
+    in_arrays = not any(reader is _objects for reader in readers.values())
+    return Kind(name, whole, base, readers, None if fields else numeric, in_arrays)
 
 
 def first_record(text: Text) -> FirstRecord:
@@ -495,9 +502,9 @@ def instance_columns(
     """Return these instance columns of records; None for one that no record has."""
     arrays: dict[str, Any] = {}
     if "masks" in instances:
-        given = [mask or None for mask in columns["segmentation"].tolist()]  # []: annotated with boxes
-        none = all(mask is None for mask in given)
-        arrays["masks"] = None if none else Masks(given, image_sizes=image_sizes(), place=place)
+        given = columns["segmentation"]
+        none = bool((given.kind == MISSING).all())
+        arrays["masks"] = None if none else Masks.of_columns(given, image_sizes=image_sizes(), place=place)
     if "keypoints" in instances:
         arrays |= _keypoints(columns, place)
     return arrays

@@ -466,8 +466,8 @@ def _rows_read(
     return ordered
 
 
-def _warn_of_negative_sides(sizes: NDArray[np.float64], path: Path) -> None:
-    if not sizes.size or sizes.min() >= 0:
+def _warn_of_negative_sides(sizes: NDArray[np.float64] | None, path: Path) -> None:
+    if sizes is None or not sizes.size or sizes.min() >= 0:  # None: those around masks are not
         return
     count = int((sizes < 0).any(axis=1).sum())
     warnings.warn(

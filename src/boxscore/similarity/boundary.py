@@ -2,7 +2,7 @@
 
 Goal
 ----
-What the authors' code computes, on the pixels of the masks' boxes alone and only for pairs that can match.
+What the authors' code computes, from runs of pixels and only for pairs that can match.
 
 Conventions
 -----------
@@ -21,37 +21,29 @@ https://github.com/bowenc0221/boundary-iou-api, ``boundary_utils.py`` and ``coco
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.ordering import run_starts, stable_order
-from boxscore.data.masks import Masks, decoded
+from boxscore.data.masks import Masks
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.column_runs import ColumnRuns, column_runs, shared_pixels
+from boxscore.similarity.inner_runs import inner_runs
 from boxscore.similarity.mask import MaskSimilarity, MasksLike, as_masks, one_size
-from boxscore.similarity.pairs import PairValues, at_least
+from boxscore.similarity.mask_pairs import Batch, MaskBlock, blocks, pairs_of_runs
+from boxscore.similarity.pairs import Comparison, PairValues
 
 __all__ = [
     "BoundarySimilarity",
     "boundary_iou",
-    "boundary_overlaps_of_pairs",
     "boundary_width",
     "mask_boundary",
 ]
 
 FloatArray = NDArray[np.float64]
-
-
-class _Outline(NamedTuple):
-    """The boundary of a mask inside the mask's box; axes are x, y."""
-
-    left: int
-    top: int
-    pixels: NDArray[np.bool_]
-    area: int
+Positions = NDArray[np.intp]
 
 
 def boundary_width(height: int, width: int, dilation_ratio: float) -> int:
@@ -133,67 +125,54 @@ def boundary_iou(masks1: MasksLike, masks2: MasksLike, *, dilation_ratio: float 
     checks.number_between(dilation_ratio, 0, 1, name="dilation_ratio", open_low=True)
     first, second = as_masks(masks1), as_masks(masks2)
     shape = len(first), len(second)
+    overlaps = np.zeros(shape)
     if not all(shape):
-        return np.zeros(shape)
+        return overlaps
     one_size(first, second)
-    pairs = np.indices(shape).reshape(2, -1)
-    one_group = np.zeros(len(second), dtype=np.intp)
-    overlaps = boundary_overlaps_of_pairs(first, second, pairs[0], pairs[1], one_group, dilation_ratio)
-    return overlaps.reshape(shape)
-
-
-def boundary_overlaps_of_pairs(
-    first: Masks,
-    second: Masks,
-    pair_first: NDArray[np.intp],
-    pair_second: NDArray[np.intp],
-    group: NDArray[Any],
-    dilation_ratio: float,
-) -> FloatArray:
-    """Boundary IoU of pairs of equally large masks [P]; ``group`` [M] ascends with ``second``."""
-    order = stable_order(pair_second, len(second))
-    starts = run_starts(group[pair_second[order]])
-    overlaps = np.zeros(len(order))
-    for pairs in np.split(order, starts[1:]):
-        outlines = [
-            dict(zip(rows.tolist(), _outlines(masks[rows], dilation_ratio), strict=True))
-            for masks, rows in (
-                (first, np.unique(pair_first[pairs])),
-                (second, np.unique(pair_second[pairs])),
-            )
-        ]
-        for pair, one, other in zip(
-            pairs.tolist(), pair_first[pairs].tolist(), pair_second[pairs].tolist(), strict=True
-        ):
-            overlaps[pair] = _overlap(outlines[0][one], outlines[1][other])
+    for block in blocks(first, second):
+        cells = np.indices((len(block.first), len(block.second))).reshape(2, -1)
+        values = _Boundaries(block, dilation_ratio).overlaps(cells[0], cells[1])
+        overlaps[np.ix_(block.first, block.second)] = values.reshape(len(block.first), -1)
     return overlaps
 
 
-def _outlines(masks: Masks, dilation_ratio: float) -> list[_Outline]:
-    """Outlines of masks of one size."""
-    if not len(masks):
-        return []
-    whole = decoded(masks.codes())  # [H,W,N]
-    distance = boundary_width(whole.shape[0], whole.shape[1], dilation_ratio)
-    outlines = []
-    for number, (left, top, right, bottom) in enumerate(masks.boxes.astype(int).tolist()):
-        pixels = _boundary(whole[top:bottom, left:right, number].T, distance)
-        outlines.append(_Outline(left, top, pixels, int(np.count_nonzero(pixels))))
-    return outlines
+class _Boundaries:
+    """The boundaries of two batches of masks: each mask without its inner pixels.
+
+    The pixels that two boundaries share are those of the masks, less those of either mask and the inner ones
+    of the other, plus those that are inner in both. All of them are counted as pixels of masks are.
+    """
+
+    def __init__(self, block: MaskBlock, dilation_ratio: float) -> None:
+        self.one, self.other = block.one, block.other
+        self._inner = [_inner(batch, dilation_ratio) for batch in (self.one, self.other)]
+
+    def overlaps(self, i: Positions, j: Positions) -> FloatArray:
+        """Boundary IoU of rows of the two batches, [P]."""
+        a, b = self.one.position[i], self.other.position[j]
+        (inner, inner_area), (other_inner, other_area) = self._inner
+        shared = shared_pixels(self.one.runs, self.other.runs, a, b)
+        shared -= shared_pixels(self.one.runs, other_inner, a, b)
+        shared -= shared_pixels(inner, self.other.runs, a, b)
+        shared += shared_pixels(inner, other_inner, a, b)
+        either = (self.one.area - inner_area)[a] + (self.other.area - other_area)[b] - shared
+        either[shared == 0] = 1
+        overlaps: FloatArray = shared / either
+        return overlaps
 
 
-def _overlap(one: _Outline, other: _Outline) -> float:
-    left, top = max(one.left, other.left), max(one.top, other.top)
-    right = min(one.left + one.pixels.shape[0], other.left + other.pixels.shape[0])
-    bottom = min(one.top + one.pixels.shape[1], other.top + other.pixels.shape[1])
-    if right <= left or bottom <= top:
-        return 0.0
-    views = [
-        line.pixels[left - line.left : right - line.left, top - line.top : bottom - line.top]
-        for line in (one, other)
-    ]
-    intersection = int(np.count_nonzero(views[0] & views[1]))
-    return intersection / (one.area + other.area - intersection) if intersection else 0.0
+def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.int64]]:
+    """Inner pixels of a batch; kept, since it may be compared with several others."""
+    if dilation_ratio not in batch.kept:
+        sizes, of_mask = np.unique(batch.spans.sizes, axis=0, return_inverse=True)
+        distance = np.array(
+            [boundary_width(height, width, dilation_ratio) for height, width in sizes.tolist()],
+            dtype=np.int64,
+        )
+        spans = batch.spans.merged()  # two spans that touch are one run, whose middle is not a boundary
+        batch.kept[dilation_ratio] = inner_runs(spans, column_runs(spans), distance[of_mask.ravel()])
+    kept: tuple[ColumnRuns, NDArray[np.int64]] = batch.kept[dilation_ratio]
+    return kept
 
 
 class BoundarySimilarity(MaskSimilarity):
@@ -203,20 +182,17 @@ class BoundarySimilarity(MaskSimilarity):
         super().__init__(protocol)
         self.dilation_ratio = protocol.masks.boundary_dilation
 
-    def measured(
-        self,
-        masks: Masks,
-        truths: Masks,
-        pairs: PairValues,
-        group: NDArray[np.intp],
-        by_foreground: NDArray[np.bool_],
-        lowest: float,
-    ) -> PairValues:
+    def measured(self, masks: Masks, truths: Masks, comparison: Comparison) -> PairValues:
         """Measure pairs by their masks first, which bound the smaller of the two."""
-        truth, detection, value = super().measured(masks, truths, pairs, group, by_foreground, lowest)
-        plain = np.flatnonzero(~by_foreground[truth])
-        outline = boundary_overlaps_of_pairs(
-            masks, truths, detection[plain], truth[plain], group, self.dilation_ratio
-        )
-        value[plain] = np.minimum(value[plain], outline)
-        return at_least(PairValues(truth, detection, value), lowest)
+
+        def smaller(
+            block: MaskBlock, i: Positions, j: Positions, by_foreground: NDArray[np.bool_]
+        ) -> FloatArray:
+            value = block.overlaps(i, j, by_foreground)
+            plain = np.flatnonzero(~by_foreground[j] & (value >= comparison.lowest))
+            if len(plain):
+                outline = _Boundaries(block, self.dilation_ratio).overlaps(i[plain], j[plain])
+                value[plain] = np.minimum(value[plain], outline)
+            return value
+
+        return pairs_of_runs(masks, truths, comparison, smaller)

@@ -2,8 +2,7 @@
 
 Goal
 ----
-What pycocotools computes from masks, bit for bit. Its C code compares the RLEs; it is called for whole
-groups of masks at once, and only with masks that can reach the lowest threshold.
+What pycocotools computes from masks, bit for bit, in NumPy: see :mod:`~boxscore.similarity.mask_pairs`.
 
 Conventions
 -----------
@@ -27,14 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
-from boxscore._utils.collector import paused_collector
-from boxscore._utils.ordering import run_starts, stable_order
 from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.base import Similarity, with_masks
+from boxscore.similarity.mask_pairs import MaskBlock, blocks, overlaps_of_pairs, pairs_of_runs
 from boxscore.similarity.measures import MeasureOf, shared_between
-from boxscore.similarity.pairs import Columns, Comparison, Overlap, PairValues, at_least, over, overlapping
+from boxscore.similarity.pairs import Comparison, Overlap, PairValues, over
 
 __all__ = [
     "MaskSimilarity",
@@ -47,62 +45,13 @@ __all__ = [
     "mask_measure",
     "mask_to_box",
     "one_size",
-    "overlaps_of_pairs",
     "same_size",
 ]
 
 FloatArray = NDArray[np.float64]
 
-MASKS_IN_CALL = 32
-"""Approximate number of masks per call; the overhead of a call equals comparing some hundred pairs."""
-
 MasksLike = Masks | Sequence[MaskLike] | NDArray[Any]
 """A column of masks, a sequence of them, or a binary array [N, H, W]."""
-
-
-def overlaps_of_pairs(
-    first: Masks,
-    second: Masks,
-    pair_first: NDArray[np.intp],
-    pair_second: NDArray[np.intp],
-    group: NDArray[Any],
-    crowd: NDArray[np.bool_],
-) -> FloatArray:
-    """Overlap of pairs of masks [P]; ``group`` [M] ascends with ``second``, and no pair leaves its group."""
-    if not len(pair_first):
-        return np.empty(0)
-    from pycocotools import mask as coco_mask
-
-    order = stable_order(pair_second, len(second))
-    pair_first, pair_second = pair_first[order], pair_second[order]
-    rows, truth = np.unique(pair_second, return_inverse=True)  # the masks of `second` that are in a pair
-    starts = _calls(group[rows], 1 + np.bincount(truth))
-    call = np.searchsorted(starts, truth, side="right") - 1  # [P], ascending
-    keys, row = np.unique(call * len(first) + pair_first, return_inverse=True)
-    heights = np.bincount(keys // len(first), minlength=len(starts))  # masks of `first` in each call
-    widths = np.diff(np.append(starts, len(rows)))
-    first_codes, second_codes = first[keys % len(first)].codes(), second[rows].codes()
-    iscrowd = crowd[rows].astype(np.uint8)
-    cells = []
-    top = 0
-    with paused_collector():
-        for left, height, width in zip(starts.tolist(), heights.tolist(), widths.tolist(), strict=True):
-            columns = slice(left, left + width)
-            block = coco_mask.iou(first_codes[top : top + height], second_codes[columns], iscrowd[columns])
-            cells.append(block.ravel(order="F"))
-            top += height
-    before = np.cumsum(heights * widths) - heights * widths
-    tops = np.cumsum(heights) - heights
-    cell = before[call] + (truth - starts[call]) * heights[call] + row - tops[call]
-    overlaps = np.empty(len(order))
-    overlaps[order] = np.concatenate(cells)[cell]
-    return overlaps
-
-
-def _calls(group: NDArray[Any], weight: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Split whole groups into calls of about ``MASKS_IN_CALL`` masks; return where each call starts."""
-    starts = run_starts(group)
-    return starts[run_starts(np.cumsum(np.add.reduceat(weight, starts)) // MASKS_IN_CALL)]
 
 
 def as_masks(masks: MasksLike) -> Masks:
@@ -177,15 +126,17 @@ def mask_iof(
 
 
 def _all_pairs(first: Masks, second: Masks, *, crowd: bool) -> FloatArray:
-    from pycocotools import mask as coco_mask
-
     shape = len(first), len(second)
     if not all(shape):
         return np.zeros(shape)
-    codes = first.codes(), second.codes()
     one_size(first, second)
-    overlaps: FloatArray = coco_mask.iou(*codes, [int(crowd)] * len(second))
-    return np.ascontiguousarray(overlaps)
+    by_foreground = np.full(len(second), crowd)
+    overlaps = np.zeros(shape)
+    for block in blocks(first, second):
+        cells = np.indices((len(block.first), len(block.second))).reshape(2, -1)
+        values = block.overlaps(cells[0], cells[1], by_foreground[block.second])
+        overlaps[np.ix_(block.first, block.second)] = values.reshape(len(block.first), -1)
+    return overlaps
 
 
 def one_size(first: Masks, second: Masks) -> None:
@@ -213,10 +164,9 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
 class MaskSimilarity(Similarity):
     """IoU of instance masks.
 
-    The box of a detection without a mask is compared instead, as in pycocotools. Only masks whose boxes and
-    areas allow the lowest threshold are compared: with ``b`` the area in which the boxes around two masks
-    overlap, at most the smaller mask's area, the IoU is at most ``b / (a1 + a2 - b)``; in floating point too,
-    since all are whole numbers.
+    The box of a detection without a mask is compared instead, as in pycocotools. Only masks that reach a
+    common column, and whose areas allow the lowest threshold, are compared: with ``a1 <= a2`` the IoU is at
+    most ``a1 / a2``; in floating point too, since all are whole numbers.
     """
 
     column = "masks"
@@ -275,28 +225,12 @@ class MaskSimilarity(Similarity):
         first = np.flatnonzero(np.diff(group, prepend=-1))
         same_size(truths.sizes, truths.sizes[first][group], place=truths.place)
         same_size(masks.sizes, truths.sizes[np.repeat(first, some.counts[first])], place=masks.place)
-        pairs = overlapping(_columns(truths), _columns(masks), some, offset=0, capped=True)
-        pairs = self.measured(masks, truths, pairs, group, by_foreground, some.lowest)
+        pairs = self.measured(masks, truths, some)
         return pairs._replace(truth=near[pairs.truth])
 
-    def measured(
-        self,
-        masks: Masks,
-        truths: Masks,
-        pairs: PairValues,
-        group: NDArray[np.intp],
-        by_foreground: NDArray[np.bool_],
-        lowest: float,
-    ) -> PairValues:
-        """Measure pairs whose value is an upper bound, and keep those that agree enough."""
-        value = overlaps_of_pairs(masks, truths, pairs.detection, pairs.truth, group, by_foreground)
-        return at_least(PairValues(pairs.truth, pairs.detection, value), lowest)
-
-
-def _columns(masks: Masks) -> Columns:
-    """Boxes around masks, with the masks' own areas."""
-    x1, y1, x2, y2 = np.ascontiguousarray(masks.boxes.T)
-    return Columns(x1, y1, x2, y2, masks.area)
+    def measured(self, masks: Masks, truths: Masks, comparison: Comparison) -> PairValues:
+        """Measure every pair that may agree enough, and keep those that do."""
+        return pairs_of_runs(masks, truths, comparison, MaskBlock.overlaps)
 
 
 def mask_measure(
@@ -333,8 +267,7 @@ class _MaskMeasure:
         first, second, swapped = first.take(near), second.take(near), swapped.take(near)
         if self._kind == "ios":  # the C code divides by the area of the first
             first, second = np.where(swapped, second, first), np.where(swapped, first, second)
-        everyone = np.arange(len(self._masks))
-        over_first = np.full(len(everyone), self._kind == "ios")
+        over_first = np.full(len(self._masks), self._kind == "ios")
         values = np.zeros(len(area1))
-        values[near] = overlaps_of_pairs(self._masks, self._masks, first, second, everyone, over_first)
+        values[near] = overlaps_of_pairs(self._masks, self._masks, first, second, over_first)
         return values

@@ -27,6 +27,7 @@ __all__ = [
     "CHUNK_PAIRS",
     "Columns",
     "Comparison",
+    "Kept",
     "Overlap",
     "PairValues",
     "TooManyPairsError",
@@ -166,7 +167,7 @@ def overlapping(
     """
     starts, counts, by_foreground = comparison.starts, comparison.counts, comparison.by_foreground
     may_underflow = not capped and not boxes.area.all()
-    kept = _Kept(comparison)
+    kept = Kept(comparison)
     for low, high in chunks(counts, CHUNK_PAIRS):
         size = counts[low:high]
         box = ragged_ranges(starts[low:high], size)
@@ -220,7 +221,7 @@ def in_chunks(
     ``value`` gets positions of detections and ground truths, [P] each, and the ground truths of the chunk.
     """
     starts, counts = comparison.starts, comparison.counts
-    kept = _Kept(comparison)
+    kept = Kept(comparison)
     for low, high in chunks(counts, size):
         detection = ragged_ranges(starts[low:high], counts[low:high])
         truth = np.repeat(np.arange(low, high), counts[low:high])
@@ -229,7 +230,7 @@ def in_chunks(
     return joined(kept.parts)
 
 
-class _Kept:
+class Kept:
     """The pairs of the chunks so far, no more than a comparison may hold."""
 
     def __init__(self, comparison: Comparison) -> None:

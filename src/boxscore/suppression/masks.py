@@ -3,7 +3,7 @@
 Conventions
 -----------
 - Masks are what :class:`~boxscore.data.masks.Masks` takes; those of one group have one size, their image's.
-- Overlaps are pycocotools', of its RLEs; no mask is decoded to pixels.
+- Overlaps are pycocotools', bit for bit; no mask is decoded to pixels.
 - An empty mask is inert.
 """
 

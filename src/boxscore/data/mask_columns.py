@@ -1,0 +1,270 @@
+"""Masks of any form as flat columns: texts, numbers and points one after the other.
+
+Goal
+----
+A million masks without a Python object each: they are read, pickled, joined and selected as arrays, and
+turned back into what was given only where somebody asks.
+
+Conventions
+-----------
+- ``kind`` says what a row is; its content is ``length`` characters of ``text``, numbers of ``numbers``, or
+  parts of polygons, from ``start`` on.
+- What the content says is checked where it is rasterised, not here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.checks import Place
+from boxscore.data.run_lengths import code_text
+from boxscore.errors import InputError
+
+__all__ = [
+    "BYTES",
+    "LIST",
+    "MISSING",
+    "POLYGONS",
+    "TEXT",
+    "MaskColumns",
+    "columns_of",
+    "joined_columns",
+    "whole_sizes",
+]
+
+MISSING, TEXT, BYTES, LIST, POLYGONS = range(5)
+"""No mask, a compressed RLE given as ``str`` or as ``bytes``, an uncompressed one, polygons."""
+
+LARGEST_SIDE = 2e6
+"""Unknown and absurd sides are kept apart from usable ones, and refused where they are used."""
+
+RULE = "be polygons, an RLE {size, counts} or a binary array [H, W]"
+
+Lengths = NDArray[np.int64]
+
+
+class MaskColumns(NamedTuple):
+    """Masks as columns."""
+
+    kind: NDArray[np.uint8]  # [N]
+    size: NDArray[np.int64]  # [N,2], height and width; -1 where not known
+    start: Lengths  # [N]
+    length: Lengths  # [N]
+    text: bytes
+    numbers: NDArray[np.int64]
+    part_start: Lengths  # [P], in points
+    part_count: Lengths  # [P], numbers of a part: x and y in turn
+    points: NDArray[np.float64]
+
+    def given(self, row: int) -> Any:
+        """Return a mask in the form in which it was given."""
+        kind, low, high = int(self.kind[row]), int(self.start[row]), int(self.start[row] + self.length[row])
+        if kind == MISSING:
+            return None
+        if kind == POLYGONS:
+            starts, counts = self.part_start[low:high].tolist(), self.part_count[low:high].tolist()
+            return [self.points[at : at + count].tolist() for at, count in zip(starts, counts, strict=True)]
+        counts = self.numbers[low:high].tolist() if kind == LIST else self.text[low:high]
+        if kind == TEXT:
+            counts = counts.decode("utf-8")
+        return {"size": self.size[row].tolist(), "counts": counts}
+
+    def take(self, rows: NDArray[np.intp]) -> MaskColumns:
+        """Return these rows; their content is still everyone's."""
+        return self._replace(
+            kind=self.kind[rows], size=self.size[rows], start=self.start[rows], length=self.length[rows]
+        )
+
+    def texts(self, rows: NDArray[np.intp]) -> list[bytes]:
+        """Texts of rows that are compressed RLEs."""
+        text, low = self.text, self.start[rows]
+        bounds = zip(low.tolist(), (low + self.length[rows]).tolist(), strict=True)
+        return [text[start:end] for start, end in bounds]
+
+    @property
+    def weight(self) -> NDArray[np.int64]:
+        """About how many numbers a mask has, [N]."""
+        weight = self.length.copy()
+        of_polygons = np.flatnonzero(self.kind == POLYGONS)
+        if len(of_polygons):
+            before = np.append(self.part_start, len(self.points))
+            low = self.start[of_polygons]
+            weight[of_polygons] = before[low + self.length[of_polygons]] - before[low]
+        return weight
+
+
+def joined_columns(parts: Sequence[MaskColumns]) -> MaskColumns:
+    """Put the rows of several one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    starts, before = [], np.zeros(5, dtype=np.int64)
+    for part in parts:
+        starts.append(part.start + before[part.kind])
+        before += [0, len(part.text), len(part.text), len(part.numbers), len(part.part_start)]
+    shift = np.cumsum([0, *(len(part.points) for part in parts)])
+    return MaskColumns(
+        np.concatenate([part.kind for part in parts]),
+        np.concatenate([part.size for part in parts]),
+        np.concatenate(starts),
+        np.concatenate([part.length for part in parts]),
+        b"".join([part.text for part in parts]),
+        np.concatenate([part.numbers for part in parts]),
+        np.concatenate([part.part_start + by for part, by in zip(parts, shift, strict=False)]),
+        np.concatenate([part.part_count for part in parts]),
+        np.concatenate([part.points for part in parts]),
+    )
+
+
+def columns_of(masks: Iterable[Any], image_sizes: ArrayLike | None, place: Place) -> MaskColumns:
+    """Make columns of masks that are Python objects; refuse what is none."""
+    given = list(masks)
+    size = np.full((len(given), 2), -1, dtype=np.int64)
+    if image_sizes is not None:
+        known = checks.float_array(image_sizes, name="image sizes", columns=2)
+        checks.same_length(len(given), of="masks", image_sizes=known)
+        size = whole_sizes(known)
+    kind = np.full(len(given), MISSING, dtype=np.uint8)
+    count = np.zeros(len(given), dtype=np.int64)
+    texts: list[bytes] = []
+    numbers: list[NDArray[np.int64]] = []
+    polygons: list[int] = []
+    arrays: list[tuple[int, NDArray[np.int64]]] = []
+    for row, mask in enumerate(given):
+        if mask is None:
+            continue
+        if isinstance(mask, dict):
+            kind[row], size[row], counts = _plain_code(mask, place(row))
+            (numbers if kind[row] == LIST else texts).append(counts)
+            count[row] = len(counts)
+        elif isinstance(mask, (list, tuple)) and len(mask):
+            kind[row], count[row] = POLYGONS, len(mask)
+            polygons.append(row)
+        else:
+            pixels = _plain_array(mask, place(row))
+            kind[row], size[row] = BYTES, pixels.shape
+            arrays.append((row, _runs_of(pixels)))
+    start = np.zeros(len(given), dtype=np.int64)
+    for kinds in ((TEXT, BYTES), (LIST,), (POLYGONS,)):
+        rows = np.flatnonzero(np.isin(kind, kinds))
+        if kinds[0] == TEXT and arrays:
+            texts = _with_arrays(texts, rows, arrays)
+            count[rows] = [len(text) for text in texts]
+        start[rows] = np.cumsum(count[rows]) - count[rows]
+    parts = [part for row in polygons for part in given[row]]
+    points, part_count = _points(parts, given, polygons, place)
+    return MaskColumns(
+        kind,
+        size,
+        start,
+        count,
+        b"".join(texts),
+        np.concatenate([np.empty(0, np.int64), *numbers]),
+        np.cumsum(part_count) - part_count,
+        part_count,
+        points,
+    )
+
+
+def whole_sizes(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return widths and heights [N,2] or [2] as whole heights and widths; -1 where not known."""
+    known = np.clip(np.nan_to_num(sizes, nan=-1), -1, LARGEST_SIDE)
+    return known.astype(np.int64)[..., ::-1].copy()
+
+
+def _plain_code(mask: dict[str, Any], place: str) -> tuple[int, Any, Any]:
+    """Return kind, size and counts of an RLE."""
+    try:
+        size = np.array(mask["size"], dtype=np.float64)
+        counts = mask["counts"]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        size, counts = np.empty(0), None
+    if counts is None or size.shape != (2,):
+        got = f"keys {list(mask)}, size {mask.get('size')!r}"
+        raise InputError("a mask", RULE, got=got, place=place)
+    whole = whole_sizes(size[::-1])
+    if isinstance(counts, str):
+        return TEXT, whole, counts.encode("utf-8", "surrogatepass")
+    if isinstance(counts, bytes):
+        return BYTES, whole, counts
+    return LIST, whole, _whole_numbers(counts, place)
+
+
+def _whole_numbers(counts: Any, place: str) -> NDArray[np.int64]:
+    array = np.asarray(counts)
+    if array.size == 0 and array.ndim == 1:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim == 1 and array.dtype.kind in "iuf":
+        whole = np.clip(array, -1, 1 << 40)  # what is cut off here is refused as it is
+        if np.isfinite(whole).all() and (np.trunc(whole) == whole).all():
+            numbers: NDArray[np.int64] = whole.astype(np.int64)
+            return numbers
+    rule = "have counts that are text or a list of whole numbers"
+    raise InputError("a mask", rule, got=_short(counts), place=place)
+
+
+def _plain_array(mask: Any, place: str) -> NDArray[Any]:
+    if isinstance(mask, (list, tuple)):
+        raise InputError("a mask", RULE, got="[]", place=place, cause="annotated with boxes only?")
+    array = checks.any_array(mask, name="a mask")
+    if array.ndim != 2 or array.dtype.kind not in "buif":
+        raise InputError("a mask", RULE, got=_short(mask), place=place)
+    if array.dtype.kind != "b" and not ((array == 0) | (array == 1)).all():
+        cause = "probabilities? compare them with a threshold first" if array.dtype.kind == "f" else ""
+        raise InputError("a mask array", "hold 0 and 1", got="other values", cause=cause)
+    return array
+
+
+def _runs_of(pixels: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the runs of a binary array [H, W], column by column."""
+    flat = pixels.T.astype(bool).ravel()
+    edges = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    start = [0] if flat.size and flat[0] else []
+    ends = np.concatenate([start, edges, [flat.size]]).astype(np.int64)
+    ends[1:] -= ends[:-1].copy()
+    return ends
+
+
+def _with_arrays(
+    texts: list[bytes], rows: NDArray[np.intp], arrays: list[tuple[int, NDArray[np.int64]]]
+) -> list[bytes]:
+    """Return the texts of all compressed rows, those of arrays encoded."""
+    lengths = np.array([len(runs) for _, runs in arrays], dtype=np.intp)
+    encoded = dict(
+        zip(
+            [row for row, _ in arrays],
+            code_text(np.concatenate([runs for _, runs in arrays]), lengths),
+            strict=True,
+        )
+    )
+    others = iter(texts)
+    return [encoded[row] if row in encoded else next(others) for row in rows.tolist()]
+
+
+def _points(
+    parts: list[Any], given: list[Any], rows: list[int], place: Place
+) -> tuple[NDArray[np.float64], Lengths]:
+    """Return all numbers of polygons, and how many each part has."""
+    try:
+        part_count = np.fromiter(map(len, parts), np.int64, len(parts))
+        return np.fromiter(
+            itertools.chain.from_iterable(parts), np.float64, int(part_count.sum())
+        ), part_count
+    except (TypeError, ValueError):
+        for row in rows:
+            for part in given[row]:
+                if not hasattr(part, "__len__") or isinstance(part, (str, bytes, dict)):
+                    rule = "be polygons of at least 3 points, or counts that add up to height times width"
+                    raise InputError("a mask", rule, got=_short(given[row]), place=place(row)) from None
+                checks.float_array(part, name=f"a polygon in {place(row)}")
+        raise
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,220 @@
+"""Masks of every form as spans, with every check that they can be rasterised at all.
+
+Conventions
+-----------
+- A mask's image has sides of 1 to :data:`LARGEST_SIDE` pixels, and at most 2**31 - 1 pixels in all.
+- A batch has at most 2**30 pixels, or one mask.
+- Memory is what a batch takes, whatever the number of masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.checks import Place
+from boxscore._utils.ordering import inverse_order, ragged_ranges
+from boxscore.data.mask_columns import BYTES, LIST, MISSING, POLYGONS, TEXT, MaskColumns
+from boxscore.data.outlines import FINENESS, LARGEST_VERTEX, LONGEST_OUTLINE, edges_of, toggles
+from boxscore.data.run_lengths import DAMAGED, MOST_PIXELS, Runs, read_runs, split_runs
+from boxscore.data.spans import Spans, joined_spans, spans_of_runs, union_of_parts
+from boxscore.errors import InputError
+
+__all__ = ["batches", "spans_of", "weights"]
+
+Positions = NDArray[np.intp]
+
+LARGEST_SIDE = 1_000_000
+BATCH = 1 << 20
+"""Characters, numbers and columns of a batch: what is computed from them fits a core's cache."""
+
+
+def weights(columns: MaskColumns) -> NDArray[np.float64]:
+    """Part of a batch that each mask takes, [N]; a part of 1 or more is a batch of its own."""
+    content = columns.weight + np.clip(columns.size[:, 1], 1, LARGEST_SIDE)
+    weight: NDArray[np.float64] = np.maximum(content / BATCH, columns.size.astype(float).prod(axis=1) / 2**30)
+    return weight
+
+
+def batches(weight: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
+    """Cut rows into batches of a weight of at most 1, or of one row."""
+    total = np.cumsum(weight)
+    low = 0
+    while low < len(total):
+        before = total[low - 1] if low else 0.0
+        high = max(int(np.searchsorted(total, before + 1.0, side="right")), low + 1)
+        yield low, high
+        low = high
+
+
+def spans_of(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, Positions]:
+    """Return the spans of some rows in any order, and the position there of each of ``rows``."""
+    _check_sizes(columns, rows, place)
+    kind = columns.kind[rows]
+    parts, order = [], []
+    for kinds, spans in (
+        ((TEXT, BYTES), _of_texts),
+        ((LIST,), _of_lists),
+        ((POLYGONS,), _of_polygons),
+    ):
+        chosen = np.flatnonzero((kind >= kinds[0]) & (kind <= kinds[-1]))
+        if len(chosen):
+            part, own_order = spans(columns, rows[chosen], place)
+            parts.append(part)
+            order.append(chosen if own_order is None else chosen[own_order])
+    return joined_spans(parts), inverse_order(np.concatenate(order))
+
+
+def _check_sizes(columns: MaskColumns, rows: Positions, place: Place) -> None:
+    missing = columns.kind[rows] == MISSING
+    if missing.any():
+        row = int(rows[np.argmax(missing)])
+        raise InputError("a row", "have a mask", got="none", place=place(row))
+    size = columns.size[rows]
+    bad = (size < 1).any(axis=1) | (size > LARGEST_SIDE).any(axis=1) | (size.prod(axis=1) > MOST_PIXELS)
+    if not bad.any():
+        return
+    row = int(rows[np.argmax(bad)])
+    height, width = columns.size[row].tolist()
+    polygons = columns.kind[row] == POLYGONS
+    known = (
+        f"{width} x {height}{' or more' * (max(width, height) > LARGEST_SIDE)}"
+        if min(height, width) >= 0
+        else "none"
+    )
+    raise InputError(
+        "an image with polygons" if polygons else "a mask",
+        f"have a known width and height, 1 to {LARGEST_SIDE:,} pixels each and at most "
+        f"{MOST_PIXELS:,} in all",
+        got=known,
+        place=place(row),
+        cause="give the image's real width and height, in the file or by Images.build(ids, sizes=...)"
+        if polygons
+        else "is its size that of its image, [height, width]?",
+    )
+
+
+def _of_texts(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, None]:
+    texts = columns.texts(rows)
+    runs = read_runs(texts)
+    spans = spans_of_runs(runs, columns.size[rows])
+    if spans is None:
+        _refuse(columns, rows, runs, place, texts)
+    return spans, None
+
+
+def _of_lists(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, None]:
+    counts = columns.length[rows]
+    runs = split_runs(columns.numbers[ragged_ranges(columns.start[rows], counts)], counts)
+    spans = spans_of_runs(runs, columns.size[rows])
+    if spans is None:
+        _refuse(columns, rows, runs, place, None)
+    return spans, None
+
+
+def _refuse(
+    columns: MaskColumns, rows: Positions, runs: Runs, place: Place, texts: list[bytes] | None
+) -> NoReturn:
+    """Say which mask's runs do not add up to its size."""
+    for row, text in zip(rows.tolist(), texts or (), strict=False):
+        if text and (text[-1] - 48) & 32:
+            end: str | bytes = text[-8:]
+            if columns.kind[row] == TEXT:
+                end = text.decode("utf-8", "replace")[-8:]
+            got = f"counts that end in {end!r}"
+            raise InputError("a mask", "be whole", got=got, place=place(row), cause="cut short?")
+    totals = runs.totals()
+    bad = int(np.argmax(totals != columns.size[rows].prod(axis=1)))
+    row, total = int(rows[bad]), int(totals[bad])
+    got = "counts that are none" if total == DAMAGED else f"counts that add up to {total}"
+    raise InputError(
+        "a mask",
+        "have counts that add up to height times width",
+        got=f"{got} for size {columns.size[row].tolist()}",
+        place=place(row),
+        cause="" if texts is None else "are its counts damaged?",
+    )
+
+
+def _of_polygons(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, Positions | None]:
+    count = columns.length[rows]
+    several = count > 1
+    if not several.any():
+        return _of_single_parts(columns, rows, place), None
+    single, multiple = np.flatnonzero(~several), np.flatnonzero(several)
+    parts = [_of_several_parts(columns, rows[multiple], place)]
+    if len(single):
+        parts.insert(0, _of_single_parts(columns, rows[single], place))
+    return joined_spans(parts), np.concatenate([single, multiple])
+
+
+def _of_single_parts(columns: MaskColumns, rows: Positions, place: Place) -> Spans:
+    size = columns.size[rows]
+    pixels = size.prod(axis=1)
+    base = np.cumsum(pixels) - pixels
+    bounds, counts = _part_bounds(columns, columns.start[rows], base, size, rows, place)
+    return Spans(bounds, counts, base, size, np.empty(0, np.int32))
+
+
+def _of_several_parts(columns: MaskColumns, rows: Positions, place: Place) -> Spans:
+    """Unions; parts are rasterised each on its own, in batches again."""
+    size = columns.size[rows]
+    pixels = size.prod(axis=1)
+    base = np.cumsum(pixels) - pixels
+    mask = np.repeat(np.arange(len(rows)), columns.length[rows])
+    parts = ragged_ranges(columns.start[rows], columns.length[rows])
+    bounds, counts = [], []
+    for low, high in batches(pixels[mask] / 2**30):
+        owner = mask[low:high]
+        own = np.cumsum(pixels[owner]) - pixels[owner]
+        some, number = _part_bounds(columns, parts[low:high], own, size[owner], rows[owner], place)
+        bounds.append(some + np.repeat(base[owner] - own, number).astype(np.int32)[:, None])
+        counts.append(number)
+    total = np.bincount(mask, weights=np.concatenate(counts), minlength=len(rows)).astype(np.intp)
+    return union_of_parts(np.concatenate(bounds), total, base, size)
+
+
+def _part_bounds(
+    columns: MaskColumns,
+    parts: Positions,
+    base: NDArray[np.int64],
+    size: NDArray[np.int64],
+    rows: Positions,
+    place: Place,
+) -> tuple[NDArray[np.int32], Positions]:
+    """Spans of parts, each on its own, and how many each has; ``rows`` are the masks they are of."""
+    start, count = columns.part_start[parts], columns.part_count[parts]
+    first = columns.part_count[columns.start[rows]]
+    if first.min(initial=5) < 5:
+        row = int(rows[np.argmax(first < 5)])
+        rule = "be polygons of at least 3 points, or counts that add up to height times width"
+        text = repr(columns.given(row))
+        got = text if len(text) <= 60 else text[:57] + "..."
+        raise InputError("a mask", rule, got=got, place=place(row))
+    if bool((start[1:] == start[:-1] + count[:-1]).all()):
+        points = columns.points[start[0] : start[-1] + count[-1]]
+    else:
+        points = columns.points[ragged_ranges(start, count)]
+    checks.finite(
+        points,
+        name="a polygon",
+        place=lambda point: place(int(np.repeat(rows, count)[point])),
+        limit=LARGEST_VERTEX,
+    )
+    edges = edges_of(points, count)
+    too_long = edges.length > FINENESS * LONGEST_OUTLINE
+    if too_long.any():
+        part = int(np.argmax(too_long))
+        raise InputError(
+            "a polygon",
+            f"have an outline of at most {LONGEST_OUTLINE:,} pixels",
+            got=f"{edges.length[part] // FINENESS:,}",
+            place=place(int(rows[part])),
+            cause="are its corners in disorder?",
+        )
+    places, counts = toggles(edges, base, size)
+    return places.reshape(-1, 2), counts // 2

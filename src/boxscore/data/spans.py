@@ -1,0 +1,178 @@
+"""Masks as spans of foreground pixels: what overlaps, areas, boxes and codes are computed from.
+
+Conventions
+-----------
+- Pixels are numbered column by column, and on through all masks of a batch: mask k starts at ``base[k]``.
+- A span is [start, end). The spans of a mask ascend and do not overlap; they may touch or be empty.
+- A code may hold a run of length 0 after its first. Encoders never write one, but the reference's overlaps
+  depend on it (see :mod:`boxscore.similarity.mask_pairs`), so their places are kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import ragged_ranges, run_starts
+from boxscore.data.run_lengths import Runs
+
+__all__ = ["Spans", "equal_sizes", "joined_spans", "spans_of_runs", "union_of_parts"]
+
+Positions = NDArray[np.intp]
+
+
+def equal_sizes(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Cut masks into neighbours of equal size."""
+    keys = sizes[:, 0] << 32 | sizes[:, 1]
+    return list(itertools.pairwise([*run_starts(keys).tolist(), len(sizes)]))
+
+
+class Spans(NamedTuple):
+    """Spans of several masks, in the order of the masks."""
+
+    bounds: NDArray[np.int32]  # [S,2], start and end
+    counts: Positions  # [N]
+    base: NDArray[np.int64]  # [N]
+    sizes: NDArray[np.int64]  # [N,2], height and width
+    empty_runs: NDArray[np.int32]  # [Z], where codes have a run of length 0 after their first
+
+    @property
+    def area(self) -> NDArray[np.int64]:
+        """Pixels of each mask, [N]."""
+        length = self.bounds[:, 1] - self.bounds[:, 0]
+        area = np.zeros(len(self.counts), dtype=np.int64)
+        some = np.flatnonzero(self.counts)
+        if len(some):
+            area[some] = np.add.reduceat(length, (np.cumsum(self.counts) - self.counts)[some])
+        return area
+
+    def boxes(self) -> NDArray[np.float64]:
+        """Box ``x1, y1, x2, y2`` around each mask, [N,4]; all 0 for an empty mask."""
+        boxes = np.zeros((len(self.counts), 4))
+        full = self.bounds[:, 1] > self.bounds[:, 0]
+        counts, bounds = self.counts, self.bounds
+        if not full.all():
+            counts = np.bincount(np.repeat(np.arange(len(counts)), counts)[full], minlength=len(counts))
+            bounds = bounds[full]
+        stops = np.append(0, np.cumsum(counts))
+        for low, high in equal_sizes(self.sizes):
+            some = np.flatnonzero(counts[low:high]) + low
+            if not len(some):
+                continue
+            height, width = (np.int32(side) for side in self.sizes[low].tolist())
+            part = bounds[stops[low] : stops[high]] - np.int32(self.base[low])
+            starts = stops[some] - stops[low]
+            x1 = part[:, 0] // height
+            y1 = part[:, 0] - x1 * height
+            end = part[:, 1] - np.int32(1)
+            x2 = end // height
+            y2 = end - x2 * height
+            over = x1 < x2  # on into the next column: all of the height
+            if over.any():
+                y1[over], y2[over] = 0, height - 1
+            boxes[some, 0] = x1[starts] % width
+            boxes[some, 1] = np.minimum.reduceat(y1, starts)
+            boxes[some, 2] = x2[np.append(starts[1:], len(part)) - 1] % width + 1
+            boxes[some, 3] = np.maximum.reduceat(y2, starts) + 1
+        return boxes
+
+    def merged(self) -> Spans:
+        """Return the same pixels, no span empty and none touching the next."""
+        kept = np.flatnonzero(self.bounds[:, 1] > self.bounds[:, 0])
+        mask = np.repeat(np.arange(len(self.counts)), self.counts)[kept]
+        bounds = self.bounds[kept]
+        apart = np.flatnonzero((bounds[1:, 0] != bounds[:-1, 1]) | (mask[1:] != mask[:-1]))
+        first = np.concatenate([np.arange(len(kept))[:1], apart + 1])
+        last = np.append(apart, len(kept) - 1)[: len(first)]
+        return self._replace(
+            bounds=np.stack([bounds[first, 0], bounds[last, 1]], axis=1),
+            counts=np.bincount(mask[first], minlength=len(self.counts)),
+        )
+
+    def runs(self) -> tuple[NDArray[np.int64], Positions]:
+        """Lengths of background and foreground in turn, and how many each mask has, without empty runs."""
+        spans = self.merged()
+        bounds, counts = spans.bounds.astype(np.int64), spans.counts
+        # Every mask: its spans, then its end, unless the last span ends there.
+        end = self.base + self.sizes.prod(axis=1)
+        stops = np.cumsum(counts)
+        closed = np.zeros(len(counts), dtype=bool)
+        some = counts > 0
+        closed[some] = bounds[stops[some] - 1, 1] == end[some]
+        edges = np.insert(bounds.ravel(), 2 * stops[~closed], end[~closed])
+        counts = 2 * counts + ~closed
+        starts = np.cumsum(counts) - counts
+        runs = np.diff(edges, prepend=0)
+        runs[starts] = edges[starts] - self.base
+        return runs, counts
+
+
+def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
+    """Return the spans of runs that add up to their masks' sizes [N,2]; None if those of any do not."""
+    pixels = sizes.prod(axis=1)
+    ends = np.cumsum(pixels)
+    base = ends - pixels
+    values = runs.pairs.ravel()
+    empty = np.flatnonzero(values == 0)
+    stops = np.cumsum(runs.counts)
+    bounds = np.empty(len(values) + 1, dtype=np.int32)
+    bounds[0] = runs.first[0]
+    values[2 * stops[:-1] - 1] += runs.first[1:]  # on through the first background of the next mask
+    np.cumsum(values, out=bounds[1:])
+    bounds[1:] += runs.first[0]
+    values[2 * stops[:-1] - 1] -= runs.first[1:]
+    starts = stops - runs.counts
+    if (
+        runs.damaged.any()
+        or runs.first.min() < 0
+        or values.min() < 0
+        or bounds.min() < 0
+        or bounds[-1] != ends[-1]
+        or (bounds[2 * starts] != base + runs.first).any()
+    ):
+        return None
+    places = np.empty(0, dtype=np.int32)
+    if len(empty):
+        # A zero is one of the code's own, unless it only fills up the last pair.
+        mask = np.searchsorted(2 * stops, empty, side="right")
+        own = (empty - 2 * starts[mask] + 1 < runs.given[mask]) & (bounds[empty] < ends[mask])
+        places = bounds[empty[own]]
+        counts = runs.given // 2
+        if (counts < runs.counts).any():
+            kept = ragged_ranges(starts, counts)
+            return Spans(bounds[:-1].reshape(-1, 2)[kept], counts, base, sizes, places)
+    return Spans(bounds[:-1].reshape(-1, 2), runs.counts, base, sizes, places)
+
+
+def union_of_parts(
+    bounds: NDArray[np.int32], counts: Positions, base: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> Spans:
+    """Return the spans that any part of a mask covers; ``counts`` [N] are those of all its parts."""
+    kept = bounds[:, 1] > bounds[:, 0]
+    mask = np.repeat(np.arange(len(counts)), counts)[kept]
+    starts, ends = bounds[kept].T
+    places = np.concatenate([ends, starts])  # at one place ends come first
+    owner = np.concatenate([mask, mask])
+    order = np.lexsort((np.repeat([0, 1], len(starts)), places, owner))
+    cover = np.cumsum(np.where(order < len(starts), -1, 1))
+    before = np.concatenate([[0], cover[:-1]])
+    opened, closed = order[(before == 0) & (cover == 1)], order[(before == 1) & (cover == 0)]
+    union = np.stack([places[opened], places[closed]], axis=1)
+    return Spans(union, np.bincount(owner[opened], minlength=len(counts)), base, sizes, np.empty(0, np.int32))
+
+
+def joined_spans(parts: list[Spans]) -> Spans:
+    """Put several batches one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    shift = np.cumsum([0, *(int(part.sizes.prod(axis=1).sum()) for part in parts)])
+    return Spans(
+        np.concatenate([part.bounds + np.int32(by) for part, by in zip(parts, shift, strict=False)]),
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.base + by for part, by in zip(parts, shift, strict=False)]),
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.empty_runs + np.int32(by) for part, by in zip(parts, shift, strict=False)]),
+    )

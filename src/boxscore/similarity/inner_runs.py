@@ -1,0 +1,146 @@
+"""What is left of masks when their boundary is taken off: erosion by a square, column by column.
+
+Conventions
+-----------
+- A pixel is inner where the square of ``2 d + 1`` pixels around it lies in the mask; beyond the image is
+  outside.
+- Erosion goes down the columns first, where a run loses ``d`` at both ends, and then across them, where the
+  runs of ``2 d + 1`` columns are intersected.
+- Of the runs of a column that are left after the first step, two are at least ``2 d + 1`` apart. So a band of
+  that height holds one of them at most, and intersecting columns is a minimum again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import ragged_ranges, run_starts
+from boxscore.data.spans import Spans, equal_sizes
+from boxscore.similarity.column_runs import SHORT, ColumnRuns, packed
+
+__all__ = ["inner_runs"]
+
+Positions = NDArray[np.intp]
+
+DENSE = 1 << 20
+"""Columns of bands looked at together."""
+
+
+def inner_runs(
+    spans: Spans, runs: ColumnRuns, distance: NDArray[np.int64]
+) -> tuple[ColumnRuns, NDArray[np.int64]]:
+    """Return the inner pixels of masks by column, and how many each has; ``distance`` [N] is ``d``."""
+    height = spans.sizes[:, 0]
+    wide = int((height + distance).max()) >= SHORT
+    lanes = runs.lanes.astype(np.int32 if wide else np.int16)
+    end = np.append(runs.begin, len(lanes))
+    deep = np.repeat(distance, np.diff(end))
+    np.subtract(
+        lanes, deep[:, None].astype(lanes.dtype), out=lanes
+    )  # a run that is too short has a negative length from here on
+    inner = np.zeros_like(lanes)
+    for low, high in equal_sizes(np.stack([spans.sizes.prod(axis=1), distance], axis=1)):
+        some = slice(end[low], end[high])
+        inner[some] = _eroded(lanes[some], int(distance[low]))
+    extra = runs.low + deep[runs.column], runs.high - deep[runs.column]
+    left = np.flatnonzero(extra[0] < extra[1])
+    column, bottom, top = np.empty((3, 0), dtype=np.int64)
+    if len(left):
+        mask = np.searchsorted(end, runs.column[left], side="right") - 1
+        column, bottom, top = _in_bands(
+            lanes, end, runs.column[left], extra[0][left], extra[1][left], mask, distance
+        )
+        for one in np.unique(mask).tolist():
+            inner[end[one] : end[one + 1]] = 0
+        new = np.flatnonzero(np.diff(column, prepend=-1))
+        inner[column[new], 0], inner[column[new], 1] = -bottom[new], top[new]
+        column, bottom, top = (np.delete(part, new) for part in (column, bottom, top))
+    length = np.maximum(inner[:, 0] + inner[:, 1], 0)
+    area = np.add.reduceat(length, runs.begin, dtype=np.int64)
+    if len(column):
+        area += np.bincount(
+            np.searchsorted(end, column, side="right") - 1, weights=top - bottom, minlength=len(area)
+        ).astype(np.int64)
+    made = ColumnRuns(
+        packed(inner[:, 0].copy(), inner[:, 1], tall=wide),
+        runs.begin,
+        runs.left + distance,
+        np.maximum(runs.right - distance, 0),
+        column.astype(np.intp),
+        bottom,
+        top,
+        np.searchsorted(column, end),
+    )
+    return made, area
+
+
+def _eroded(lanes: NDArray[Any], distance: int) -> NDArray[Any]:
+    """Intersect the runs of ``2 distance + 1`` columns around each column."""
+    inner = np.zeros_like(lanes)
+    window, span = 2 * distance + 1, 1
+    if len(lanes) < window:
+        return inner
+    least = lanes
+    while span < window:
+        step = min(span, window - span)
+        least = np.minimum(least[:-step], least[step:])
+        span += step
+    inner[distance : len(lanes) - distance] = least
+    return inner
+
+
+def _in_bands(
+    lanes: NDArray[Any],
+    end: Positions,
+    column: Positions,
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    mask: Positions,
+    distance: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Erode masks with further runs, which are given; return the runs that are left, by column."""
+    masks = np.unique(mask)
+    own = ragged_ranges(end[masks], end[masks + 1] - end[masks])
+    own = own[lanes[own, 0].astype(np.int64) + lanes[own, 1] > 0]
+    column = np.concatenate([own, column])
+    low = np.concatenate([-lanes[own, 0].astype(np.int64), low])
+    high = np.concatenate([lanes[own, 1].astype(np.int64), high])
+    mask = np.searchsorted(end, column, side="right") - 1
+    size = 2 * distance[mask] + 1
+    first, last = low // size, (high - 1) // size
+    count = last - first + 1
+    run = np.repeat(np.arange(len(column)), count)
+    band = ragged_ranges(first, count)
+    low = np.maximum(low[run], band * size[run])
+    high = np.minimum(high[run], (band + 1) * size[run])
+    column, mask = column[run], mask[run]
+    order = np.lexsort((column, band, mask))
+    column, low, high, band, mask = column[order], low[order], high[order], band[order], mask[order]
+    starts = run_starts((mask.astype(np.int64) << 32) | band)
+    width = (end[1:] - end[:-1])[mask[starts]]
+    stops = np.append(starts[1:], len(column))
+    kept = []
+    cuts = run_starts(np.cumsum(width) // DENSE)
+    for from_, to in zip(cuts.tolist(), [*cuts[1:].tolist(), len(starts)], strict=True):
+        some = slice(starts[from_], stops[to - 1])
+        offset = np.cumsum(width[from_:to]) - width[from_:to]
+        shift = np.repeat(offset - end[mask[starts[from_:to]]], stops[from_:to] - starts[from_:to])
+        dense = np.zeros((int(width[from_:to].sum()), 2), dtype=np.int32)
+        at = column[some] + shift
+        dense[at, 0], dense[at, 1] = -low[some], high[some]
+        bounds = np.append(offset, len(dense))
+        distances = distance[mask[starts[from_:to]]]
+        same = run_starts(distances)
+        for one, next_ in zip(same.tolist(), [*same[1:].tolist(), to - from_], strict=True):
+            part = slice(bounds[one], bounds[next_])
+            dense[part] = _eroded(dense[part], int(distances[one]))
+        left = np.flatnonzero(dense[:, 0] + dense[:, 1] > 0)
+        item = np.searchsorted(bounds, left, side="right") - 1
+        back = left - (offset - end[mask[starts[from_:to]]])[item]
+        kept.append(np.stack([back, -dense[left, 0].astype(np.int64), dense[left, 1].astype(np.int64)]))
+    runs = np.concatenate(kept, axis=1)
+    runs = runs[:, np.lexsort((runs[1], runs[0]))]
+    return runs[0], runs[1], runs[2]

@@ -1,0 +1,215 @@
+"""Overlaps of pairs of masks, batch by batch.
+
+Goal
+----
+Bit for bit what pycocotools' ``rleIou`` computes, in memory that does not grow with the number of masks.
+
+Conventions
+-----------
+- ``first`` are detections and ``second`` ground truths, where there are such. The overlap is IoU, or
+  intersection over the first one's area where the second is a crowd; 0 where nothing is shared.
+- The reference walks through two codes side by side and stops where both hold a run of length 0 at one place.
+  So what counts of two such masks is what lies before.
+
+References
+----------
+pycocotools 2.0.11, ``maskApi.c``: ``rleIou``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import ragged_ranges, run_starts
+from boxscore.data.masks import Masks
+from boxscore.data.rasterising import batches
+from boxscore.similarity.column_runs import column_runs, shared_pixels
+from boxscore.similarity.pairs import Comparison, Kept, PairValues, at_least, chunks, joined
+
+__all__ = ["Batch", "MaskBlock", "blocks", "overlaps_of_pairs", "pairs_of_runs"]
+
+FloatArray = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+PAIRS_TOGETHER = 1 << 16
+
+
+class Batch:
+    """Masks of one batch, made ready to be compared."""
+
+    def __init__(self, masks: Masks) -> None:
+        self.spans, self.position = masks.spans()
+        self.runs = column_runs(self.spans)
+        self.area = np.empty(len(masks), dtype=np.int64)  # in the order of the spans
+        self.area[self.position] = masks.area
+        self.kept: dict[float, Any] = {}  # what a similarity computes from them
+
+    @functools.cached_property
+    def stops(self) -> Positions:
+        """Where the runs of length 0 of each mask begin in the spans', [N+1]."""
+        return np.searchsorted(self.spans.empty_runs, np.append(self.spans.base, np.iinfo(np.int64).max))
+
+    def before(self, mask: int, place: int) -> NDArray[np.int64]:
+        """Spans [S,2] of one mask up to a place in its image."""
+        end = int(self.spans.counts[: mask + 1].sum())
+        bounds = self.spans.bounds[end - int(self.spans.counts[mask]) : end] - self.spans.base[mask]
+        before: NDArray[np.int64] = np.minimum(bounds, place)
+        return before
+
+
+@dataclasses.dataclass
+class MaskBlock:
+    """Some rows of two columns of masks, each a batch."""
+
+    first: Positions
+    """Rows of the first column."""
+    second: Positions
+    """Rows of the second one."""
+    one: Batch
+    other: Batch
+
+    def overlaps(self, i: Positions, j: Positions, by_foreground: NDArray[np.bool_]) -> FloatArray:
+        """Overlap of pairs [P], rows ``i`` of the first batch and ``j`` of the other one.
+
+        ``by_foreground`` says which rows of the other are crowds.
+        """
+        a, b = self.one.position[i], self.other.position[j]
+        shared = shared_pixels(self.one.runs, self.other.runs, a, b)
+        area = self.one.area[a]
+        either = area + self.other.area[b] - shared
+        self._stop_early(a, b, shared, either)
+        either = np.where(by_foreground[j], area, either)
+        either[shared == 0] = 1
+        overlaps: FloatArray = shared / either
+        return overlaps
+
+    def _stop_early(
+        self, a: Positions, b: Positions, shared: NDArray[np.int64], either: NDArray[np.int64]
+    ) -> None:
+        """Count the pixels of pairs whose codes both hold a run of length 0 up to the first such place."""
+        if not (len(self.one.spans.empty_runs) and len(self.other.spans.empty_runs)):
+            return
+        low, low2 = self.one.stops[a], self.other.stops[b]
+        high, high2 = self.one.stops[a + 1], self.other.stops[b + 1]
+        for pair in np.flatnonzero((high > low) & (high2 > low2)).tolist():
+            mask, other = int(a[pair]), int(b[pair])
+            places = self.one.spans.empty_runs[low[pair] : high[pair]] - self.one.spans.base[mask]
+            others = self.other.spans.empty_runs[low2[pair] : high2[pair]] - self.other.spans.base[other]
+            common = np.intersect1d(places, others)
+            if len(common):
+                spans = self.one.before(mask, int(common[0])), self.other.before(other, int(common[0]))
+                pixels = [int(np.diff(each, axis=1).sum()) for each in spans]
+                shared[pair] = _shared_length(*spans)
+                either[pair] = sum(pixels) - shared[pair]
+
+
+def _shared_length(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
+    """Count what ascending spans [S,2] share with others."""
+    before = np.append(0, np.cumsum(other[:, 1] - other[:, 0]))
+    run = np.searchsorted(other[:, 0], one, side="right")
+    over = np.maximum(np.append(0, other[:, 1])[run] - one, 0)
+    covered = before[run] - over
+    return int((covered[:, 1] - covered[:, 0]).sum())
+
+
+def blocks(first: Masks, second: Masks) -> Iterator[MaskBlock]:
+    """Every row of one column with every row of another, a batch of each at a time."""
+    for low, high in batches(second.weights):
+        rows = np.arange(low, high)
+        other = Batch(second[rows])
+        for left, right in batches(first.weights):
+            columns = np.arange(left, right)
+            yield MaskBlock(columns, rows, Batch(first[columns]), other)
+
+
+def overlaps_of_pairs(
+    first: Masks,
+    second: Masks,
+    pair_first: Positions,
+    pair_second: Positions,
+    by_foreground: NDArray[np.bool_],
+    compare: Callable[[MaskBlock, Positions, Positions, NDArray[np.bool_]], FloatArray] = MaskBlock.overlaps,
+) -> FloatArray:
+    """Overlap of pairs of masks of equal sizes [P]; fastest where near rows are in a pair."""
+    overlaps = np.zeros(len(pair_first))
+    rows, second_of = np.unique(pair_second, return_inverse=True)
+    order = np.argsort(second_of, kind="stable")
+    for low, high in batches(second[rows].weights):
+        start, stop = np.searchsorted(second_of[order], [low, high])
+        pairs = order[start:stop]
+        other = Batch(second[rows[low:high]])
+        own, first_of = np.unique(pair_first[pairs], return_inverse=True)
+        for left, right in batches(first[own].weights):
+            some = np.flatnonzero((first_of >= left) & (first_of < right))
+            block = MaskBlock(own[left:right], rows[low:high], Batch(first[own[left:right]]), other)
+            for chunk in range(0, len(some), PAIRS_TOGETHER):
+                here = some[chunk : chunk + PAIRS_TOGETHER]
+                chosen = pairs[here]
+                overlaps[chosen] = compare(
+                    block, first_of[here] - left, second_of[chosen] - low, by_foreground[block.second]
+                )
+    return overlaps
+
+
+def pairs_of_runs(
+    first: Masks,
+    second: Masks,
+    comparison: Comparison,
+    compare: Callable[[MaskBlock, Positions, Positions, NDArray[np.bool_]], FloatArray],
+) -> PairValues:
+    """Compare each of ``second`` with its run of ``first``, and keep the pairs that agree enough."""
+    starts, counts = comparison.starts, comparison.counts
+    by_foreground = comparison.by_foreground
+    assert by_foreground is not None
+    kept = Kept(comparison)
+    ends = starts + counts
+    weight, first_weight = second.weights, first.weights
+    total = np.append(0.0, np.cumsum(first_weight))
+    group = run_starts(starts)
+    own = np.zeros(len(starts))  # a group's detections are decoded with its first truth
+    own[group] = total[ends[group]] - total[starts[group]]
+    for low, high in batches(weight + own):
+        rows = np.arange(low, high)
+        other = Batch(second[rows])
+        begin, end = int(starts[low]), int(ends[high - 1])
+        for left, right in batches(first_weight[begin:end]):
+            columns = np.arange(begin + left, begin + right)
+            block = MaskBlock(columns, rows, Batch(first[columns]), other)
+            from_ = np.maximum(starts[low:high], begin + left)
+            size = np.maximum(np.minimum(ends[low:high], begin + right) - from_, 0)
+            for top, bottom in chunks(size, PAIRS_TOGETHER):
+                j = np.repeat(np.arange(top, bottom), size[top:bottom])
+                i = ragged_ranges(from_[top:bottom] - begin - left, size[top:bottom])
+                near = _may_agree(block, i, j, by_foreground[rows], comparison.lowest)
+                i, j = i[near], j[near]
+                if len(i):
+                    value = compare(block, i, j, by_foreground[rows])
+                    pairs = PairValues(low + j, begin + left + i, value)
+                    kept.add(at_least(pairs, comparison.lowest), low + bottom)
+    return joined(kept.parts)
+
+
+def _may_agree(
+    block: MaskBlock, i: Positions, j: Positions, by_foreground: NDArray[np.bool_], lowest: float
+) -> Positions:
+    """Pairs that share columns and whose areas allow ``lowest``: no more is shared than the smaller has.
+
+    Whole numbers divided, so the bound holds to the last bit. It does not where the count stops early.
+    """
+    a, b = block.one.position[i], block.other.position[j]
+    one, other = block.one.runs, block.other.runs
+    left, right = np.maximum(one.left[a], other.left[b]), np.minimum(one.right[a], other.right[b])
+    near = left < right
+    area, other_area = block.one.area[a], block.other.area[b]
+    smaller, larger = np.minimum(area, other_area), np.maximum(area, other_area)
+    over = np.where(by_foreground[j], area, larger)
+    near &= smaller >= lowest * over * (1 - 1e-12)
+    if len(block.one.spans.empty_runs) and len(block.other.spans.empty_runs):
+        return np.arange(len(i))
+    return np.flatnonzero(near)
