@@ -182,9 +182,10 @@ def attack(
     name_of = lambda number: schedule(number, seed, readers)  # noqa: E731
     for work in children.run(one, count, lanes=lanes, until=until, name=name_of):
         tally.add(work)
-        if sys.stderr.isatty() and time.monotonic() - shown > 10:
+        if time.monotonic() - shown > (10 if sys.stderr.isatty() else 300):
             shown = time.monotonic()
-            print(f"{sum(tally.kinds.values())} of {count}", file=sys.stderr)
+            done, kinds = sum(tally.kinds.values()), len(tally.best)
+            print(f"{done} of {count} mutants, {kinds} kinds of fault", file=sys.stderr, flush=True)
     return tally
 
 

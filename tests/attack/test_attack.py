@@ -32,7 +32,9 @@ def test_a_kept_case_is_no_fault() -> None:
     cases = {name: case for name, case in cases.items() if case[1].arguments[0] not in SLOW}
     verdicts = mutants.judged(list(cases.values()))
     assert len(verdicts) == len(cases) > 10
-    assert not {name for name, row in zip(cases, verdicts, strict=True) if verdicts[row].kind in mutants.FAULTS}
+    assert not {
+        name for name, row in zip(cases, verdicts, strict=True) if verdicts[row].kind in mutants.FAULTS
+    }
 
 
 def files_of(truth: object, results: object) -> dict[str, bytes]:

@@ -119,6 +119,8 @@ def compare_coco(
         raw = error
     try:
         plain, records, rules, chosen = normalised(truth, results, kind, images, classes)
+        if kind == "segm" and not plain["annotations"]:  # no mask is looked at
+            return Judged("documented" if all(map(math.isnan, numbers)) else "differs", "no annotations")
         if not records:
             values = [value for value in numbers if not math.isnan(value)]
             if any(values):
@@ -254,7 +256,7 @@ def normalised(
     sizes = {"width": 1, "height": 1}
     plain = {
         "images": [
-            {**sizes, **image, "id": image_ranks[identifier]}
+            {**sizes, **_without_null(image), "id": image_ranks[identifier]}
             for image, identifier in zip(truth["images"], images_listed, strict=True)
         ],
         "categories": [
@@ -307,11 +309,16 @@ def _found_image(image: Any, ranks: Mapping[Any, int], by_name: Mapping[str, Any
     raise SilentError("images by name")
 
 
+def _without_null(image: Record) -> Record:
+    """Leave out unknown sizes; whole ones as integers, or pycocotools refuses them."""
+    return {key: _whole(value) for key, value in image.items() if value is not None}
+
+
 def _rasterised(polygons: Any, image: Record) -> Any:
     """Polygons as pycocotools' annToRLE has them."""
     from pycocotools import mask as coco_mask
 
-    return coco_mask.merge(coco_mask.frPyObjects(polygons, image["height"], image["width"]))
+    return coco_mask.merge(coco_mask.frPyObjects(polygons, _whole(image["height"]), _whole(image["width"])))
 
 
 def _fill_keypoints(one: Record, rules: set[str]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import json
 import os
 import re
@@ -131,7 +132,8 @@ def _tail(error: BaseException) -> str:
 def _checked(mutant: Mutant, status: int, output: str, errors: str) -> Verdict | None:
     """Check what the program said."""
     command = mutant.arguments[0] if mutant.arguments else ""
-    if found := _CONTROL.search(output):
+    form = dict(itertools.pairwise(mutant.arguments)).get("--output")
+    if found := _CONTROL.search(output.replace("\r", "") if form == "csv" else output):  # in CSV it is quoted
         return Verdict("terminal", f"{found[0]!r} on stdout of {command}", output[:300])
     if found := _CONTROL.search(errors.replace("\r", "")):
         return Verdict("terminal", f"{found[0]!r} on stderr of {command}", errors[:300])
@@ -153,12 +155,12 @@ def _checked(mutant: Mutant, status: int, output: str, errors: str) -> Verdict |
             return Verdict("message", "over 1,000 letters", refusals[0][:300])
         if re.search(r"Traceback|Errno|<class|object at 0x", refusals[0]):
             return Verdict("message", f"of Python, {command}", refusals[0][:300])
-    if status == 0 and command in ("evaluate", "check") and "json" in mutant.arguments:
+    if status == 0 and command in ("evaluate", "check") and form == "json":
         try:
             json.loads(output, parse_constant=_refuse_constant)
         except ValueError as error:
             return Verdict("stdout", f"no JSON, {command}", f"{error}: {output[:200]}")
-    if status == 0 and "csv" in mutant.arguments:
+    if status == 0 and form == "csv":
         cells = [cell for row in csv.reader(io.StringIO(output)) for cell in row]
         if formulas := [cell for cell in cells if _is_formula(cell)]:
             return Verdict("formula", f"in the CSV of {command}", repr(formulas[0])[:200])
