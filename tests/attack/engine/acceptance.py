@@ -238,7 +238,7 @@ def normalised(
             rules.add("detections of unknown classes")
             continue
         records.append({**record, "image_id": image_ranks[image], "category_id": class_ranks[_whole(label)]})
-    for record in records if kind == "segm" else ():
+    for record in records if kind == "segm" and annotations else ():
         if isinstance(record.get("segmentation"), list):
             rules.add("polygons in results")
             row = max(n for n, one in enumerate(images_listed) if image_ranks[one] == record["image_id"])
