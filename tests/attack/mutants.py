@@ -77,6 +77,7 @@ def save_case(path: Path, reader: str, made: Mutant, verdict: Verdict, repeat: s
         "detail": verdict.detail,
         "arguments": made.arguments,
         "compare": made.compare,
+        "special": made.special,
         "files": {name: _encoded(content) for name, content in made.files.items()},
     }
     path.write_text(json.dumps(case, indent=1) + "\n", encoding="utf-8")
@@ -91,7 +92,8 @@ def load_case(path: Path) -> tuple[str, Mutant]:
         else base64.b64decode(content["base64"])
         for name, content in case["files"].items()
     }
-    return case["reader"], Mutant(files, tuple(case["arguments"]), compare=case["compare"])
+    special = tuple((name, kind) for name, kind in case.get("special", ()))
+    return case["reader"], Mutant(files, tuple(case["arguments"]), compare=case["compare"], special=special)
 
 
 # ---------------------------------------------------------------- running

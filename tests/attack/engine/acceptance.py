@@ -14,27 +14,32 @@ import json
 import math
 import re
 import sys
+import warnings
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import boxscore
 from attack.engine.mutant import Judged
 from oracles import kit
 
 __all__ = [
     "RefusedError",
+    "cells_of",
     "compare_coco",
     "compare_voc",
     "metrics_of",
+    "other_cell",
     "read_json",
     "voc_objects",
     "voc_results",
 ]
 
 Record = dict[str, Any]
+CELLS = ("precision", "recall", "scores")
 KINDS = {"coco": "bbox", "coco-segm": "segm", "coco-keypoints": "keypoints"}
 
 
@@ -70,9 +75,14 @@ def read_json(path: Path) -> Any:
 # ---------------------------------------------------------------- pycocotools
 
 
+Cells = Callable[[], Mapping[str, np.ndarray[Any, Any]]]
+"""Makes the arrays precision, recall and scores; NaN where a cell is undefined."""
+
+
 def _pycocotools(
     truth: Record, results: list[Record], kind: str, images: Any = None, classes: Any = None
-) -> list[float]:
+) -> tuple[list[float], Mapping[str, np.ndarray[Any, Any]]]:
+    """Return the summary metrics, and every cell."""
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
@@ -89,7 +99,23 @@ def _pycocotools(
         run.evaluate()
         run.accumulate()
         run.summarize()
-    return [float(value) for value in run.stats]
+    absent = {name: run.eval["recall" if name == "recall" else "precision"] == -1 for name in CELLS}
+    return [float(value) for value in run.stats], {
+        name: np.where(absent[name], np.nan, run.eval[name]) for name in CELLS
+    }
+
+
+def other_cell(cells: Cells | None, theirs: Mapping[str, np.ndarray[Any, Any]]) -> str:
+    """Name the first cell that differs."""
+    ours = {} if cells is None else cells()
+    for name, values in ours.items():
+        if values.shape != theirs[name].shape:
+            return f"{name}: shape {values.shape} here, {theirs[name].shape} there"
+        same = (values == theirs[name]) | (np.isnan(values) & np.isnan(theirs[name]))
+        if not same.all():
+            cell = tuple(np.argwhere(~same)[0].tolist())
+            return f"{name} at {cell}: {values[cell]!r} here, {theirs[name][cell]!r} there"
+    return ""
 
 
 def _same(ours: Sequence[float], theirs: Sequence[float]) -> bool:
@@ -105,14 +131,16 @@ def compare_coco(
     kind: str = "bbox",
     images: Sequence[Any] | None = None,
     classes: Sequence[Any] | None = None,
+    cells: Cells | None = None,
 ) -> Judged:
-    """Compare metrics with pycocotools', first as the data are, then with the documented differences undone."""
+    """Compare with pycocotools, first as the data are, then with the documented differences undone."""
     numbers = list(ours.values())
     raw: list[float] | Exception
     try:
-        raw = _pycocotools(truth, results, kind, images, classes)
+        raw, arrays = _pycocotools(truth, results, kind, images, classes)
         if _same(numbers, raw):
-            return Judged("equal")
+            other = other_cell(cells, arrays)
+            return Judged("differs", other) if other else Judged("equal")
     except MemoryError:
         raise
     except Exception as error:  # whatever it raises of such data
@@ -126,7 +154,7 @@ def compare_coco(
             if any(values):
                 return Judged("differs", f"{values[0]!r} of no detections")
             return Judged("documented", "empty results")
-        theirs = _pycocotools(plain, records, kind, *chosen)
+        theirs, arrays = _pycocotools(plain, records, kind, *chosen)
     except SilentError as error:
         return Judged("unknown", str(error))
     except MemoryError:
@@ -135,10 +163,21 @@ def compare_coco(
         reason = raw if isinstance(raw, Exception) else error
         return Judged("laxer", f"pycocotools: {type(reason).__name__}: {str(reason)[:80]}")
     if _same(numbers, theirs):
-        return Judged("documented", ", ".join(sorted(rules)) or "ids renumbered")
+        other = other_cell(cells, arrays)
+        rules_text = ", ".join(sorted(rules)) or "ids renumbered"
+        return Judged("differs", f"{other} [{rules_text}]") if other else Judged("documented", rules_text)
     first = next(i for i, (a, b) in enumerate(zip(numbers, theirs, strict=True)) if not _same([a], [b]))
     text = f"{list(ours)[first]}: {numbers[first]!r} here, {theirs[first]!r} in pycocotools"
     return Judged("differs", f"{text} [{', '.join(sorted(rules))}]")
+
+
+def cells_of(truth: Path, results: Path, protocol: Any) -> Mapping[str, np.ndarray[Any, Any]]:
+    """Evaluate files, for every cell."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = boxscore.load_ground_truth(truth)
+        found = boxscore.load_detections(results, table)
+        return boxscore.evaluate(table, found, protocol=protocol).arrays()
 
 
 def _whole(value: Any) -> Any:
@@ -192,6 +231,7 @@ def normalised(
         results = _by_own_names(truth, results, rules)
     images_listed = _as_numbers([_whole(image["id"]) for image in truth["images"]])
     classes_listed = _as_numbers([_whole(category["id"]) for category in truth["categories"]])
+    results = [_plain(record, rules) for record in results]
     image_ranks, class_ranks = _ranks(images_listed), _ranks(classes_listed)
     if any(isinstance(value, str) for value in (*image_ranks, *class_ranks)):
         rules.add("ids that are text")
@@ -205,7 +245,7 @@ def normalised(
     if 0 in numbers:
         rules.add("annotation id 0")
     for identifier, annotation in zip(given, truth["annotations"], strict=True):
-        one = {**annotation, "id": numbers[_whole(identifier)]}
+        one = {**_plain(annotation, rules), "id": numbers[_whole(identifier)]}
         image = _spelled(_whole(one["image_id"]), image_ranks, rules)
         label = _spelled(_whole(one["category_id"]), class_ranks, rules)
         if image not in image_ranks or label not in class_ranks:
@@ -238,6 +278,8 @@ def normalised(
             rules.add("detections of unknown classes")
             continue
         records.append({**record, "image_id": image_ranks[image], "category_id": class_ranks[_whole(label)]})
+    if kind == "segm" and not all(one.get("segmentation") for one in (*annotations, *records)):
+        raise SilentError("masks that are not there")
     for record in records if kind == "segm" and annotations else ():
         if isinstance(record.get("segmentation"), list):
             rules.add("polygons in results")
@@ -307,6 +349,26 @@ def _found_image(image: Any, ranks: Mapping[Any, int], by_name: Mapping[str, Any
         rules.add("image ids as text")
         return str(image)
     raise SilentError("images by name")
+
+
+def _plain(record: Record, rules: set[str]) -> Record:
+    """Leave out a null segmentation, and write integers that no int64 holds as floats."""
+
+    def small(value: Any) -> Any:
+        if isinstance(value, list):
+            return [small(item) for item in value]
+        if isinstance(value, int) and abs(value) > 2**63 - 1:
+            rules.add("integers of more than 64 bits")
+            return float(value)
+        return value
+
+    plain = {
+        key: small(value) if key in ("area", "bbox", "keypoints") else value for key, value in record.items()
+    }
+    if plain.get("segmentation", ()) is None:
+        rules.add("null segmentation")
+        del plain["segmentation"]
+    return plain
 
 
 def _without_null(image: Record) -> Record:

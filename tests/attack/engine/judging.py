@@ -18,7 +18,7 @@ import resource
 import shutil
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,6 +68,49 @@ def _write(folder: Path, mutant: Mutant) -> None:
         with contextlib.suppress(OSError, ValueError):  # a name that no file can have
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+    for name, kind in mutant.special:
+        _make_special(folder, name, kind)
+
+
+def _make_special(folder: Path, name: str, kind: str) -> None:
+    path = folder / name
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "readonly":
+        path.write_bytes(b"old")
+        path.chmod(0o444)
+    else:
+        path.symlink_to(kind.removeprefix("link:"))
+
+
+@contextlib.contextmanager
+def _reader_of_pipes(folder: Path, mutant: Mutant) -> Iterator[None]:
+    """Let nobody wait who writes into a named pipe."""
+    pipes = [os.open(folder / name, os.O_RDWR) for name, kind in mutant.special if kind == "fifo"]
+    try:
+        yield
+    finally:
+        for pipe in pipes:
+            os.close(pipe)
+
+
+def _changed(folder: Path, mutant: Mutant, status: int) -> str:
+    """Name what is no longer what it was: of a special file its kind, and after a refusal the content as well."""
+    for name, kind in mutant.special:
+        path = folder / name
+        same = {
+            "fifo": path.is_fifo,
+            "folder": path.is_dir,
+            "readonly": lambda path=path: (
+                path.read_bytes() == b"old" and path.stat().st_mode & 0o777 == 0o444
+            ),
+        }.get(kind, lambda path=path, kind=kind: path.is_symlink() and f"link:{path.readlink()}" == kind)
+        if not same():
+            return name
+    contents = mutant.files.items() if status == 2 else ()
+    return next((name for name, content in contents if (folder / name).read_bytes() != content), "")
 
 
 def _listing(folder: Path) -> set[str]:
@@ -84,6 +127,7 @@ def judge(
     try:
         os.chdir(folder)
         with (
+            _reader_of_pipes(folder, mutant),
             contextlib.redirect_stdout(stdout),
             contextlib.redirect_stderr(stderr),
             warnings.catch_warnings(),
@@ -105,6 +149,8 @@ def judge(
     if grown > MEMORY + FOR_EACH_BYTE * sum(map(len, mutant.files.values())) / 1000:
         return Verdict("memory", f"peak {mutant.arguments[0]}", f"{grown} kB more")
     fault = _checked(mutant, status, output, errors) or _checked_files(folder, before, status)
+    if fault is None and (name := _changed(folder, mutant, status)):
+        fault = Verdict("broken", f"changed by {mutant.arguments[0]}", name)
     if fault is not None:
         return fault
     if status == 2:
@@ -194,4 +240,11 @@ def _checked_files(folder: Path, before: set[str], status: int) -> Verdict | Non
                 json.loads((folder / name).read_bytes(), parse_constant=_refuse_constant)
             except ValueError as error:
                 return Verdict("broken", f"{Path(name).name}", str(error))
+        if name.endswith(".csv"):
+            text = (folder / name).read_bytes().decode()
+            cells = [cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row]
+            if formulas := [cell for cell in cells if _is_formula(cell)]:
+                return Verdict("formula", f"in {Path(name).name}", repr(formulas[0])[:200])
+        if name.endswith((".html", ".md", ".svg")) and b"<img src=x>" in (folder / name).read_bytes():
+            return Verdict("broken", f"markup of a name in {Path(name).name}")
     return None

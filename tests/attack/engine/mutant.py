@@ -20,6 +20,8 @@ class Mutant(NamedTuple):
     """How often something was spoilt: of two mutants that show one fault, the one with fewer is kept."""
     compare: bool = True
     """Whether an oracle may be asked what the result is."""
+    special: tuple[tuple[str, str], ...] = ()
+    """Names of what is no plain file, and what it is: ``fifo``, ``folder``, ``readonly``, ``link:target``."""
 
 
 class Judged(NamedTuple):

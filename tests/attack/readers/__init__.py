@@ -7,12 +7,12 @@ command) from a generator of random numbers, and may name an oracle for what is 
 from __future__ import annotations
 
 from attack.engine.mutant import Reader
-from attack.readers import coco, columns, lists, options, pictures, results, toml, voc
+from attack.readers import coco, columns, lists, options, outputs, pictures, results, toml, voc
 
 __all__ = ["READERS"]
 
 READERS: dict[str, Reader] = {
     name: reader
-    for module in (coco, voc, columns, toml, lists, results, options, pictures)
+    for module in (coco, voc, columns, toml, lists, results, options, outputs, pictures)
     for name, reader in module.READERS.items()
 }

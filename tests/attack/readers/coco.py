@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attack.engine import hostile, trees
-from attack.engine.acceptance import KINDS, RefusedError, compare_coco, metrics_of, read_json
+from attack.engine.acceptance import KINDS, RefusedError, cells_of, compare_coco, metrics_of, read_json
 from attack.engine.hostile import Raw
 from attack.engine.mutant import Judged, Mutant, Reader
 from support import instances
@@ -372,7 +372,8 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
         truth, results = read_json(folder / "gt.json"), read_json(folder / "dt.json")
     except RefusedError as error:
         return Judged("laxer", str(error))
-    return compare_coco(truth, results, metrics_of(output), kind=KINDS[protocol])
+    cells = functools.partial(cells_of, folder / "gt.json", folder / "dt.json", protocol)
+    return compare_coco(truth, results, metrics_of(output), kind=KINDS[protocol], cells=cells)
 
 
 READERS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import json
 import random
 import struct
@@ -17,7 +18,7 @@ import numpy as np
 
 import boxscore
 from attack.engine import hostile, trees
-from attack.engine.acceptance import KINDS, RefusedError, compare_coco, metrics_of
+from attack.engine.acceptance import KINDS, RefusedError, cells_of, compare_coco, metrics_of
 from attack.engine.mutant import Judged, Mutant, Reader
 from attack.readers import coco
 
@@ -210,7 +211,7 @@ def _spoil_header(header: Any, rng: random.Random) -> Any:
 
 def _archive(members: Members, rng: random.Random, *, spoil: bool) -> bytes:
     data = io.BytesIO()
-    way = rng.randrange(8) if spoil else -1
+    way = rng.randrange(9) if spoil else -1
     kind = zipfile.ZIP_DEFLATED if way == 0 else zipfile.ZIP_STORED
     with warnings.catch_warnings(), zipfile.ZipFile(data, "w", kind) as archive:
         warnings.simplefilter("ignore")  # of two members with one name
@@ -219,11 +220,43 @@ def _archive(members: Members, rng: random.Random, *, spoil: bool) -> bytes:
     content = data.getvalue()
     if way in (1, 2):
         return _spoil_directory(content, rng)
+    if way == 8:
+        return _overlapping(content, rng)
     if way == 3:
         return b"\0" * rng.choice([1, 1000]) + content
     if way > 3:
         return hostile.damaged(content, rng)
     return content
+
+
+def _overlapping(content: bytes, rng: random.Random) -> bytes:
+    """Let a member, with its name in both headers, lie over another, or within it: archives may, these may not."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        infos = archive.infolist()
+        one, other = rng.sample(infos, 2)
+    spoilt = bytearray(content)
+    end = content.rfind(b"PK\x05\x06")
+    start = struct.unpack_from("<I", content, end + 16)[0]
+    at = start
+    while content[at : at + 4] == b"PK\x01\x02":
+        sizes = struct.unpack_from("<HHH", content, at + 28)
+        name = content[at + 46 : at + 46 + sizes[0]].decode()
+        if name == one.filename:
+            struct.pack_into("<III", spoilt, at + 16, other.CRC, other.file_size, other.file_size)
+            struct.pack_into("<I", spoilt, at + 42, other.header_offset)
+        at += 46 + sum(sizes)
+    if len(one.filename) == len(other.filename):  # else zipfile itself sees that the names differ
+        head = other.header_offset + 30
+        spoilt[head : head + len(one.filename)] = one.filename.encode()
+    return bytes(spoilt)
+
+
+def _refuse_overlaps(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
+        for before, after in itertools.pairwise(infos):
+            if before.header_offset + 30 + len(before.filename) + before.compress_size > after.header_offset:
+                raise RefusedError("columns: members that share bytes")
 
 
 def _spoil_directory(content: bytes, rng: random.Random) -> bytes:
@@ -274,6 +307,7 @@ def _make(rng: random.Random, protocol: str) -> Mutant:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    _refuse_overlaps(path)
     with np.load(path, allow_pickle=False) as content:
         arrays = {name: content[name] for name in content.files}
     return json.loads(arrays.pop("header").tobytes()), arrays
@@ -355,13 +389,23 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
         results = _records(header, arrays, protocol)
         for record, score in zip(results, arrays["scores"].tolist(), strict=True):
             record["score"] = score
-            if not header.get("boxes_given", True):
+        if not header.get("boxes_given", True) and all(map(_is_around, results)):
+            for record in results:
                 del record["bbox"]
     except RefusedError as error:
         return Judged("laxer", str(error))
     except Exception as error:
         return Judged("laxer", f"columns: {type(error).__name__}: {str(error)[:60]}")
-    return compare_coco(truth, results, metrics_of(output), kind=KINDS[protocol])
+    cells = functools.partial(cells_of, folder / "gt.npz", folder / "dt.npz", protocol)
+    return compare_coco(truth, results, metrics_of(output), kind=KINDS[protocol], cells=cells)
+
+
+def _is_around(record: dict[str, Any]) -> bool:
+    """Whether the box is the one around the keypoints; an array may have been spoilt."""
+    if "keypoints" not in record:
+        return True
+    x, y = record["keypoints"][0::3], record["keypoints"][1::3]
+    return bool(record["bbox"] == [min(x), min(y), max(x) - min(x), max(y) - min(y)])
 
 
 def _check_names(header: dict[str, Any]) -> None:

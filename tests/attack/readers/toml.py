@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from attack.engine import hostile, trees
-from attack.engine.acceptance import metrics_of, read_json
+from attack.engine.acceptance import cells_of, metrics_of, other_cell, read_json
 from attack.engine.mutant import Judged, Mutant, Reader
 from attack.readers import coco
 from boxscore.protocols import load_protocol
@@ -198,14 +198,16 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
         )
         for one in results
     ]
-    theirs = plain.evaluate(objects, found, len(images), 2, protocol).metrics
+    result = plain.evaluate(objects, found, len(images), 2, protocol)
+    theirs = result.metrics
     ours = metrics_of(output)
     if list(ours) != list(theirs):
         return Judged("differs", f"metrics {list(ours)[:4]} here, {list(theirs)[:4]} by the rules")
     for key, value in theirs.items():
         if not (ours[key] == value or (math.isnan(ours[key]) and math.isnan(value))):
             return Judged("differs", f"{key}: {ours[key]!r} here, {value!r} by the rules")
-    return Judged("equal")
+    other = other_cell(lambda: cells_of(folder / "gt.json", folder / "dt.json", protocol), result.arrays)
+    return Judged("differs", other) if other else Judged("equal")
 
 
 READERS = {
