@@ -291,14 +291,16 @@ def normalised(
             if not record.get("keypoints"):
                 rules.add("no keypoints")
                 record["keypoints"] = [0.0] * length
-    if kind == "segm" and any(
-        image.get(side) is None for image in truth["images"] for side in ("width", "height")
-    ):
-        rules.add("no image sizes")  # which RLEs do not need, though pycocotools asks for them
-    sizes = {"width": 1, "height": 1}
+    own: dict[int, Record] = {}  # sizes of RLE, by image
+    for record in (*annotations, *records) if kind == "segm" else ():
+        code = record.get("segmentation")
+        if isinstance(code, dict):
+            own.setdefault(record["image_id"], dict(zip(("height", "width"), code["size"], strict=True)))
+    if kind == "segm" and any(map(_has_no_size, truth["images"])):
+        rules.add("no image sizes")  # which RLE does not need, though pycocotools asks for them
     plain = {
         "images": [
-            {**sizes, **_without_null(image), "id": image_ranks[identifier]}
+            {**_sized(image, own.get(image_ranks[identifier], {})), "id": image_ranks[identifier]}
             for image, identifier in zip(truth["images"], images_listed, strict=True)
         ],
         "categories": [
@@ -371,9 +373,15 @@ def _plain(record: Record, rules: set[str]) -> Record:
     return plain
 
 
-def _without_null(image: Record) -> Record:
-    """Leave out unknown sizes; whole ones as integers, or pycocotools refuses them."""
-    return {key: _whole(value) for key, value in image.items() if value is not None}
+def _has_no_size(image: Record) -> bool:
+    return not all(isinstance(image.get(side), (int, float)) and image[side] > 0 for side in ("width", "height"))
+
+
+def _sized(image: Record, own: Record) -> Record:
+    """Fill unknown sizes; whole ones become integers, or pycocotools refuses them."""
+    sizes = {"width": 1, "height": 1, **own}
+    known = {key: _whole(value) for key, value in image.items() if value is not None}
+    return {**known, **sizes} if _has_no_size(image) else known
 
 
 def _rasterised(polygons: Any, image: Record) -> Any:
