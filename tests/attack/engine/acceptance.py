@@ -65,11 +65,14 @@ def read_json(path: Path) -> Any:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise RefusedError("not UTF-8") from None
+    most = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)  # a number of any length is JSON
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RefusedError(f"json: {str(error).split(':')[0]}") from None
+    finally:
+        sys.set_int_max_str_digits(most)
 
 
 # ---------------------------------------------------------------- pycocotools
@@ -432,6 +435,8 @@ def voc_objects(folder: Path, names: Sequence[str]) -> list[kit.Object]:
         try:
             root = ElementTree.fromstring(data)
         except (ElementTree.ParseError, ValueError, LookupError) as error:
+            if data[:2] in (b"\xff\xfe", b"\xfe\xff") and "multi-byte" in str(error):
+                raise SilentError("a byte order mark, and another encoding declared") from None
             raise RefusedError(f"XML: {str(error).split(':')[0]}") from None
         for element in root.findall("object"):
             box = element.find("bndbox")

@@ -384,8 +384,11 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
             "categories": _named(header["category_ids"], "name", header["category_names"]),
             "annotations": annotations,
         }
+        of_truth = header
         header, arrays = _read(folder / "dt.npz")
         _check_names(header)
+        if any(_types(of_truth[key]) != _types(header[key]) for key in ("image_ids", "category_ids")):
+            return Judged("unknown", "ids that are text on one side")
         results = _records(header, arrays, protocol)
         for record, score in zip(results, arrays["scores"].tolist(), strict=True):
             record["score"] = score
@@ -406,6 +409,10 @@ def _is_around(record: dict[str, Any]) -> bool:
         return True
     x, y = record["keypoints"][0::3], record["keypoints"][1::3]
     return bool(record["bbox"] == [min(x), min(y), max(x) - min(x), max(y) - min(y)])
+
+
+def _types(ids: list[Any]) -> set[type]:
+    return {*map(type, ids)}
 
 
 def _check_names(header: dict[str, Any]) -> None:

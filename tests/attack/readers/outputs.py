@@ -81,6 +81,9 @@ RESAMPLING = [
 ]
 NUMBERS = [*options.NUMBERS, "-9223372036854775808", "4294967296", "3.0", "1000", "\uff11"]
 
+RESAMPLES = [number for number in NUMBERS if number != "1000000"]
+"""A million is allowed, and takes its time."""
+
 
 def _make(rng: random.Random) -> Mutant:
     truth, results = coco.seeds("coco", rng)
@@ -92,7 +95,7 @@ def _make(rng: random.Random) -> Mutant:
         arguments = rng.choice(RESAMPLING)
         for option in rng.choice([("--seed",), ("--resamples",), ("--seed", "--resamples")]):
             if (arguments[0], option) != ("report", "--seed"):
-                arguments += (option, rng.choice(NUMBERS))
+                arguments += (option, rng.choice(NUMBERS if option == "--seed" else RESAMPLES))
     else:
         target = rng.choice(TARGETS)
         arguments = (*rng.choice(DRAWN if rng.random() < 0.02 else WRITING), target)
