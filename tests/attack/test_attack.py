@@ -15,8 +15,8 @@ from attack.engine.mutant import Judged, Mutant, Reader
 from attack.readers import READERS, coco
 
 CASES = sorted(mutants.CASES.glob("*.json"))
-SLOW = ("draw", "report")
-"""Commands that import matplotlib or make a page; ``make attack`` judges their cases as well."""
+SLOW = ("bootstrap", "compare", "confusion", "draw", "errors", "explain", "report", "suspects", "sweep")
+"""Commands that import pandas or matplotlib; ``make attack`` judges their cases as well."""
 
 
 @pytest.mark.parametrize("name", READERS)
