@@ -19,6 +19,7 @@ KINDS = {
     "properties": ["property"],
     "suppression/test_nms_properties.py": ["property"],
     "fuzz": ["fuzz"],
+    "attack": ["fuzz"],
     "docs": ["docs"],
     "typing": ["typing"],
     "source": ["source"],

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
+from boxscore._utils.text import printable
 from boxscore._version import __version__
 from boxscore.cli.arguments import STRICT, ArgumentParser, Option, add_options
 from boxscore.cli.diagnostics import DIAGNOSTICS
@@ -136,7 +137,7 @@ def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Names
             if not isinstance(error, OSError):
                 raise
             name = f"{error.filename}: " if error.filename else ""
-            _say(f"error: {name}{error.strerror or error}.")
+            _say(shortened(f"error: {name}{error.strerror or error}."))
             return 2
         except KeyboardInterrupt:
             _say("interrupted")
@@ -166,7 +167,7 @@ def _show_warning(
 
 
 def _top_level_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="boxscore",
         description="The box score for object detectors: exact COCO and VOC evaluation, NMS and reports.",
         epilog="boxscore COMMAND --help says more of each.",

@@ -15,7 +15,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, NoReturn, get_args
+
+from boxscore._utils.text import printable
+from boxscore.errors import shortened
 
 __all__ = [
     "ANNOTATION_ID_ZERO",
@@ -161,6 +164,10 @@ class ArgumentParser(argparse.ArgumentParser):
     """A parser of a command that may take ground truth and detections without ``--gt`` and ``--dt``."""
 
     _sides: Sequence[argparse.Action] = ()
+
+    def error(self, message: str) -> NoReturn:
+        """Show the words it refuses without control characters, and of a long one the ends."""
+        super().error(printable(shortened(message)))
 
     def take_paths(self) -> None:
         """Take the paths in this order, if the command has both options and ground truth is one path."""

@@ -204,6 +204,8 @@ def _lines(path: Path, what: str) -> list[str]:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise InputError(f"a file of {what}", "be UTF-8 text", got="other bytes", place=str(path)) from None
+    except ValueError as error:  # NUL in the path
+        raise InputError(f"{path}: cannot be read: {error}.") from None
     return [line.strip() for line in lines if line.strip()]
 
 

@@ -107,10 +107,13 @@ def _text(path: Path) -> str:
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "")
     encoding = encoding or _allowed(declared[1].decode("ascii") if declared else "utf-8", path)
     try:
-        return content.decode(encoding)
+        text = content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise _malformed(path, line, f"bytes that are not {encoding}") from None
+    if text.startswith("\ufeff"):
+        raise _malformed(path, 1, "a second byte order mark")
+    return text
 
 
 def _allowed(declared: str, path: Path) -> str:
