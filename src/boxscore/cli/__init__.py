@@ -20,12 +20,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
-from boxscore._utils.text import printable
 from boxscore._version import __version__
 from boxscore.cli.arguments import STRICT, ArgumentParser, Option, add_options
 from boxscore.cli.diagnostics import DIAGNOSTICS
 from boxscore.cli.streams import say
-from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError
+from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
 
 __all__ = ["COMMANDS", "Command", "command_parser", "load_command", "main"]
 
@@ -167,7 +166,7 @@ def _show_warning(
 
 
 def _top_level_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = ArgumentParser(
         prog="boxscore",
         description="The box score for object detectors: exact COCO and VOC evaluation, NMS and reports.",
         epilog="boxscore COMMAND --help says more of each.",
