@@ -120,7 +120,24 @@ def coco_sample() -> dict[str, bytes]:
     }
     files["instances.json"] = coco_file(ground_truth)
     files["detections.json"] = (one_line_each(results) + "\n").encode()
+    files["predictions.json"] = (one_line_each(as_ultralytics(results)) + "\n").encode()
     return files
+
+
+def as_ultralytics(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return detections as ``yolo val save_json=True`` writes them, with classes numbered from 1."""
+    number_of = {identifier: 1 + index for index, (identifier, _, _) in enumerate(COCO_CATEGORIES)}
+    by_image = sorted(results, key=lambda row: (row["image_id"], -row["score"]))
+    return [
+        {
+            "image_id": row["image_id"],
+            "file_name": f"{row['image_id']:012d}.png",
+            "category_id": number_of[row["category_id"]],
+            "bbox": row["bbox"],
+            "score": row["score"],
+        }
+        for row in by_image
+    ]
 
 
 def pixels_of(shape: Shape) -> list[float]:

@@ -31,6 +31,7 @@ ORDER = {
     "How-to": [
         "evaluate-coco",
         "evaluate-voc",
+        "ultralytics-and-coco",
         "own-protocol",
         "arrays-and-dataframes",
         "masks-and-keypoints",

@@ -16,6 +16,14 @@ from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
 from boxscore.data.alignment import align, select
+from boxscore.data.numbering import (
+    AS_THEY_ARE,
+    BY_EVIDENCE,
+    FEWEST,
+    found_class_map,
+    mapped_rows,
+    with_classes,
+)
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
@@ -42,6 +50,12 @@ MOST_BYTES = 4 << 30
 """Of arrays over thresholds, recall points and classes; more is refused."""
 
 PER_LINE = 4
+MANY = 0.3
+"""Share of the best detections that match their class from which nothing is odd about its number."""
+NUMBERING_IMAGES = 64
+"""Images that are looked at for odd class numbers."""
+RISE = 0.05
+"""Least rise of the first metric that speaks for other class numbers."""
 """Summary metrics per line of a ``repr``."""
 
 
@@ -99,13 +113,22 @@ def evaluate(
     detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
     if images is not None or classes is not None:
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
-    matcher = Matcher(ground_truth, detections, chosen)
-    result = Evaluation(ground_truth, detections, chosen, matcher.match(workers=workers))
-    vars(result)["matcher"] = matcher  # to reuse its overlaps
+    result = _matched(ground_truth, detections, chosen, workers)
+    matcher = result.matcher
     _warn_of_id_zero(result)
+    _warn_of_numbering(result, workers)
     stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
     if stand_ins:
         warnings.warn(stand_ins, BoxscoreWarning, stacklevel=2)
+    return result
+
+
+def _matched(
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, workers: int
+) -> Evaluation:
+    matcher = Matcher(ground_truth, detections, protocol)
+    result = Evaluation(ground_truth, detections, protocol, matcher.match(workers=workers))
+    vars(result)["matcher"] = matcher  # to reuse its overlaps
     return result
 
 
@@ -172,6 +195,51 @@ def _warn_of_id_zero(result: Evaluation) -> None:
         BoxscoreWarning,
         stacklevel=3,
     )
+
+
+def _warn_of_numbering(result: Evaluation, workers: int) -> None:
+    """Warn that the detections evidently number their classes otherwise; say what both readings score."""
+    ground_truth, detections, protocol = result.ground_truth, result.detections, result.protocol
+    if not protocol.matching.per_class or not protocol.rows or protocol.similarity == "keypoints":
+        return
+    if len(ground_truth.categories) < 2 or _all_looks_right(result):
+        return
+    found = found_class_map(ground_truth, detections, most=NUMBERING_IMAGES)
+    if found.name in (None, AS_THEY_ARE):
+        return
+    rows = mapped_rows(found.pairs, ground_truth.categories, ground_truth.categories)
+    renumbered = with_classes(detections, ground_truth.categories, rows)
+    other = _matched(ground_truth, renumbered, protocol, workers)
+    row = protocol.rows[0]
+    here, there = (summary_total(row, protocol, each.curves_of) for each in (result, other))
+    if not there > here + RISE:
+        return
+    left_out = sum(detections.left_out.values())
+    without = f" (without the {left_out:,} that are left out)" * (left_out > 0)
+    named = "" if found.name == BY_EVIDENCE else f"{found.name} or "
+    warnings.warn(
+        f"{detections.source}: classes seem to be numbered differently: {found}. {row.key} is {here:.4f} as "
+        f"they are, and {there:.4f} that way{without}. Read the detections with --class-map {named}auto, or "
+        "class_map= of load_detections.",
+        BoxscoreWarning,
+        stacklevel=3,
+    )
+
+
+def _all_looks_right(result: Evaluation) -> bool:
+    """Whether no class was left out, and many of the best detections match an object of their class."""
+    matched = result.matched
+    counted = int(matched.positives(0).sum())
+    if counted < FEWEST or not len(matched):
+        return True  # too few to judge
+    if result.detections.left_out:
+        return False
+    below = max(len(matched) - counted, 0)
+    best = matched.score >= np.partition(matched.score, below)[below]
+    true = matched.pair_detection[matched.pairs_ever_true(0)]
+    of_class = np.bincount(matched.category[best])
+    hits = np.bincount(matched.category[true[best[true]]], minlength=len(of_class))
+    return bool((hits[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

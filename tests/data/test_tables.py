@@ -195,20 +195,26 @@ FRAME = pd.DataFrame({"image_id": [1], "class": ["cat"], "x1": [0], "y1": [0], "
     [
         (
             Detections,
-            FRAME,
-            "detections must have a column score. Got ['image_id', 'class', 'x1', 'y1', 'x2'].",
+            FRAME.assign(y2=1),
+            "detections must have a column score. Got ['image_id', 'class', 'x1', 'y1', 'x2', 'y2'].",
         ),
         (
             GroundTruth,
             FRAME,
-            "a DataFrame of boxes must have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h. "
-            "Got columns ['image_id', 'class', 'x1', 'y1', 'x2'] without ['x', 'y', 'w', 'h'].",
+            "a table of boxes must have the columns of a box (x1,y1,x2,y2, or left,top,width,height, or bbox). "
+            "Got only image_id, class, x1, y1, x2 in DataFrame.",
         ),
         (
             GroundTruth,
             FRAME.assign(y2=1).drop(columns=["class", "image_id"]),
+            "a table of boxes must have a column of the image (image_id, image, filename). "
+            "Got only x1, y1, x2, y2 in DataFrame.",
+        ),
+        (
+            GroundTruth,
+            FRAME.assign(y2=1).drop(columns=["class"]),
             "a DataFrame of boxes must have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h. "
-            "Got columns ['x1', 'y1', 'x2', 'y2'] without ['image_id', 'class'].",
+            "Got columns ['image_id', 'x1', 'y1', 'x2', 'y2'] without ['class'].",
         ),
     ],
 )

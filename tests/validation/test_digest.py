@@ -25,7 +25,7 @@ ALWAYS = {
     *("area-disagrees-with-mask", "score-outside-0-1", "scores-all-equal", "score-floor"),
     "detections-cut-per-image",
 }
-BELOW = {"classes-numbered-differently", "images-off-by-one"}
+BELOW = {"classes-numbered-differently", "images-off-by-one", "detections-off-annotations"}
 REFUSED = {
     "repeat_image",
     "repeat_category",

@@ -355,6 +355,15 @@ DETECTION_FILES = (
         key="detections.box_format",
         group="what files do not say",
     ),
+    Option(
+        "class-map",
+        "which class of the ground truth each class of the detections is: auto (by the boxes), zero-based, "
+        "one-based, plus-one, minus-one, coco80to91, coco91to80, or a file of lines from,to",
+        metavar="NAME|FILE",
+        key="detections.class_map",
+        ending=".csv",
+        group="what files do not say",
+    ),
     IMAGE_SIZES,
 )
 """What the files of detections may not say."""

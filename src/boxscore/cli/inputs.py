@@ -97,6 +97,7 @@ def detection_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "classes": arguments.dt_classes,
         "image_sizes": _sizes_for(arguments.detections, arguments.dt_format, arguments.image_sizes),
         "box_format": arguments.dt_box_format,
+        "class_map": arguments.class_map,
     }
 
 

@@ -54,6 +54,10 @@ LONGEST_NUMBER = 1000
 """Digits up to which text is read as a number."""
 
 
+LONGEST = 19
+"""Digits of a file's name from which it is no number."""
+
+
 class OwnVocabulary(NamedTuple):
     """The images and categories that a results file itself declares."""
 
@@ -62,21 +66,121 @@ class OwnVocabulary(NamedTuple):
 
 
 def find_images(
-    ids: NDArray[Any], images: Images, *, own: Images | None = None, place: Place
+    ids: NDArray[Any],
+    images: Images,
+    *,
+    own: Images | None = None,
+    file_names: NDArray[Any] | None = None,
+    hits: Callable[[NDArray[np.int32]], int] | None = None,
+    place: Place,
 ) -> NDArray[np.int32]:
-    """Return the image row of each id, int32 [D]; ``own`` translates an id into its file name."""
+    """Return the image row of each id, int32 [D].
+
+    ``own`` translates an id into its file name. A file name of its own stands for the image that alone has
+    it, whatever the id. Where numbers are ids of images and the names of others, the more ``hits`` decide.
+    """
     if own is not None and len(own):
         names = [
             identifier if name is None else name
             for name, identifier in zip(own.file_names.tolist(), own.ids.tolist(), strict=True)
         ]
         rows = _through(own, ids, _by_any_name(names, images))
+    elif file_names is not None and len(ids):
+        rows = _by_file_name(file_names, images)
+        without = np.flatnonzero(rows < 0)
+        if len(without):
+            rows[without] = find_images(
+                ids[without], images, hits=None, place=lambda row: place(int(without[row]))
+            )
     else:
         rows = images.rows(ids)
+        by_stem = _rows_of_stems(ids, images) if len(ids) else None
+        if by_stem is not None and (by_stem != rows).any():
+            return _settled(ids, rows, by_stem, hits, place)
         if len(rows) and rows.min() < 0:
             rows = _each_once(ids, lambda names: _by_any_name(names, images))
     _refuse_unknown(rows, ids, place)
     return rows
+
+
+def _by_file_name(names: NDArray[Any], images: Images) -> NDArray[np.int32]:
+    """Return the row of the image that alone has a file name, with or without its folder; -1 for none."""
+    known: dict[Id, int] = {}
+    for row, file_name in enumerate(images.file_names.tolist()):
+        if file_name is not None:
+            path = PurePosixPath(file_name.replace("\\", "/"))
+            for key in {file_name, path.name}:
+                known[key] = row if key not in known else -1
+
+    def find(values: list[Id]) -> NDArray[np.int32]:
+        rows = []
+        for value in values:
+            name = value if isinstance(value, str) else ""
+            row = known.get(name, -1)
+            rows.append(row if row >= 0 else known.get(PurePosixPath(name.replace("\\", "/")).name, -1))
+        return np.array(rows, dtype=np.int32)
+
+    return _each_once(names, find)
+
+
+def _rows_of_stems(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | None:
+    """Return the image row of each number that is a file's name without ending; None unless all are."""
+    if ids.dtype == object or images.ids.dtype == object:
+        return None
+    named = [row for row, name in enumerate(images.file_names.tolist()) if name is not None]
+    stems = _stems(images.file_names[named].tolist())
+    if not all(map(str.isdecimal, stems)):
+        chosen = [place for place, stem in enumerate(stems) if stem.isdecimal()]
+        named, stems = [named[place] for place in chosen], [stems[place] for place in chosen]
+    numbers = [int(stem) if len(stem) < LONGEST else -1 for stem in stems]
+    if not numbers or len(set(numbers)) < len(numbers):
+        return None
+    order = np.argsort(numbers)
+    at = Vocabulary(np.array(numbers, dtype=np.int64)[order]).rows(ids)
+    return None if at.min() < 0 else np.array(named, dtype=np.int32)[order][at]
+
+
+def _stems(names: list[str]) -> list[str]:
+    """Return file names without folder and ending."""
+    together = "".join(names)
+    if "/" in together or "\\" in together:
+        names = [name.replace("\\", "/").rpartition("/")[2] for name in names]
+    return [name.rpartition(".")[0] or name for name in names]
+
+
+def _settled(
+    ids: NDArray[Any],
+    by_id: NDArray[np.int32],
+    by_stem: NDArray[np.int32],
+    hits: Callable[[NDArray[np.int32]], int] | None,
+    place: Place,
+) -> NDArray[np.int32]:
+    """Decide whether numbers are ids or file names, where all are names and differ from the ids."""
+    if by_id.min() < 0:
+        return by_stem
+    as_ids_, as_names = (0, 0) if hits is None else (hits(by_id), hits(by_stem))
+    source = place(0).partition(" of ")[2]
+    counts = (
+        f"the best detections lie on {as_ids_:,} annotations read as ids, and on {as_names:,} as file names"
+    )
+    if as_names > as_ids_ and as_names < 2 * as_ids_:
+        raise InputError(
+            "image_id",
+            "tell one image from another",
+            got="numbers that are ids of some images and file names of others",
+            place=source,
+            cause=f"{counts}; give each record its file_name",
+        )
+    read_as_names = as_names > as_ids_
+    if read_as_names or as_ids_ < 2 * as_names or not as_ids_:
+        row = int(np.argmax(by_id != by_stem))
+        warnings.warn(
+            f"{source}: image_id {ids[row]} is the id of one image and the file name of another; read as "
+            f"{'file names' if read_as_names else 'ids'}: {counts}.",
+            BoxscoreWarning,
+            stacklevel=6,
+        )
+    return by_stem if read_as_names else by_id
 
 
 def image_rows_by_name(ids: NDArray[Any], images: Images) -> NDArray[np.int32]:
@@ -267,14 +371,18 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
     )
 
 
-def warn_left_out(left_out: Mapping[str, int], source: str, *, stacklevel: int = 3) -> None:
+def warn_left_out(
+    left_out: Mapping[str, int], source: str, *, all_of_them: bool = False, stacklevel: int = 3
+) -> None:
     """Warn of detections whose class the ground truth does not have."""
     if left_out:
         total = sum(left_out.values())
         names = ", ".join(list(left_out)[:10]) + (", ..." if len(left_out) > 10 else "")
         warnings.warn(
             f"{source}: {total} detection{'s' * (total > 1)} left out, of {len(left_out)} "
-            f"class{'es' * (len(left_out) > 1)} that the ground truth does not have: {names}.",
+            f"class{'es' * (len(left_out) > 1)} that the ground truth does not have: {names}."
+            + " None is left; are classes numbered differently? See --class-map and class_map=."
+            * all_of_them,
             BoxscoreWarning,
             stacklevel=stacklevel + 1,
         )

@@ -19,11 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.data.boxes import check_sizes_fit
+from boxscore.data.box_reading import reading_of
+from boxscore.data.boxes import BOX_FORMATS, BoxFormat, check_sizes_fit
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
+from boxscore.data.column_names import column_parts
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema
 from boxscore.data.vocabulary import Categories, Images, as_ids
-from boxscore.errors import InputError
+from boxscore.errors import InputError, MissingDependencyError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,20 +134,21 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
     return cells
 
 
-def columns_of(schema: Schema, frame: pd.DataFrame, images: Any, categories: Any) -> dict[str, Any]:
+def columns_of(
+    schema: Schema, table: Any, images: Any, categories: Any, box_format: BoxFormat | None
+) -> dict[str, Any]:
     """Return the arguments of a table's class from a DataFrame; see ``from_pandas``."""
+    frame, box, form = _usual(_pandas_of(table), box_format)
     names = list(frame.columns)
     if schema.name == "detections" and "score" not in frame:
         raise InputError("detections", "have a column score", got=names)
     label = "category_id" if "category_id" in frame else "class"
-    corners, sides = ["x1", "y1", "x2", "y2"], ["x", "y", "w", "h"]
-    box = corners if set(corners) <= set(names) else sides
-    missing = [column for column in ["image_id", label, *box] if column not in frame]
-    if missing:
+    corners = ["x1", "y1", "x2", "y2"]
+    if label not in frame:
         raise InputError(
             "a DataFrame of boxes",
             "have image_id, category_id or class, and x1,y1,x2,y2 or x,y,w,h",
-            got=f"columns {names} without {missing}",
+            got=f"columns {names} without {[label]}",
         )
     if categories is None and label == "category_id" and "class" in frame:
         categories = dict(
@@ -167,7 +170,7 @@ def columns_of(schema: Schema, frame: pd.DataFrame, images: Any, categories: Any
     def place(row: int) -> str:
         return f"row {row} of DataFrame"
 
-    boxes = _numbers(frame, box)
+    boxes, form = _boxes(frame, box, form, place="DataFrame")
     given: dict[str, Any] = {}
     for column in (*schema.needed, *schema.instances):
         if len(column.frame) == 1 and column.frame[0] in frame:
@@ -186,16 +189,83 @@ def columns_of(schema: Schema, frame: pd.DataFrame, images: Any, categories: Any
             place=place,
         ),
         boxes,
-        box_format="xyxy" if box is corners else "xywh",
+        box_format=form,
         given=given,
         columns={str(name): frame[name].to_numpy() for name in names if name not in used},
-        sizes=_sizes(frame, boxes, place) if box is corners and {"w", "h"} <= set(names) else None,
+        sizes=_sizes(frame, boxes, place) if box == corners and {"w", "h"} <= set(names) else None,
         place=place,
     )
     attributes = {
         name: frame.attrs[name] for name in ATTRIBUTES if name in schema.values and name in frame.attrs
     }
     return {**table, **attributes, "source": "DataFrame"}
+
+
+def _pandas_of(table: Any) -> pd.DataFrame:
+    """Return a DataFrame of pandas, of one or of any table with Arrow's interface."""
+    if _is_frame(table):
+        return table  # type: ignore[no-any-return]
+    if not hasattr(table, "__arrow_c_stream__"):
+        rule = "be a DataFrame of pandas or Polars, or a table of Arrow"
+        raise InputError("a table of boxes", rule, got=f"a {type(table).__name__}")
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingDependencyError(
+            "DataFrames other than pandas' need pyarrow: pip install 'boxscore[tables]'."
+        ) from None
+    frame: pd.DataFrame = pyarrow.table(table).to_pandas()
+    return frame
+
+
+def _usual(
+    frame: pd.DataFrame, box_format: BoxFormat | None
+) -> tuple[pd.DataFrame, list[str], BoxFormat | None]:
+    """Return a DataFrame with our names for the columns that have a part, its box columns and their form."""
+    if box_format is not None:
+        checks.one_of(box_format, BOX_FORMATS, name="box_format")
+    names = set(frame.columns)
+    corners, sides = ["x1", "y1", "x2", "y2"], ["x", "y", "w", "h"]
+    if "image_id" in names and set(corners) <= names:
+        return frame, corners, _said(corners, "xyxy", box_format, told=True)
+    if "image_id" in names and set(sides) <= names:
+        return frame, sides, box_format or "xywh"
+    parts = column_parts([str(name) for name in frame.columns], place="DataFrame")
+    ours = {
+        "image_id": parts.image,
+        "category_id": parts.class_id,
+        "class": parts.class_name,
+        "score": parts.score,
+        "annotation_id": parts.flags.get("ids"),
+        **{name: parts.flags.get(name) for name in ("area", "crowd", "difficult", "ignore")},
+    }
+    renamed = {name: our for our, name in ours.items() if name is not None and name != our}
+    told = parts.box_format is not None
+    form = parts.box_format or ("xywh" if len(parts.box) == 4 else None)
+    return frame.rename(columns=renamed), list(parts.box), _said(parts.box, form, box_format, told=told)
+
+
+def _said(
+    box: Sequence[str], form: BoxFormat | None, box_format: BoxFormat | None, *, told: bool
+) -> BoxFormat | None:
+    """Return the form that the names or the user say; they may not disagree."""
+    if told and box_format not in (None, form):
+        raise InputError("box_format", f"be {form} where the columns are {', '.join(box)}", got=box_format)
+    return box_format or form
+
+
+def _boxes(
+    frame: pd.DataFrame, box: list[str], form: BoxFormat | None, *, place: str
+) -> tuple[NDArray[np.float64], BoxFormat]:
+    """Return the numbers of the boxes, [N, 4], and what they are."""
+    if len(box) == 4:
+        boxes = _numbers(frame, box)
+    else:
+        boxes = checks.float_array([list(cell) for cell in frame[box[0]].tolist()], name=box[0], columns=4)
+    if form is None:
+        unknown = np.full((len(boxes), 2), np.nan)
+        form = reading_of(boxes, unknown, names=tuple(box), usual=None, option="box_format=", place=place)
+    return boxes, form
 
 
 def _sizes(frame: pd.DataFrame, corners: NDArray[np.float64], place: Any) -> NDArray[np.float64]:

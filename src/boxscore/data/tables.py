@@ -206,9 +206,13 @@ class BoxTable:
 
     @classmethod
     def _from_frame(
-        cls, frame: pd.DataFrame, images: ImagesLike | pd.DataFrame | None, categories: Any
+        cls,
+        frame: Any,
+        images: ImagesLike | pd.DataFrame | None,
+        categories: Any,
+        box_format: BoxFormat | None,
     ) -> Self:
-        return cls(**frames.columns_of(cls.schema, frame, images, categories))
+        return cls(**frames.columns_of(cls.schema, frame, images, categories, box_format))
 
     def _repr_html_(self) -> str:
         return html_lines(repr(self))
@@ -423,19 +427,25 @@ class GroundTruth(BoxTable):
     @classmethod
     def from_pandas(
         cls,
-        frame: pd.DataFrame,
+        frame: Any,
         *,
+        box_format: BoxFormat | None = None,
         images: ImagesLike | pd.DataFrame | None = None,
         categories: CategoriesLike | pd.DataFrame | None = None,
     ) -> GroundTruth:
-        """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes.
+        """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
 
         Needed are ``image_id``, ``category_id`` or ``class``, and ``x1, y1, x2, y2`` or ``x, y, w, h``;
-        the others may be absent. Columns of other names become the user's own.
+        the others may be absent. Where these are missing, names that people use (``filename``, ``label``,
+        ``xmin``, ``bbox``, ...) are taken as in files. Columns of other names become the user's own.
 
         Parameters
         ----------
-        frame : DataFrame
+        frame : DataFrame, or any table with Arrow's interface (``__arrow_c_stream__``)
+            Of pandas; of Polars, DuckDB or Arrow, which need pyarrow.
+        box_format : {"xyxy", "xywh", "cxcywh"}, optional
+            What four numbers in one column are, and whether ``x, y`` beside ``w, h`` are the corner (as they
+            are if nothing is said) or the centre.
         images, categories : optional
             As for :meth:`from_arrays`, or the DataFrames that ``images.to_pandas()`` and
             ``categories.to_pandas()`` write.
@@ -450,7 +460,7 @@ class GroundTruth(BoxTable):
             When a needed column is missing, ``w`` and ``h`` are not those of the corners, or a row breaks a
             rule of :meth:`from_arrays`.
         """
-        return cls._from_frame(frame, images, categories)
+        return cls._from_frame(frame, images, categories, box_format)
 
     def _counts(self) -> list[str]:
         flags = ("crowd", "difficult", "ignore")
@@ -616,20 +626,21 @@ class Detections(BoxTable):
     @classmethod
     def from_pandas(
         cls,
-        frame: pd.DataFrame,
+        frame: Any,
         *,
+        box_format: BoxFormat | None = None,
         images: ImagesLike | pd.DataFrame | None = None,
         categories: CategoriesLike | pd.DataFrame | None = None,
     ) -> Detections:
-        """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes.
+        """Make a table from a DataFrame with the columns that :meth:`to_pandas` writes, or with usual names.
 
         Needed are ``image_id``, ``category_id`` or ``class``, ``score``, and ``x1, y1, x2, y2`` or
         ``x, y, w, h``. Columns of other names become the user's own.
 
         Parameters
         ----------
-        frame : DataFrame
-        images, categories : optional
+        frame : DataFrame, or any table with Arrow's interface
+        box_format, images, categories : optional
             As for :meth:`GroundTruth.from_pandas`.
 
         Returns
@@ -642,7 +653,7 @@ class Detections(BoxTable):
             When a needed column is missing, ``w`` and ``h`` are not those of the corners, or a row breaks a
             rule of :meth:`from_arrays`.
         """
-        return cls._from_frame(frame, images, categories)
+        return cls._from_frame(frame, images, categories, box_format)
 
     def _counts(self) -> list[str]:
         lines = []

@@ -84,6 +84,7 @@ def load_detections(
     classes: str | Path | Sequence[str] | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
     box_format: BoxFormat | None = None,
+    class_map: str | Path | Mapping[Any, Any] | None = None,
 ) -> Detections:
     """Read detections of the images of a ground truth.
 
@@ -96,7 +97,15 @@ def load_detections(
         asked for.
     ground_truth : GroundTruth
     format, classes, image_sizes, box_format : optional
-        As for :func:`load_ground_truth`, of this side.
+        As for :func:`load_ground_truth`, of this side. COCO results take ``classes`` too: the name of number
+        ``i`` is the class.
+    class_map : str, Path or mapping, optional
+        Which class of the ground truth each class of the detections is, where the files do not agree: ids or
+        names ``{from: to}``, a file of lines ``from,to``, or a name. ``"zero-based"`` and ``"one-based"``:
+        the numbers count the ground truth's classes, in the order of their ids, or the names in ``classes``.
+        ``"plus-one"`` and ``"minus-one"``: the class whose id is 1 higher or lower.
+        ``"coco80to91"`` and ``"coco91to80"``: between COCO's 80 classes in order and their ids. ``"auto"``
+        tells by the boxes, and refuses where they are not clear. The page "File formats" defines them.
 
     Returns
     -------
@@ -109,14 +118,22 @@ def load_detections(
         When the file breaks a rule of its format; the message names file, place, rule and value. Also
         raised when masks or keypoints are first read and break one, or the file has changed.
     InputError
-        When a value does, an image is not in the ground truth, or the format has no use for an option.
+        When a value does, an image is not in the ground truth, the format has no use for an option, or the
+        numbering of images or classes cannot be told.
 
     Warns
     -----
     BoxscoreWarning
-        When detections were left out, or boxes look like another box format.
+        When detections were left out, or boxes look like another box format. With ``class_map="auto"``, of
+        what was found.
     """
-    options = read_options(format=format, classes=classes, image_sizes=image_sizes, box_format=box_format)
+    options = read_options(
+        format=format,
+        classes=classes,
+        image_sizes=image_sizes,
+        box_format=box_format,
+        class_map=class_map,
+    )
     return read_detections(path, ground_truth, options)
 
 

@@ -131,6 +131,7 @@ class FirstRecord(msgspec.Struct):
     bbox: Any = None
     segmentation: Any = None
     keypoints: Any = None
+    file_name: Any = None
 
     @property
     def sides(self) -> int:
@@ -394,11 +395,15 @@ def annotation_kind(instances: Sequence[str], *, sides: int) -> Kind:
     return _kind(_Annotation, _NumericAnnotation, readers, instances, sides=sides, of_results=False)
 
 
-def result_kind(instances: Sequence[str], *, sides: int) -> Kind:
-    """Return the kind of results' records, read for boxes and for these instance columns."""
+def result_kind(instances: Sequence[str], *, sides: int, with_file_name: bool = False) -> Kind:
+    """Return the kind of results' records, read for boxes, these instance columns and file names."""
     boxes = functools.partial(_boxes, sides=sides)
     readers: Readers = {"image_id": _ids, "category_id": _ids, "bbox": boxes, "score": _numbers}
-    return _kind(_Result, NumericResult, readers, instances, sides=sides, of_results=True)
+    if not with_file_name:
+        return _kind(_Result, NumericResult, readers, instances, sides=sides, of_results=True)
+    file_name = [("file_name", str | None, None)]
+    base = msgspec.defstruct(_Result.__name__, file_name, bases=(_Result,), gc=False)
+    return _kind(base, None, {**readers, "file_name": _objects}, instances, sides=sides, of_results=True)
 
 
 def instance_kind(instance: str, *, of_results: bool) -> Kind:

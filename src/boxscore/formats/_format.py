@@ -24,6 +24,7 @@ from boxscore.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
     from boxscore.formats._look import Look
+    from boxscore.formats.class_maps import ClassMap
     from boxscore.formats.results import Kept
 
 __all__ = ["PLAIN", "Format", "Read", "ReadOptions", "Snapshot", "changed_while_read"]
@@ -55,6 +56,8 @@ class ReadOptions:
         Instance columns worth reading at once.
     processes : int
         That may read a large file together.
+    class_map : str or mapping, optional
+        Which class of the ground truth each class of the detections is. Formats do not see it.
     """
 
     format: str = "auto"
@@ -64,6 +67,7 @@ class ReadOptions:
     box_format: BoxFormat | None = None
     columns: tuple[str, ...] = ()
     processes: int = 1
+    class_map: ClassMap | None = None
 
 
 PLAIN = ReadOptions()
@@ -82,11 +86,14 @@ class Format(abc.ABC):
     takes : frozenset of str
         Options of a user that it has a use for, of ``image_set``, ``classes``, ``image_sizes`` and
         ``box_format``.
+    takes_of_detections : frozenset of str
+        Those it has a use for beside detections only.
     """
 
     name: ClassVar[str]
     boxes: ClassVar[Literal["xywh", "xyxy"] | None] = None
     takes: ClassVar[frozenset[str]] = frozenset()
+    takes_of_detections: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod
     def detect(self, look: Look) -> str | None:

@@ -60,6 +60,8 @@ class Rows:
         Every class that occurs as it is written, once: a name, or a number.
     label : ndarray of int, [N]
         Position in ``labels``.
+    label_names : sequence of str, or None
+        A name for each of ``labels``, which are then ids.
     boxes : ndarray of float64, [N, 4], or None
         None: those around the other shapes.
     box_format : {"xyxy", "xywh", "cxcywh"}
@@ -84,7 +86,7 @@ class Rows:
         Of rotated rectangles.
     given : mapping
         Further columns by their names in the schema: ``area`` in the unit of coordinates, squared, ``crowd``,
-        ``ids``, ``masks``.
+        ``ids``, ``masks``; ``sizes`` beside corners in pixels.
     columns : mapping of str to array_like
         Further columns by which a user may slice.
     image_columns : mapping of str to array_like
@@ -99,6 +101,7 @@ class Rows:
     boxes: FloatArray | None
     box_format: BoxFormat
     place: Place
+    label_names: Sequence[str] | None = None
     fractions: bool = False
     scores: FloatArray | None = None
     classes: Sequence[str] | None = None
@@ -234,6 +237,7 @@ def _table(
         for name, values in shapes.items()
         if name != "boxes"
     }
+    sides = given.pop("sizes", None)
     if schema is DETECTIONS:
         given["scores"] = np.empty(0) if rows.scores is None else rows.scores[kept]
         given = {name: values for name, values in given.items() if name in _names(schema)}
@@ -244,6 +248,7 @@ def _table(
         box_format=rows.box_format,
         given=given,
         columns={name: np.asarray(values)[kept] for name, values in rows.columns.items()},
+        sizes=sides,
         place=lambda row: rows.place(int(kept[row])),
     )
 
@@ -309,10 +314,14 @@ def _sizes(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -
 
 def _found_images(rows: Rows, images: Images) -> NDArray[np.int32]:
     """Return the row of each row's image in the ground truth, [N]; an unknown image with rows is an error."""
-    used, first = np.unique(rows.image, return_index=True)
+    used = np.flatnonzero(np.bincount(rows.image, minlength=len(rows.images)))
     ids = as_ids([rows.images[image] for image in used.tolist()], name="image ids")
+
+    def place(number: int) -> str:
+        return rows.place(int(np.argmax(rows.image == used[number])))
+
     known = np.full(len(rows.images), -1, dtype=np.int32)
-    known[used] = find_images(ids, images, place=lambda number: rows.place(int(first[number])))
+    known[used] = find_images(ids, images, place=place)
     return known[rows.image]
 
 
@@ -328,6 +337,8 @@ def _found_categories(
     names = list(rows.labels) if unnamed and numbered else _named(rows, options)
     if not unnamed and rows.numbers == "positions" and any(isinstance(name, int) for name in names):
         _refuse_other_numbering(rows, categories)
+    if rows.label_names is not None and options.classes is None:
+        names = _ids_by_name(rows, rows.label_names, categories)
     ids = as_ids(names, name="classes")
     known, _ = find_categories(ids, categories)
     category = known[rows.label] if len(rows.label) else np.empty(0, dtype=np.int32)
@@ -336,6 +347,15 @@ def _found_categories(
         str(names[label]): int(count) for label, count in zip(unknown.tolist(), counts.tolist(), strict=True)
     }
     return category, left_out
+
+
+def _ids_by_name(rows: Rows, label_names: Sequence[str], categories: Categories) -> list[Id]:
+    """Return the labels as the ground truth's ids: the id if it has the name or none there, else the name."""
+    names = dict(zip(categories.ids.tolist(), categories.names.tolist(), strict=True))
+    return [
+        label if names.get(label) in (name, str(label)) else name
+        for label, name in zip(rows.labels, label_names, strict=True)
+    ]
 
 
 def _refuse_other_numbering(rows: Rows, categories: Categories) -> None:
@@ -379,7 +399,7 @@ def _own_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArr
     names = options.classes if options.classes is not None else rows.classes
     written = _named(rows, options)
     if names is None:
-        categories = Categories.build(written)
+        categories = Categories.build(written, names=rows.label_names)
         known = categories.rows(as_ids(written, name="classes"))
     else:
         categories = Categories.build(range(len(names)), names=names)

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from boxscore._utils.files import read_text
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._yaml import names_of, read_yaml
 
-__all__ = ["class_list"]
+__all__ = ["check_listed", "class_list"]
 
 LARGEST = 10_000_000
 """Bytes of a list of names."""
@@ -33,6 +36,23 @@ def class_list(source: str | Path | Sequence[str]) -> tuple[str, ...]:
         return _checked(names, str(path))
     lines = read_text(path, "a class list", largest=LARGEST).splitlines()
     return _checked([line.strip() for line in lines if line.strip()], str(path))
+
+
+def check_listed(numbers: NDArray[Any], names: Sequence[str], path: Path) -> None:
+    """Refuse class numbers that a list does not have; names are none."""
+    found = [number for number in set(numbers.tolist()) if isinstance(number, int)]
+    if not found or (min(found) >= 0 and max(found) < len(names)):
+        return
+    from_one = min(found) >= 1 and max(found) == len(names)
+    raise InputError(
+        "class numbers",
+        f"be 0 to {len(names) - 1} with a list of {len(names)} names",
+        got=f"{min(found)} to {max(found)}",
+        place=str(path),
+        cause="if they count from 1, say so: --class-map one-based beside the list"
+        if from_one
+        else "is it the list of another model?",
+    )
 
 
 def _text(name: object) -> str:

@@ -12,6 +12,8 @@ Conventions
 - ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
 - Results are a list of records, or a COCO object whose annotations carry a ``score``. Extra keys are skipped.
+- The image of a record is that of its ``file_name``, where it has one, as ultralytics writes it beside an id
+  that is made of the file's name.
 - For masks and keypoints the file is read again when they are first asked for.
 
 References
@@ -34,13 +36,14 @@ from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
 from boxscore.data.alignment import OwnVocabulary, as_numbers, find_categories, find_images, spelled_as
-from boxscore.data.boxes import ROUNDING
+from boxscore.data.boxes import ROUNDING, box_convert
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.lazy import Reader
+from boxscore.data.numbering import placed_on
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
-from boxscore.errors import BoxscoreWarning, FileFormatError
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import (
     DECODING_ERRORS,
@@ -60,6 +63,7 @@ from boxscore.formats._coco_records import (
 )
 from boxscore.formats._format import Format, Read, ReadOptions, Snapshot
 from boxscore.formats._look import Look
+from boxscore.formats.class_lists import check_listed
 from boxscore.formats.recognising import resemblance
 from boxscore.formats.results import Kept
 
@@ -89,6 +93,7 @@ class CocoFormat(Format):
 
     name = "coco"
     boxes = "xywh"
+    takes_of_detections = frozenset({"classes"})
 
     def detect(self, look: Look) -> str | None:
         """Accept any JSON file: reading reports what is not COCO's."""
@@ -145,7 +150,9 @@ class CocoFormat(Format):
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Begin to read a results file, in part by other processes; none is left when the context ends."""
         columns, processes = options.columns, options.processes
-        with ResultsReading(path, columns=columns, processes=processes, beside=beside) as reading:
+        with ResultsReading(
+            path, columns=columns, classes=options.classes, processes=processes, beside=beside
+        ) as reading:
             yield reading.detections
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
@@ -174,6 +181,8 @@ class ResultsReading:
         ``score``. An empty list is legal.
     columns : sequence of str
         Instance columns to read at once.
+    classes : sequence of str, optional
+        The names behind class numbers that count from 0, of a list.
     processes : int
         That may read a large list of results together.
     beside : float
@@ -181,15 +190,25 @@ class ResultsReading:
     """
 
     def __init__(
-        self, path: Path, *, columns: Sequence[str] = (), processes: int = 1, beside: float = 0
+        self,
+        path: Path,
+        *,
+        columns: Sequence[str] = (),
+        classes: Sequence[str] | None = None,
+        processes: int = 1,
+        beside: float = 0,
     ) -> None:
         self._path = path
         self._own: OwnVocabulary | None = None
+        self._classes = classes
         self._snapshot = Snapshot(path)
         text = self._object() if _json.first_byte(path) == b"{" else text_in_file(path)
         first = first_record(text)
         self._instances = list(dict.fromkeys([*columns, *([first.stand_in] if first.stand_in else [])]))
-        kind = result_kind(self._instances, sides=first.sides)
+        self._with_file_name = isinstance(first.file_name, str)
+        kind = result_kind(self._instances, sides=first.sides, with_file_name=self._with_file_name)
+        if classes is not None:
+            self._own = self._named_classes(classes)
         self._reading = Reading(text, path, kind, processes=processes, beside=beside)
 
     def __enter__(self) -> ResultsReading:
@@ -197,6 +216,17 @@ class ResultsReading:
 
     def __exit__(self, *_: object) -> None:
         self._reading.close()
+
+    def _named_classes(self, classes: Sequence[str]) -> OwnVocabulary:
+        if self._own is not None and len(self._own.categories):
+            raise InputError(
+                "classes",
+                "be left out where the results name their classes",
+                got=f"a list of {len(classes)} names",
+                place=str(self._path),
+            )
+        images = Images.build([]) if self._own is None else self._own.images
+        return OwnVocabulary(images, Categories.build(range(len(classes)), names=classes))
 
     def _object(self) -> Text:
         content = _read_object(self._path)
@@ -215,6 +245,8 @@ class ResultsReading:
         records = self._reading.columns()
         self._snapshot.check_reading()
         path, instances = self._path, self._instances
+        if self._classes is not None:
+            check_listed(records["category_id"], self._classes, path)
 
         def place(row: int) -> str:
             return f"detection {row} of {path}"
@@ -264,7 +296,7 @@ class ResultsReading:
             )
             return rows, {}
         rows = {"images": ground_truth.images, "categories": ground_truth.categories}
-        rows["image"] = find_images(image_ids, rows["images"], own=own and own.images, place=place)
+        rows["image"] = self._images(records, ground_truth, place)
         if own is None:
             known = rows["categories"]
             category_ids, changed = spelled_as(category_ids, known.ids.tolist(), names=known.names.tolist())
@@ -273,6 +305,22 @@ class ResultsReading:
             category_ids, rows["categories"], own=own and own.categories
         )
         return rows, left_out
+
+    def _images(self, records: Columns, ground_truth: GroundTruth, place: Place) -> NDArray[np.int32]:
+        """Every record's image; where ids may be read in two ways, the boxes decide."""
+
+        def hits(rows: NDArray[np.int32]) -> int:
+            return placed_on(ground_truth, rows, box_convert(boxes, "xywh", "xyxy"), records["score"]).hits
+
+        own, boxes = self._own, records["bbox"]
+        return find_images(
+            records["image_id"],
+            ground_truth.images,
+            own=own and own.images,
+            file_names=records.get("file_name"),
+            hits=hits if boxes.shape[1] == 4 and np.isfinite(boxes).all() else None,
+            place=place,
+        )
 
     def _of_one_kind(self, ids: NDArray[Any], key: str) -> NDArray[Any]:
         """Write text as a number where the same number occurs as one."""

@@ -132,14 +132,7 @@ class ColumnsFormat(Format):
 
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
         """Write the remaining rows, with new scores and boxes where given."""
-        table, changes = kept.table.take(kept.rows), {}
-        if kept.scores is not None:
-            changes["scores"] = kept.scores
-        if kept.boxes is not None:
-            moved = (table.boxes != kept.boxes).any(axis=1)
-            changes["boxes"] = kept.boxes
-            changes["sizes"] = np.where(moved[:, None], kept.boxes[:, 2:] - kept.boxes[:, :2], table.sizes)
-        self.save(table.replaced(**changes), output)
+        self.save(kept.as_table(), output)
 
 
 FORMAT = ColumnsFormat()

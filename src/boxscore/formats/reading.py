@@ -23,7 +23,7 @@ from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, Format, ReadOptions
 from boxscore.formats.registry import format_at, format_named, format_names
 
-__all__ = ["load_both", "read_detections", "read_ground_truth", "read_options"]
+__all__ = ["load_both", "read_detections", "read_ground_truth", "read_in_own_classes", "read_options"]
 
 TRUTH_WORK = 2.0
 """How much longer a byte of ground truth takes to read than one of results."""
@@ -38,12 +38,13 @@ def read_options(
     box_format: BoxFormat | None = None,
     columns: Sequence[str] = (),
     processes: int = 1,
+    class_map: str | Path | Mapping[Any, Any] | None = None,
 ) -> ReadOptions:
     """Check what a user says beside a path; class lists and tables of sizes are read where they are files."""
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
-    names, sizes = None, None
+    names, sizes, pairs = None, None, None
     if classes is not None:
         from boxscore.formats.class_lists import class_list
 
@@ -52,8 +53,12 @@ def read_options(
         from boxscore.formats.image_sizes import image_size_table
 
         sizes = image_size_table(image_sizes)
+    if class_map is not None:
+        from boxscore.formats.class_maps import class_map_of
+
+        pairs = class_map_of(class_map)
     checks.whole_number(processes, 1, name="processes", high=checks.MOST_WORKERS)
-    return ReadOptions(format, image_set, names, sizes, box_format, tuple(columns), processes)
+    return ReadOptions(format, image_set, names, sizes, box_format, tuple(columns), processes, pairs)
 
 
 def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundTruth:
@@ -71,11 +76,31 @@ def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOp
     """Read detections; see :func:`boxscore.load_detections`."""
     path = Path(path)
     at = format_at(path, options.format)
-    _refuse_useless(options, at)
-    with at.reading(path, options, beside=0) as finish:
-        detections = finish(ground_truth)
+    _refuse_useless(options, at, of_detections=True)
+    if options.class_map is None:
+        with at.reading(path, options, beside=0) as finish:
+            detections = finish(ground_truth)
+    else:
+        from boxscore.formats.class_maps import renumbered
+
+        detections = read_in_own_classes(path, ground_truth, options)
+        detections = renumbered(detections, ground_truth, options.class_map, options.classes)
     _warn(detections, at)
     return detections
+
+
+def read_in_own_classes(path: Path, ground_truth: GroundTruth, options: ReadOptions) -> Detections:
+    """Read detections in the images of the ground truth, but in the classes of their file."""
+    from boxscore.formats.class_maps import in_own_classes
+
+    at = format_at(path, options.format)
+    numbers = dataclasses.replace(options, classes=None)
+
+    def read(within: GroundTruth | None) -> Detections:
+        with at.reading(path, numbers, beside=0) as finish:
+            return finish(within)
+
+    return in_own_classes(read, ground_truth)
 
 
 def load_both(
@@ -102,11 +127,14 @@ def load_both(
     FileFormatError, InputError
         As from the public loaders.
     """
+    if detection_options.class_map is not None:
+        ground_truth = read_ground_truth(ground_truth_path, options)
+        return ground_truth, read_detections(detections_path, ground_truth, detection_options)
     path = Path(detections_path)
     truth_work = TRUTH_WORK * _size_of(Path(ground_truth_path))
     beside = truth_work / max(truth_work + _size_of(path), 1)
     at = format_at(path, detection_options.format)
-    _refuse_useless(detection_options, at)
+    _refuse_useless(detection_options, at, of_detections=True)
     shared = max(1, round(options.processes * beside))
     with at.reading(path, detection_options, beside=beside) as finish:
         ground_truth = read_ground_truth(ground_truth_path, dataclasses.replace(options, processes=shared))
@@ -124,19 +152,27 @@ _USES = {
 """The options that not every format has a use for, and what a format that has one holds."""
 
 
-def _refuse_useless(options: ReadOptions, at: Format) -> None:
+def _refuse_useless(options: ReadOptions, at: Format, *, of_detections: bool = False) -> None:
     """Refuse an option that would change nothing."""
     for name, what in _USES.items():
         value = getattr(options, name)
-        if value is None or name in at.takes:
+        if value is None or name in _taken(at, of_detections=of_detections):
             continue
-        with_it = [other for other in format_names(auto=False) if name in format_named(other).takes]
+        with_it = [
+            other
+            for other in format_names(auto=False)
+            if name in _taken(format_named(other), of_detections=of_detections)
+        ]
         raise InputError(
             name,
             f"be left out where the format is {at.name}, which has no {what}",
             got=repr(str(value))[:60],
             cause=f"these have: {', '.join(with_it)}",
         )
+
+
+def _taken(at: Format, *, of_detections: bool) -> frozenset[str]:
+    return at.takes | at.takes_of_detections if of_detections else at.takes
 
 
 def _size_of(path: Path) -> int:
@@ -146,6 +182,6 @@ def _size_of(path: Path) -> int:
 def _warn(detections: Detections, at: Format) -> None:
     if at.boxes is None:
         return  # warned of before saving, or when aligned
-    warn_left_out(detections.left_out, detections.source, stacklevel=5)
+    warn_left_out(detections.left_out, detections.source, all_of_them=not len(detections), stacklevel=5)
     if detections.boxes_given:
         warn_of_box_order(detections, given_sizes=at.boxes == "xywh", stacklevel=5)

@@ -74,7 +74,6 @@ _FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
         "save a results file, or use Detections.from_arrays in Python",
     ),
     (_begins(b"\x89HDF", b"MATLAB"), "a MATLAB or HDF5 file", "use Detections.from_arrays in Python"),
-    (_begins(b"PAR1"), "a Parquet file", "pip install boxscore[tables]"),
     (
         lambda look: look.suffix == ".toml",
         "a TOML file",

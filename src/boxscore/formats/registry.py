@@ -25,6 +25,9 @@ _MODULES = {
     "voc": "boxscore.formats.voc",
     "yolo": "boxscore.formats.yolo",
     "darknet": "boxscore.formats.darknet",
+    "parquet": "boxscore.formats.parquet",
+    "jsonl": "boxscore.formats.json_lines",
+    "csv": "boxscore.formats.csv_tables",
     "coco": "boxscore.formats.coco",
 }
 """The module of each format, which defines ``FORMAT``, in the order in which they are tried."""

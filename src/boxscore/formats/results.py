@@ -128,6 +128,17 @@ class Kept:
             row = int(rows[np.argmin(same)])
             raise changed_while_read(self._results.path, got=f"another detection {row} than before")
 
+    def as_table(self) -> Detections:
+        """Return the remaining rows as a table, with the new scores and boxes."""
+        table, changes = self.table.take(self.rows), {}
+        if self.scores is not None:
+            changes["scores"] = self.scores
+        if self.boxes is not None:
+            moved = (table.boxes != self.boxes).any(axis=1)
+            changes["boxes"] = self.boxes
+            changes["sizes"] = np.where(moved[:, None], self.boxes[:, 2:] - self.boxes[:, :2], table.sizes)
+        return table.replaced(**changes)
+
     def changes(self, row: int) -> tuple[float | None, list[float] | None]:
         """Return the new score and the new corners of a row, each None where it stays."""
         position, score, box = self._position[row], None, None

@@ -31,13 +31,22 @@ from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import Context, Finding
 from boxscore.validation.geometric import geometric_findings
 from boxscore.validation.mismatch import mismatch_findings
+from boxscore.validation.numbering import find_class_map, renumbered_file
 from boxscore.validation.semantic import semantic_findings
 from boxscore.validation.structural import structural_findings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CHECKS", "SEVERITIES", "Finding", "findings_table", "validate", "validate_files"]
+__all__ = [
+    "CHECKS",
+    "SEVERITIES",
+    "Finding",
+    "find_class_map",
+    "findings_table",
+    "validate",
+    "validate_files",
+]
 
 CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     structural_findings,
@@ -139,7 +148,7 @@ def validate_files(
             truth = read_ground_truth(paths[0], of_truth)
         except InputError as error:
             return _sorted([*findings, _refused("ground-truth-refused", error)])
-        table, rows = None, None
+        table, rows, renumbered = None, None, None
         if detections is not None:
             try:
                 table = read_detections(paths[1], truth, of_detections)
@@ -147,8 +156,10 @@ def validate_files(
                 findings += detection_file_findings(paths[1], truth)
                 findings.append(_refused("detections-refused", error))
             else:
-                rows = kept_rows(paths[1], truth, len(table)) if table.left_out else None
-    return _sorted([*findings, *_run(Context(truth, table, rules, rows))])
+                if of_detections.class_map is None:
+                    renumbered = renumbered_file(paths[1], truth, of_detections)
+                    rows = kept_rows(paths[1], truth, len(table)) if table.left_out else None
+    return _sorted([*findings, *_run(Context(truth, table, rules, rows, renumbered=renumbered))])
 
 
 def _refused(code: str, error: InputError) -> Finding:

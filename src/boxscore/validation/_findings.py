@@ -15,11 +15,12 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.numbering import FoundClassMap
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning
@@ -33,6 +34,7 @@ __all__ = [
     "Context",
     "Finding",
     "Kind",
+    "Renumbered",
     "Repair",
     "Severity",
     "Tables",
@@ -93,6 +95,13 @@ class Finding:
         return self.repaired - self.value
 
 
+class Renumbered(NamedTuple):
+    """Detections by the class map that their boxes show."""
+
+    found: FoundClassMap
+    detections: Detections
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Context:
     """The aligned tables, how they are scored, and the effort that checks may take."""
@@ -104,6 +113,8 @@ class Context:
     """Row in its file of each detection, where some were left out."""
     given: Evaluation | None = None
     """The evaluation of the tables, if there is one already."""
+    renumbered: Renumbered | None = None
+    """The detections by the class map that they need, where they come from a file that was read again."""
     effort: int = WHEN_ASKED
     """Only findings of the last have examples and effects."""
 

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.numbering import BY_EVIDENCE, placed_on
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
-from boxscore.validation._findings import WHEN_ASKED, Context, Finding, Repair, Tables, counted
+from boxscore.validation._findings import WHEN_ASKED, Context, Finding, Renumbered, Repair, Tables, counted
 
 __all__ = ["LOW", "mismatch_findings"]
 
@@ -31,18 +32,25 @@ FEWEST = 3
 LOW = 0.05
 """Value of the metric below which a mismatch is likely and is checked in passing too."""
 
+ENOUGH, FEW = 40, 0.25
+"""Best detections from which it is odd that so few of them lie on an annotation."""
+
 MUCH = 0.05
 """Least rise of the metric."""
 
 
 def mismatch_findings(context: Context) -> Iterator[Finding]:
     """Check whether the two tables number their classes and images alike."""
-    if context.detections is None or not len(context.detections) or not len(context.ground_truth):
+    if context.detections is None or not len(context.ground_truth):
+        return
+    if not len(context.detections) and context.renumbered is None:
         return
     if context.effort < WHEN_ASKED and not context.value < LOW:
         return
-    yield from _classes(context)
-    yield from _images(context)
+    by_class = _classes(context) if len(context.detections) else iter(())
+    yield from by_class if context.renumbered is None else _class_map(context, context.renumbered, by_class)
+    images = list(_images(context))
+    yield from images or _off_annotations(context)
 
 
 def _rises(context: Context, repaired: Repair) -> bool:
@@ -50,6 +58,42 @@ def _rises(context: Context, repaired: Repair) -> bool:
         return context.repaired_value(repaired) > context.value + MUCH
     except InputError:  # a mask does not have its new image's size
         return False
+
+
+def _class_map(context: Context, renumbered: Renumbered, by_class: Iterator[Finding]) -> Iterator[Finding]:
+    """Report that the file numbers its classes otherwise, with the score of the file read that way."""
+    found, detections = renumbered
+
+    def repaired(c: Context, _: Detections) -> Tables:
+        return c.ground_truth, detections, c.protocol
+
+    if not context.protocol.matching.per_class or not _rises(context, repaired):
+        return
+    name = "" if found.name == BY_EVIDENCE else f"{found.name} or "
+    text = f"{found}. Read the detections with --class-map {name}auto"
+    repair = f"class map {found.name}"
+    for finding in by_class:
+        stop = "" if finding.message.endswith("?") else "."
+        yield dataclasses.replace(
+            finding,
+            message=f"{finding.message.rstrip('.')}{stop} {text[0].upper()}{text[1:]}",
+            repair=repair,
+            repaired=context.repaired_value(repaired),
+        )
+        return
+    labels = detections.categories.labels
+    by_id = dict(zip(detections.categories.ids.tolist(), labels, strict=True))
+    moved = [(own, to) for own, to in found.pairs.items() if own != to]
+    yield context.finding(
+        "classes-numbered-differently",
+        "semantic",
+        "error",
+        len(moved),
+        f"classes are numbered differently: {text}",
+        examples=[f"{own} is {'left out' if to is None else f'{by_id[to]} ({to})'}" for own, to in moved],
+        repair=repair,
+        repaired=repaired,
+    )
 
 
 def _classes(context: Context) -> Iterator[Finding]:
@@ -118,6 +162,27 @@ def _explanation(context: Context, rows: NDArray[np.intp], names: NDArray[np.int
     if len(rows) == 2 and names[rows[0]] == rows[1] and names[rows[1]] == rows[0]:
         return ": two classes are swapped"
     return ". Were the two files made with different lists of classes?"
+
+
+def _off_annotations(context: Context) -> Iterator[Finding]:
+    """Report that the best detections lie on next to no annotation of their image, of any class."""
+    detections = context.detections
+    if detections is None or not len(detections) or not context.value < LOW:
+        return
+    best = placed_on(context.ground_truth, detections.image, detections.boxes, detections.scores)
+    count = len(best.detection)
+    if count < ENOUGH or best.hits >= FEW * count:
+        return
+    yield context.finding(
+        "detections-off-annotations",
+        "semantic",
+        "warning",
+        count - best.hits,
+        f"of the {count:,} best detections only {best.hits:,} overlap any annotation of their image by half. "
+        "Are images numbered differently, or boxes in other units?",
+        table=detections,
+        rows=best.detection[best.truth < 0],
+    )
 
 
 def _images(context: Context) -> Iterator[Finding]:

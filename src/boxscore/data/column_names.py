@@ -1,0 +1,195 @@
+"""Column names people use: which column of a table is the image, the class, the box, the score.
+
+Conventions
+-----------
+- Names are compared in lower case without anything but letters and digits: ``ImageID``, ``image_id`` and
+  ``image id`` are one name; ``bbox_x1`` is ``x1``.
+- Where a box has several columns, their names say what they are, but for ``x, y, w, h``: ``x, y`` may be a
+  corner or the centre. One column with four numbers says nothing.
+- What has no part is a column of the user's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from boxscore._utils.text import short_list
+from boxscore.data.boxes import BoxFormat
+from boxscore.errors import InputError
+
+__all__ = ["ColumnParts", "column_parts", "has_part", "is_box"]
+
+_IDS = ("imageid", "imgid")
+_IMAGES = ("image", "img")
+_FILES = ("filename", "filepath", "imagename", "imagepath", "imagefile", "imgname", "imgpath", "path", "file")
+_NAMES = ("class", "classname", "category", "categoryname", "label", "labelname", "cls", "clsname")
+_LATE_NAMES = ("categories", "classes", "labels", "objectclass", "name")
+_NUMBERS = ("categoryid", "classid", "labelid", "clsid", "catid")
+_SCORES = ("score", "scores", "confidence", "confidences", "conf", "probability", "prob")
+_OTHERS = {
+    "area": ("area", "areas"),
+    "crowd": ("iscrowd", "crowd", "isgroupof"),
+    "difficult": ("difficult", "isdifficult"),
+    "ignore": ("ignore", "isignore"),
+    "ids": ("annotationid", "annid", "boxid", "objectid", "id"),
+}
+_IMAGE_SIZES = (
+    ("imagewidth", "imageheight"),
+    ("imgwidth", "imgheight"),
+    ("imagew", "imageh"),
+    ("imgw", "imgh"),
+    ("width", "height"),
+)
+_SIDES = (("w", "h"), ("width", "height"))
+_FIRST = (("x1", "y1"), ("xmin", "ymin"), ("left", "top"), ("x0", "y0"), ("xtl", "ytl"), ("minx", "miny"))
+_LAST = (("x2", "y2"), ("xmax", "ymax"), ("right", "bottom"), ("x1", "y1"), ("xbr", "ybr"), ("maxx", "maxy"))
+_CENTRES = (
+    ("cx", "cy"),
+    ("xc", "yc"),
+    ("xcenter", "ycenter"),
+    ("centerx", "centery"),
+    ("xcentre", "ycentre"),
+)
+_BOXES: tuple[tuple[tuple[str, ...], BoxFormat | None], ...] = (
+    *(((*first, *last), "xyxy") for first, last in zip(_FIRST, _LAST, strict=True)),
+    *(((*first, *sides), "xywh") for first in _FIRST for sides in _SIDES),
+    *(((*centre, *sides), "cxcywh") for centre in _CENTRES for sides in _SIDES),
+    *((("x", "y", *sides), None) for sides in _SIDES),
+    (("xyxy",), "xyxy"),
+    (("xywh",), "xywh"),
+    (("cxcywh",), "cxcywh"),
+    *(((name,), None) for name in ("bbox", "box", "bboxes", "boxes", "boundingbox", "boundingboxes")),
+)
+
+_NEEDED = {
+    "image": "have a column of the image (image_id, image, filename)",
+    "box": "have the columns of a box (x1,y1,x2,y2, or left,top,width,height, or bbox)",
+}
+
+
+class ColumnParts(NamedTuple):
+    """The names of the columns that have a part, None where there is no such column."""
+
+    image: str
+    box: tuple[str, ...]
+    """Four columns, or one that holds four numbers."""
+    box_format: BoxFormat | None
+    """None where the names do not say it."""
+    class_name: str | None
+    class_id: str | None
+    file_name: str | None
+    score: str | None
+    image_size: tuple[str, str] | None
+    sides: tuple[str, str] | None
+    """Widths and heights beside corners."""
+    flags: dict[str, str]
+    """``area``, ``crowd``, ``difficult``, ``ignore``, ``ids``, as far as they are there."""
+    other: tuple[str, ...]
+    open_images: bool
+    """Whether the columns are those of Open Images, in its order: XMin, XMax, YMin, YMax."""
+
+
+def _plain(name: str) -> str:
+    """Return a name as it is compared."""
+    short = re.sub(r"[^a-z0-9]", "", name.lower())
+    return short[4:] if short.startswith("bbox") and short not in ("bbox", "bboxes") else short
+
+
+def column_parts(names: Sequence[str], *, place: str) -> ColumnParts:
+    """Find the part of each column, or say which is missing."""
+    known: dict[str, str] = {}
+    for name in names:
+        known.setdefault(_plain(name), name)
+    _refuse_strange(known, names, place)
+    box = next(((keys, form) for keys, form in _BOXES if all(key in known for key in keys)), None)
+    image = next((known[key] for key in (*_IDS, *_IMAGES, *_FILES) if key in known), None)
+    if box is None or image is None:
+        rule = _NEEDED["box" if box is None else "image"]
+        raise InputError("a table of boxes", rule, got=f"only {short_list(names)}", place=place)
+    keys, form = box
+    used = {known[key] for key in keys} | {image}
+    if len({known[key] for key in keys}) < len(keys) or any(names.count(name) > 1 for name in used):
+        raise InputError("a column", "be there once", got=short_list(names), place=place)
+    file_name = next((known[key] for key in (*_FILES, *_IMAGES) if known.get(key, image) != image), None)
+    class_name = _one(known, _NAMES, place) or next((known[k] for k in _LATE_NAMES if k in known), None)
+    class_id = next((known[key] for key in _NUMBERS if key in known), None)
+    score = next((known[key] for key in _SCORES if key in known), None)
+    flags = {
+        part: next(known[key] for key in keys if key in known)
+        for part, keys in _OTHERS.items()
+        if any(key in known for key in keys)
+    }
+    used |= {name for name in (file_name, class_name, class_id, score, *flags.values()) if name is not None}
+    sides = None
+    if form == "xyxy" and len(keys) == 4 and {"w", "h"} <= set(known):
+        sides = (known["w"], known["h"])
+        used |= set(sides)
+    image_size = None
+    for width, height in _IMAGE_SIZES:
+        if width in known and height in known and not used & {known[width], known[height]}:
+            image_size = (known[width], known[height])
+            used |= set(image_size)
+            break
+    order = [_plain(name) for name in names]
+    at = order.index("xmin") if "xmin" in order else -1
+    open_images = "imageid" in known and order[at : at + 4] == ["xmin", "xmax", "ymin", "ymax"]
+    return ColumnParts(
+        image=image,
+        box=tuple(known[key] for key in keys),
+        box_format=form,
+        class_name=class_name,
+        class_id=class_id,
+        file_name=file_name,
+        score=score,
+        image_size=image_size,
+        sides=sides,
+        flags=flags,
+        other=tuple(name for name in names if name not in used),
+        open_images=open_images,
+    )
+
+
+def is_box(name: str, *, columns: int | None = None) -> bool:
+    """Whether a column is of a box, which has one column or four."""
+    return any(_plain(name) in keys for keys, _ in _BOXES if columns in (None, len(keys)))
+
+
+def has_part(name: str) -> bool:
+    """Whether a column is of the box, the class or the score."""
+    return is_box(name) or _plain(name) in (*_NAMES, *_LATE_NAMES, *_NUMBERS, *_SCORES)
+
+
+def _one(known: dict[str, str], keys: Sequence[str], place: str) -> str | None:
+    """Return the column with the first of these names; two are refused."""
+    found = [known[key] for key in keys if key in known]
+    if len(found) > 1 and not {"class", "category_id"} <= set(known.values()):  # as a table writes its own
+        raise InputError(
+            "a table of boxes",
+            "have one column of class names",
+            got=" and ".join(map(repr, found)),
+            place=place,
+            cause="rename the others",
+        )
+    return found[0] if found else None
+
+
+def _refuse_strange(known: dict[str, str], names: Sequence[str], place: str) -> None:
+    """Refuse forms of table that say something else than a box per row."""
+    if "predictionstring" in known:
+        raise InputError(
+            "a table of boxes",
+            "have a row per box",
+            got="a column PredictionString, which holds all boxes of an image in one text",
+            place=place,
+            cause="write a row per box: image,class,score,xmin,ymin,xmax,ymax",
+        )
+    if {"x1", "y1", "x2", "y2", "x3", "y3"} <= set(known):
+        raise InputError(
+            "a table of boxes",
+            "have upright boxes",
+            got=f"more than two corners, {short_list(names)}",
+            place=place,
+            cause="corners of rotated boxes are read from COCO and DOTA files",
+        )

@@ -1,0 +1,366 @@
+"""How two sides number their images and classes: evidence from the boxes, before anything is scored.
+
+Goal
+----
+Programs number classes from 0, from 1, or by a list of their own, and images by id or by file name. A wrong
+reading raises no error and gives a score near 0. The best detections tell: under the right reading most of
+them lie on an annotation of their image and class.
+
+Conventions
+-----------
+- The best detections of an image are those with the highest scores, as many as the image has annotations
+  that are no crowds, but at most 100. One lies on the annotation that it overlaps most, with an IoU of 0.5 or
+  more.
+- The IoU here is evidence and never part of a score, whose overlaps come from ``boxscore.similarity``.
+- A class map is ``{from: to}``: from a class as the detections name it, to an id or name of the ground truth;
+  None leaves a class out. Classes that it does not name keep their id or name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id
+from boxscore.errors import InputError
+
+__all__ = [
+    "AS_THEY_ARE",
+    "BY_EVIDENCE",
+    "CLASS_MAPS",
+    "COCO_IDS",
+    "FoundClassMap",
+    "Placed",
+    "class_pairs",
+    "found_class_map",
+    "mapped_rows",
+    "placed_on",
+    "refused",
+    "rows_as_given",
+    "with_classes",
+]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+LEAST_OVERLAP = 0.5
+"""IoU from which a detection lies on an annotation."""
+
+MOST_OF_IMAGE, MOST_ANNOTATIONS = 100, 5000
+"""Best detections, and annotations, that are looked at in an image."""
+
+FEWEST = 10
+"""Best detections on annotations below which classes are not judged."""
+
+FEWEST_OF_CLASS = 3
+"""The same of one class."""
+
+MAJORITY = 0.6
+"""Share of the best detections that lie on their class under a map that explains them."""
+
+TIMES = 2
+"""How many times as many lie on their class as by another reading, where the two readings differ."""
+
+COCO_IDS = tuple(number for number in range(1, 91) if number not in (12, 26, 29, 30, 45, 66, 68, 69, 71, 83))
+"""The ids of COCO's 80 classes, of 1 to 90."""
+
+CLASS_MAPS = ("zero-based", "one-based", "plus-one", "minus-one", "coco80to91", "coco91to80")
+"""Class maps with a name; of those that explain the boxes alike, the first is named."""
+
+AS_THEY_ARE = "as-they-are"
+BY_EVIDENCE = "by-evidence"
+
+
+class Placed(NamedTuple):
+    """The best detections, and the annotation that each lies on; -1 for none."""
+
+    detection: IntArray
+    truth: IntArray
+
+    @property
+    def hits(self) -> int:
+        """How many lie on an annotation."""
+        return int((self.truth >= 0).sum())
+
+
+def placed_on(
+    ground_truth: GroundTruth, image: NDArray[Any], boxes: FloatArray, scores: FloatArray, *, most: int = 64
+) -> Placed:
+    """Place the best detections of at most ``most`` images, spread evenly; boxes are corners [D, 4]."""
+    counted = np.flatnonzero(~ground_truth.crowd)
+    with_truth = np.unique(ground_truth.image[counted])
+    chosen = with_truth[
+        np.unique(np.linspace(0, len(with_truth) - 1, min(most, len(with_truth))).astype(int))
+    ]
+    sampled = np.zeros(len(ground_truth.images) + 1, dtype=bool)  # the last one for -1
+    sampled[chosen] = True
+    truths = counted[sampled[ground_truth.image[counted]]]
+    truths = truths[np.argsort(ground_truth.image[truths], kind="stable")]
+    rows = np.flatnonzero(sampled[image])
+    rows = rows[np.lexsort((-scores[rows], image[rows]))]
+    first = np.searchsorted(ground_truth.image[truths], chosen)
+    end = np.searchsorted(ground_truth.image[truths], chosen, side="right")
+    start = np.searchsorted(image[rows], chosen)
+    stop = np.minimum(np.searchsorted(image[rows], chosen, side="right"), start + end - first)
+    best, on = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    stop, end = np.minimum(stop, start + MOST_OF_IMAGE), np.minimum(end, first + MOST_ANNOTATIONS)
+    for a, b, c, d in zip(first.tolist(), end.tolist(), start.tolist(), stop.tolist(), strict=True):
+        if c == d:
+            continue
+        overlaps = _overlaps(boxes[rows[c:d]], ground_truth.boxes[truths[a:b]])
+        nearest = overlaps.argmax(axis=1)
+        lies = overlaps[np.arange(d - c), nearest] >= LEAST_OVERLAP
+        best.append(rows[c:d])
+        on.append(np.where(lies, truths[a:b][nearest], -1))
+    return Placed(np.concatenate(best), np.concatenate(on))
+
+
+def _overlaps(one: FloatArray, other: FloatArray) -> FloatArray:
+    """IoU of corners, [n, m]; 0 where both are empty."""
+    low = np.maximum(one[:, None, :2], other[None, :, :2])
+    high = np.minimum(one[:, None, 2:], other[None, :, 2:])
+    common = np.maximum(high - low, 0).prod(axis=2)
+    areas = [(boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (one, other)]
+    union = areas[0][:, None] + areas[1][None, :] - common
+    overlaps: FloatArray = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+    return overlaps
+
+
+# ---------------------------------------------------------------- class maps
+
+
+def class_pairs(
+    name: str, categories: Categories, *, classes: Sequence[str] | None = None
+) -> dict[Id, Id | None]:
+    """Return the pairs of a class map with a name; ``classes`` are the names behind the numbers."""
+    checks.one_of(name, CLASS_MAPS, name="class_map")
+    known: list[Id] = categories.ids.tolist() if classes is None else list(classes)
+    if name == "coco80to91":
+        return dict(enumerate(COCO_IDS))
+    if name == "coco91to80":
+        return dict(zip(COCO_IDS, known, strict=False))
+    if name in ("plus-one", "minus-one"):
+        step = 1 if name == "plus-one" else -1
+        numbers = [known_id for known_id in categories.ids.tolist() if isinstance(known_id, int)]
+        return {number - step: number for number in numbers}
+    return dict(enumerate(known, start=int(name == "one-based")))
+
+
+def rows_as_given(own: Categories, categories: Categories) -> NDArray[np.int32]:
+    """Return the class that each class of the detections has without a map, [len(own)]; -1 for none."""
+    if own is categories:
+        return np.arange(len(own), dtype=np.int32)
+    named = own.names.tolist() != list(map(str, own.ids.tolist()))
+    return categories.rows_by_id_or_name((own.names if named else own.ids).tolist())
+
+
+def mapped_rows(pairs: Mapping[Id, Id | None], own: Categories, categories: Categories) -> NDArray[np.int32]:
+    """Return the class that each class of the detections has by a map, [len(own)]; -1 for none."""
+    rows = rows_as_given(own, categories)
+    targets = [to for to in pairs.values() if to is not None]
+    found = dict(zip(targets, categories.rows_by_id_or_name(targets).tolist(), strict=True))
+    for row, keys in enumerate(zip(own.ids.tolist(), own.names.tolist(), strict=True)):
+        key = next((key for key in keys if key in pairs), None)
+        if key is not None:
+            to = pairs[key]
+            rows[row] = -1 if to is None else found[to]
+    return rows
+
+
+def with_classes(detections: Detections, categories: Categories, rows: NDArray[np.int32]) -> Detections:
+    """Return detections with their classes renumbered into ``categories``; those at -1 are left out."""
+    category = np.append(rows, np.int32(-1))[detections.category]
+    unknown, counts = np.unique(detections.category[category < 0], return_counts=True)
+    labels = detections.categories.labels
+    left_out = {labels[row]: int(count) for row, count in zip(unknown.tolist(), counts.tolist(), strict=True)}
+    kept = np.flatnonzero(category >= 0)
+    table = detections.take(kept) if len(kept) < len(category) else detections
+    return dataclasses.replace(
+        table,
+        categories=categories,
+        category=category[kept],
+        left_out={**detections.left_out, **left_out},
+    )
+
+
+# ---------------------------------------------------------------- finding one
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FoundClassMap:
+    """How the detections number their classes, and the evidence for it.
+
+    Attributes
+    ----------
+    name : str or None
+        One of the class maps with a name; ``"as-they-are"``: none is needed; ``"by-evidence"``: none has a
+        name, but each class of the detections lies on one other. None: it is not clear.
+    pairs : dict of int or str to int, str or None
+        From each class as the detections name it to an id of the ground truth; None leaves it out. Of the
+        most likely reading where ``name`` is None.
+    placed : int
+        How many of the best detections lie on an annotation, of any class.
+    given, mapped : int
+        How many of them lie on an annotation of their own class: as they are, and by the map.
+    likely : str
+        The most likely reading, also where it is not clear.
+    """
+
+    name: str | None
+    pairs: dict[Id, Id | None]
+    placed: int
+    given: int
+    mapped: int
+    likely: str
+
+    def __str__(self) -> str:
+        if self.placed < FEWEST:
+            return f"only {self.placed} of the best detections lie on an annotation, too few to tell"
+        text = (
+            f"of the {self.placed:,} best detections that lie on an annotation, {self.given:,} lie on one of "
+            "their own class as they are numbered"
+        )
+        return text if self.likely == AS_THEY_ARE else f"{text}, and {self.mapped:,} {_WORDS[self.likely]}"
+
+
+_WORDS = {
+    "zero-based": "if the first class is number 0 (zero-based)",
+    "one-based": "if the first class is number 1 (one-based)",
+    "coco80to91": "if 0 to 79 stand for COCO's ids 1 to 90 (coco80to91)",
+    "coco91to80": "if COCO's ids 1 to 90 stand for the 80 classes in order (coco91to80)",
+    "plus-one": "if each is the class whose id is 1 higher (plus-one)",
+    "minus-one": "if each is the class whose id is 1 lower (minus-one)",
+    BY_EVIDENCE: "with another list of classes",
+}
+
+
+def found_class_map(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    *,
+    classes: Sequence[str] | None = None,
+    most: int = 2000,
+) -> FoundClassMap:
+    """Find how detections number their classes.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+    detections : Detections
+        In the images of the ground truth, but in classes of their own, or aligned.
+    classes : sequence of str, optional
+        The names behind the detections' numbers.
+    most : int
+        Images that are looked at.
+
+    Returns
+    -------
+    FoundClassMap
+    """
+    own, known = detections.categories, ground_truth.categories
+    placed = placed_on(ground_truth, detections.image, detections.boxes, detections.scores, most=most)
+    lies = placed.truth >= 0
+    on = _ClassPairs(detections.category[placed.detection[lies]], ground_truth.category[placed.truth[lies]])
+    readings = _readings(own, known, classes)
+    readings[BY_EVIDENCE] = _by_evidence(on, len(own))
+    hits = {name: on.hits(rows) for name, rows in readings.items()}
+    total, given = len(on.own), hits[AS_THEY_ARE]
+    named = {name: count for name, count in hits.items() if name != BY_EVIDENCE}
+    likely = max(named, key=named.__getitem__)  # the first of equals
+    if hits[likely] < MAJORITY * total <= hits[BY_EVIDENCE]:
+        likely = BY_EVIDENCE
+    enough = total >= FEWEST and (likely == AS_THEY_ARE or hits[likely] >= MAJORITY * total)
+    clear = enough and all(on.speak_for(readings[likely], against=readings[name]) for name in named)
+    if likely == BY_EVIDENCE and clear:
+        clear = _is_complete(readings[likely], ground_truth)
+    ids = known.ids.tolist()
+    pairs: dict[Id, Id | None] = {
+        identifier: None if row < 0 else ids[row]
+        for identifier, row in zip(own.ids.tolist(), readings[likely].tolist(), strict=True)
+    }
+    return FoundClassMap(
+        name=likely if clear else None,
+        pairs=pairs,
+        placed=total,
+        given=given,
+        mapped=hits[likely],
+        likely=likely,
+    )
+
+
+def _readings(
+    own: Categories, known: Categories, classes: Sequence[str] | None
+) -> dict[str, NDArray[np.int32]]:
+    """Return the class of each class of the detections, [len(own)], under every reading that has a name."""
+    given = rows_as_given(own, known)
+    if classes is not None:
+        given = _listed_rows(class_pairs("zero-based", known, classes=classes), own, known)
+    readings = {AS_THEY_ARE: given}
+    for name in CLASS_MAPS:
+        if name == "coco91to80" and len(known if classes is None else classes) != len(COCO_IDS):
+            continue
+        readings[name] = _listed_rows(class_pairs(name, known, classes=classes), own, known)
+    return readings
+
+
+def _listed_rows(pairs: Mapping[Id, Id | None], own: Categories, known: Categories) -> NDArray[np.int32]:
+    """Return the class of each class of the detections, [len(own)]; -1 where the map has none."""
+    targets = [pairs.get(identifier) for identifier in own.ids.tolist()]
+    rows = known.rows_by_id_or_name(["" if to is None else to for to in targets])
+    return np.where([to is None for to in targets], -1, rows).astype(np.int32)
+
+
+class _ClassPairs(NamedTuple):
+    """Of each best detection on an annotation, its class among the detections' and that of the annotation."""
+
+    own: NDArray[np.int32]
+    truth: NDArray[np.int32]
+
+    def hits(self, rows: NDArray[np.int32]) -> int:
+        """How many are of one class by a reading, [len(own classes)]."""
+        return int((rows[self.own] == self.truth).sum())
+
+    def speak_for(self, rows: NDArray[np.int32], *, against: NDArray[np.int32]) -> bool:
+        """Whether far more are of one class by a reading, of those that another reads otherwise."""
+        one, other = rows[self.own], against[self.own]
+        differ = one != other
+        if not differ.any():
+            return True
+        hits, others = (int((each == self.truth)[differ].sum()) for each in (one, other))
+        return hits >= FEWEST_OF_CLASS and hits >= TIMES * others
+
+
+def _by_evidence(on: _ClassPairs, count: int) -> NDArray[np.int32]:
+    """Return the class on which most of each lie, [count]; -1 where none has most or two share it."""
+    rows = np.full(count, -1, dtype=np.int32)
+    pairs, most = np.unique(np.stack([on.own, on.truth]), axis=1, return_counts=True)
+    totals = np.bincount(on.own, minlength=count)[pairs[0]]
+    own, best = pairs[:, (totals >= FEWEST_OF_CLASS) & (most > MAJORITY * totals)]
+    _, position, times = np.unique(best, return_inverse=True, return_counts=True)
+    alone = times[position] == 1
+    rows[own[alone]] = best[alone]
+    return rows
+
+
+def _is_complete(rows: NDArray[np.int32], ground_truth: GroundTruth) -> bool:
+    """Whether no class of the detections is left that may be one of the annotations' remaining classes."""
+    annotated = np.unique(ground_truth.category[~ground_truth.crowd])
+    return bool((rows >= 0).all()) or bool(np.isin(annotated, rows).all())
+
+
+def refused(found: FoundClassMap, source: str) -> InputError:
+    """Return the error for classes whose numbering is not clear."""
+    likely = "" if found.likely == AS_THEY_ARE else f"; {found.likely} is most likely"
+    return InputError(
+        "class_map",
+        "be said where the boxes do not show it clearly",
+        got=f"'auto', but {found}",
+        place=source,
+        cause=f"give {', '.join(CLASS_MAPS)} or a file of lines from,to{likely}",
+    )

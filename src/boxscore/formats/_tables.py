@@ -1,0 +1,521 @@
+"""Tables of boxes, whatever file they are in: their columns become rows.
+
+Goal
+----
+CSV, JSON lines and Parquet give columns (:class:`Table`); what the columns mean is dealt with once, here and
+in :mod:`boxscore.data.column_names`.
+
+Conventions
+-----------
+- A row without a box (four empty numbers) is an image without objects.
+- An image's id is what stands in the image's column: a number where all are whole numbers without leading
+  zeros, else a text. A text stands for the image with that file name as well.
+- Coordinates are pixels, unless all of them lie in 0..1 and some are not whole: then they are fractions of
+  the image's size.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.text import short_list
+from boxscore.data.alignment import image_rows_by_name
+from boxscore.data.box_reading import are_fractions, reading_of
+from boxscore.data.boxes import BoxFormat, check_sizes_fit
+from boxscore.data.column_names import ColumnParts, column_parts
+from boxscore.data.schema import GROUND_TRUTH
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import Id, as_ids
+from boxscore.errors import FileFormatError, InputError
+from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._rows import RowFormat, Rows, detections_of
+from boxscore.formats.image_sizes import size_in
+from boxscore.formats.results import Kept
+
+__all__ = ["Distinct", "Table", "TableFormat", "ids_of_texts", "saved_columns"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MOST_COLUMNS = 1_000
+ROUNDED = 1.01
+"""How far widths and heights beside corners may be off, in pixels: rounded, or counted at both ends."""
+
+_TRUE, _FALSE = {"1", "true", "yes", "1.0"}, {"", "0", "false", "no", "-1", "0.0", "-1.0", "none"}
+"""Open Images writes -1 for unknown."""
+
+
+class Distinct(NamedTuple):
+    """The distinct values of a column, and each row's position among them, -1 where it is empty."""
+
+    values: list[Any]
+    positions: IntArray
+
+
+class Table(abc.ABC):
+    """The columns of a file.
+
+    Attributes
+    ----------
+    source : str
+        For messages.
+    names : sequence of str
+    count : int
+        Rows.
+    class_list : sequence of str, or None
+        Names behind class numbers that count from 0, as the file says.
+    class_names : sequence of (id, name), or None
+        All classes, as the file says.
+    """
+
+    source: str
+    names: Sequence[str]
+    count: int
+    class_list: Sequence[str] | None = None
+    class_names: Sequence[tuple[Id, str]] | None = None
+
+    @abc.abstractmethod
+    def distinct(self, name: str) -> Distinct:
+        """Return the values of a column, each once: texts and whole numbers as ids are."""
+
+    @abc.abstractmethod
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of numbers, NaN where a cell is empty; anything else is an error."""
+
+    @abc.abstractmethod
+    def fours(self, name: str) -> FloatArray:
+        """Return a column of four numbers each, [N, 4], NaN where a cell is empty."""
+
+    @abc.abstractmethod
+    def own(self, name: str) -> NDArray[Any] | None:
+        """Return a column of the user's own; None for one that cannot be sliced by."""
+
+    @abc.abstractmethod
+    def place(self, row: int) -> str:
+        """Name a row in messages."""
+
+
+class TableFormat(RowFormat):
+    """A format whose files are tables."""
+
+    takes = frozenset({"classes", "image_sizes", "box_format"})
+    boxes = "xyxy"
+
+    @abc.abstractmethod
+    def table(self, path: Path, options: ReadOptions) -> Table:
+        """Read the columns of a file."""
+
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read a file on its own."""
+        return rows_of(self.table(path, options), options, None, of_results=of_results)
+
+    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+        """Write the remaining rows under our own column names, with every other column."""
+        self.save(kept.as_table(), output)
+
+    @contextlib.contextmanager
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
+        """Read detections when the ground truth is known: its image sizes may tell what boxes are."""
+
+        def finish(ground_truth: GroundTruth | None) -> Detections:
+            rows = rows_of(self.table(path, options), options, ground_truth, of_results=True)
+            return detections_of(rows, options, ground_truth)
+
+        yield finish
+
+
+def rows_of(
+    table: Table, options: ReadOptions, ground_truth: GroundTruth | None, *, of_results: bool
+) -> Rows:
+    """Return the rows of boxes that a table holds."""
+    parts = column_parts(table.names, place=table.source)
+    if of_results and parts.score is None:
+        raise FileFormatError(
+            "detections",
+            "have a column score or confidence",
+            got=f"only {short_list(table.names)}",
+            place=table.source,
+            cause="is this the ground truth?",
+        )
+    images, image = _column_of_images(table, parts)
+    boxes = _boxes(table, parts)
+    empty = np.isnan(boxes).all(axis=1)
+    scores = table.numbers(parts.score) if of_results and parts.score is not None else None
+    if scores is not None:
+        empty &= np.isnan(scores)
+    if empty.any():
+        kept = np.flatnonzero(~empty)
+    else:
+        kept = np.arange(table.count)
+
+    def place(row: int) -> str:
+        return table.place(int(kept[row]))
+
+    everything = len(kept) == table.count
+    boxes = boxes if everything else boxes[kept]
+    _refuse_halves(boxes, parts, place)
+    sizes = _image_sizes(table, parts, len(images), image)
+    own_image = image if everything else image[kept]
+    fractions = are_fractions(boxes)
+    form = _box_format(
+        parts,
+        options,
+        boxes,
+        lambda: _known_sizes(images, sizes, options, ground_truth)[own_image],
+        table,
+        side="dt" if of_results else "gt",
+    )
+    labels, label, names = _classes(table, parts, options, kept, place)
+    given, columns = _further(table, parts, kept, boxes, form, fractions, place, of_results=of_results)
+    return Rows(
+        source=table.source,
+        images=images,
+        image=own_image,
+        labels=labels,
+        label=label,
+        boxes=boxes,
+        box_format=form,
+        place=place,
+        fractions=fractions,
+        scores=scores if scores is None or everything else scores[kept],
+        classes=table.class_list,
+        label_names=names,
+        numbers="ids" if table.class_list is None else "positions",
+        file_names=_file_names(table, parts, images, image),
+        sizes=sizes,
+        given=given,
+        columns=columns,
+    )
+
+
+def _column_of_images(table: Table, parts: ColumnParts) -> tuple[list[Id], IntArray]:
+    values, positions = table.distinct(parts.image)
+    if len(positions) and positions.min() < 0:
+        row = int(np.argmin(positions))
+        raise FileFormatError(parts.image, "name an image", got="nothing", place=table.place(row))
+    return values, positions
+
+
+def _file_names(
+    table: Table, parts: ColumnParts, images: Sequence[Id], image: IntArray
+) -> list[str | None] | None:
+    """Return the file name of each image: of its own column, or its id where that is a text."""
+    if parts.file_name is None:
+        if not any(isinstance(name, str) and re.search(r"\.[A-Za-z]{3,4}$", name) for name in images[:100]):
+            return None
+        return [name if isinstance(name, str) else None for name in images]
+    values, positions = table.distinct(parts.file_name)
+    names: list[str | None] = [None] * len(images)
+    first = np.full(len(images), -1)
+    first[image[::-1]] = positions[::-1]
+    for number, at in enumerate(first.tolist()):
+        if at >= 0:
+            names[number] = str(values[at])
+    return names
+
+
+def _boxes(table: Table, parts: ColumnParts) -> FloatArray:
+    if len(parts.box) == 1:
+        return table.fours(parts.box[0])
+    return np.column_stack([table.numbers(name) for name in parts.box])
+
+
+def _refuse_halves(boxes: FloatArray, parts: ColumnParts, place: Any) -> None:
+    """Refuse rows with some of a box's numbers."""
+    wrong = np.isnan(boxes).any(axis=1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        side = int(np.argmax(np.isnan(boxes[row])))
+        name = parts.box[side] if len(parts.box) == 4 else parts.box[0]
+        raise FileFormatError(
+            name,
+            "be a number where a row has a box",
+            got="nothing",
+            place=place(row),
+            cause="four empty numbers are an image without objects; was the file cut off?",
+        )
+
+
+def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) -> FloatArray | None:
+    """Width and height of each image by its rows; None where no column says them."""
+    if parts.image_size is None:
+        return None
+    given = np.column_stack([table.numbers(name) for name in parts.image_size])
+    sizes = np.full((count, 2), np.nan)
+    sizes[image[::-1]] = given[::-1]
+    different = (sizes[image] != given) & ~np.isnan(given)
+    if different.any():
+        if parts.image_size[0].lower() in ("width", "w") and _are_sides(table, parts, given):
+            return None
+        row = int(np.argmax(different.any(axis=1)))
+        raise FileFormatError(
+            "an image",
+            f"have one size in the columns {' and '.join(parts.image_size)}",
+            got=f"{_size_text(given[row])} and {_size_text(sizes[image[row]])}",
+            place=table.place(row),
+            cause="are these the sizes of boxes? then rename the columns w and h",
+        )
+    wrong = np.any((sizes <= 0) | (sizes > 1e9), axis=1)
+    if wrong.any():
+        row = int(np.argmax(wrong[image]))
+        got = _size_text(given[row])
+        raise FileFormatError("an image's size", "be 1 pixel or more", got=got, place=table.place(row))
+    return sizes
+
+
+def _are_sides(table: Table, parts: ColumnParts, given: FloatArray) -> bool:
+    """Whether columns width and height beside corners are those of the boxes."""
+    if parts.box_format != "xyxy" or len(parts.box) != 4:
+        return False
+    boxes = _boxes(table, parts)
+    with np.errstate(all="ignore"):
+        off = np.abs(boxes[:, 2:] - boxes[:, :2] - given)
+    return bool((np.isnan(off) | (off <= ROUNDED)).all())
+
+
+def _size_text(size: FloatArray) -> str:
+    return f"{size[0]:g} x {size[1]:g}"
+
+
+def _known_sizes(
+    images: Sequence[Id], sizes: FloatArray | None, options: ReadOptions, ground_truth: GroundTruth | None
+) -> FloatArray:
+    """Width and height of every image, [I, 2], as anything says them; NaN where unknown."""
+    known = np.full((len(images), 2), np.nan) if sizes is None else sizes.copy()
+    if options.image_sizes is not None:
+        for number, image in enumerate(images):
+            size = size_in(options.image_sizes, image)
+            if size is not None:
+                known[number] = size
+    if ground_truth is not None and len(images):
+        rows = image_rows_by_name(as_ids(images, name="image ids"), ground_truth.images)
+        missing = np.isnan(known).any(axis=1) & (rows >= 0)
+        known[missing] = ground_truth.images.sizes[rows[missing]]
+    return known
+
+
+def _box_format(
+    parts: ColumnParts,
+    options: ReadOptions,
+    boxes: FloatArray,
+    sizes: Callable[[], FloatArray],
+    table: Table,
+    *,
+    side: str,
+) -> BoxFormat:
+    """Return what a box's numbers are: as the names say, as the user says, or as the boxes show."""
+    said = options.box_format
+    if parts.box_format is not None:
+        if said is not None and said != parts.box_format:
+            raise InputError(
+                "box_format",
+                f"be {parts.box_format} where the columns are {', '.join(parts.box)}",
+                got=said,
+                place=table.source,
+            )
+        return parts.box_format
+    if said is not None:
+        if said == "xyxy" and len(parts.box) == 4:
+            got = f"{said} for {', '.join(parts.box)}"
+            raise InputError("box_format", "be xywh or cxcywh", got=got, place=table.source)
+        return said
+    coco = {"image_id", "category_id"} <= set(table.names)  # COCO's names, and COCO's boxes
+    return reading_of(
+        boxes,
+        sizes(),
+        names=parts.box,
+        usual="xywh" if coco else None,
+        option=f"--{side}-box-format",
+        place=table.source,
+    )
+
+
+def _classes(
+    table: Table, parts: ColumnParts, options: ReadOptions, kept: NDArray[np.intp], place: Any
+) -> tuple[list[Id], IntArray, list[str] | None]:
+    """Return the classes, each row's position among them, and their names where they are ids."""
+    column = parts.class_name if parts.class_id is None else parts.class_id
+    if column is None:
+        if options.classes is not None and len(options.classes) == 1:
+            return [options.classes[0]], np.zeros(len(kept), dtype=np.int64), None
+        raise FileFormatError(
+            "a table of boxes",
+            "have a column class, label or category_id",
+            got=f"only {short_list(table.names)}",
+            place=table.source,
+            cause="is there only one class? then name it in a class list (--gt-classes, --dt-classes)",
+        )
+    values, positions = table.distinct(column)
+    positions = positions[kept]
+    if len(positions) and positions.min() < 0:
+        row = int(np.argmin(positions))
+        raise FileFormatError(column, "name a class where a row has a box", got="nothing", place=place(row))
+    names: list[str] | None = None
+    if parts.class_id is not None and parts.class_name is not None and options.classes is None:
+        names = _names_of(table, parts, values, positions, kept, place)
+    used = np.bincount(positions, minlength=len(values)) > 0 if len(values) else np.zeros(0, dtype=bool)
+    number = np.cumsum(used) - 1
+    labels: list[Id] = [value for value, is_used in zip(values, used.tolist(), strict=True) if is_used]
+    if names is not None:
+        names = [name for name, is_used in zip(names, used.tolist(), strict=True) if is_used]
+    if table.class_names is not None and options.classes is None:
+        labels, names = _with_all(labels, names, table.class_names)
+    return labels, number[positions] if len(positions) else positions, names
+
+
+def _with_all(
+    labels: list[Id], names: list[str] | None, known: Sequence[tuple[Id, str]]
+) -> tuple[list[Id], list[str]]:
+    """Add the classes without a row, and the names that the file gives."""
+    by_id = dict(known)
+    own = dict(zip(labels, map(str, labels) if names is None else names, strict=True))
+    every = [*labels, *(identifier for identifier in by_id if identifier not in own)]
+    return every, [by_id.get(identifier, own.get(identifier, str(identifier))) for identifier in every]
+
+
+def _names_of(
+    table: Table,
+    parts: ColumnParts,
+    values: Sequence[Id],
+    positions: IntArray,
+    kept: NDArray[np.intp],
+    place: Any,
+) -> list[str]:
+    """Return the name of each class id; one id has one name."""
+    texts, at = table.distinct(parts.class_name)  # type: ignore[arg-type]
+    at = at[kept]
+    first = np.full(len(values), -1, dtype=np.int64)
+    first[positions[::-1]] = at[::-1]
+    wrong = (first[positions] != at) if len(positions) else np.zeros(0, dtype=bool)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        both = [
+            repr(texts[number]) if number >= 0 else "nothing" for number in (first[positions[row]], at[row])
+        ]
+        raise FileFormatError(
+            f"class {values[positions[row]]!r}",
+            f"have one name in the columns {parts.class_id} and {parts.class_name}",
+            got=" and ".join(both),
+            place=place(row),
+        )
+    return [
+        str(value) if number < 0 else str(texts[number])
+        for value, number in zip(values, first.tolist(), strict=True)
+    ]
+
+
+def _further(
+    table: Table,
+    parts: ColumnParts,
+    kept: NDArray[np.intp],
+    boxes: FloatArray,
+    form: BoxFormat,
+    fractions: bool,
+    place: Any,
+    *,
+    of_results: bool,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the columns of the schema that a table has besides, and those of the user's own."""
+    given: dict[str, Any] = {}
+    if parts.sides is not None and not fractions:
+        sides = np.column_stack([table.numbers(name)[kept] for name in parts.sides])
+        cause = "were they rounded, or the corners changed? then leave these columns out"
+        try:
+            check_sizes_fit(boxes, sides, name=parts.sides, place=place, cause=cause)
+            given["sizes"] = sides
+        except InputError:
+            with np.errstate(all="ignore"):
+                off = np.abs(sides - (boxes[:, 2:] - boxes[:, :2]))
+            if (off > ROUNDED).any():
+                raise
+    others = list(parts.other)
+    if of_results:
+        others += [name for part, name in parts.flags.items() if part not in ("area", "ids")]
+    else:
+        for flag in ("crowd", "difficult", "ignore"):
+            if flag in parts.flags:
+                given[flag] = _flag(table, parts.flags[flag])[kept]
+        if "area" in parts.flags and not fractions:
+            area = table.numbers(parts.flags["area"])[kept]
+            missing = np.isnan(area)
+            if missing.any():
+                with np.errstate(all="ignore"):  # what is too large is refused when the table is built
+                    extent = boxes[:, 2:] - boxes[:, :2] if form == "xyxy" else boxes[:, 2:]
+                    area[missing] = extent[missing].prod(axis=1)
+            given["area"] = area
+        if "ids" in parts.flags:
+            values, positions = table.distinct(parts.flags["ids"])
+            positions = positions[kept]
+            if len(positions) and positions.min() >= 0:
+                given["ids"] = as_ids(values, name="ids")[positions]
+        if parts.score is not None:
+            others.append(parts.score)
+    columns = {}
+    for name in others:
+        own = table.own(name) if name and name not in GROUND_TRUTH.frame_names else None
+        if own is not None:
+            columns[name] = own[kept]
+    return given, columns
+
+
+def _flag(table: Table, name: str) -> NDArray[np.bool_]:
+    """Return a column of flags."""
+    values, positions = table.distinct(name)
+    meaning = []
+    for number, value in enumerate(values):
+        text = str(value).strip().lower()
+        if text not in _TRUE and text not in _FALSE:
+            row = int(np.argmax(positions == number))
+            rule = "be 0 or 1, true or false, or empty"
+            raise FileFormatError(name, rule, got=repr(value), place=table.place(row))
+        meaning.append(text in _TRUE)
+    flags: NDArray[np.bool_] = np.array([*meaning, False])[positions]
+    return flags
+
+
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+
+
+def ids_of_texts(texts: Sequence[str]) -> list[Id]:
+    """Return texts as ids: as numbers where all are whole numbers without leading zeros."""
+    if texts and all(_WHOLE.fullmatch(text) for text in texts):
+        return [int(text) for text in texts]
+    return list(texts)
+
+
+def saved_columns(table: BoxTable) -> dict[str, Any]:
+    """Return the columns of a table to be saved, under the names of a DataFrame, and the images' beside them.
+
+    Images without objects are rows without a class and a box at the end.
+    """
+    names = ("image_id", "category_id", "class", *(n for one in table.schema.needed for n in one.frame))
+    frame = table.to_pandas([*names, *table.columns])
+    columns: dict[str, Any] = {str(name): frame[name].to_numpy() for name in frame.columns}
+    lonely = np.zeros(0, dtype=np.int64)
+    if not isinstance(table, Detections):
+        lonely = np.setdiff1d(np.arange(len(table.images)), table.image)
+    image = np.concatenate([table.image, lonely])
+    columns = {name: _extended(values, len(lonely)) for name, values in columns.items()}
+    columns["image_id"] = table.images.ids[image]
+    if not isinstance(table, Detections):
+        if any(name is not None for name in table.images.file_names.tolist()):
+            columns["file_name"] = table.images.file_names[image]
+        if not np.isnan(table.images.sizes).all():
+            columns["image_width"], columns["image_height"] = table.images.sizes[image].T
+    return columns
+
+
+def _extended(values: NDArray[Any], more: int) -> NDArray[Any]:
+    """Add empty cells."""
+    if not more:
+        return values
+    empty = np.full(more, None, dtype=object)
+    return np.concatenate([values.astype(object), empty])

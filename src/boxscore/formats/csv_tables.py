@@ -1,0 +1,375 @@
+"""CSV: tables of boxes as text, with commas, semicolons, tabs or bars between the columns.
+
+Conventions
+-----------
+- The head line names the columns. Without one, six columns are keras-retinanet's ``path,x1,y1,x2,y2,class``.
+- pandas reads the columns; numbers are read to the last bit, and anything else in a column of numbers is an
+  error that names the line.
+- Decimal commas are read where the numbers are quoted, or the columns are not separated by commas.
+
+References
+----------
+keras-retinanet: "CSV datasets" of its README. Open Images: "Data Formats" of its download page.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.files import write_atomically
+from boxscore.data.column_names import ColumnParts, column_parts
+from boxscore.data.tables import BoxTable
+from boxscore.errors import FileFormatError, InputError
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._look import Look
+from boxscore.formats._tables import MOST_COLUMNS, Distinct, Table, TableFormat, ids_of_texts, saved_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FORMAT", "CsvFormat"]
+
+FloatArray = NDArray[np.float64]
+
+_SEPARATORS = (",", ";", "\t", "|")
+_RETINANET = ("path", "x1", "y1", "x2", "y2", "class")
+_NUMBER = r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*"
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?\s*")
+
+
+class CsvFormat(TableFormat):
+    """Tables of boxes as text."""
+
+    name = "csv"
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise a head line of boxes, or a file called a table."""
+        if look.is_folder or look.is_json or look.is_xml:
+            return None
+        form = None if b"\0" in look.head else _form(look.text, str(look.path))
+        if form is not None:
+            return "a table without a head line" if form.head == 0 else "a table of boxes"
+        return "a table" if look.suffix in (".csv", ".tsv") and look.head.strip() else None
+
+    def table(self, path: Path, options: ReadOptions) -> Table:
+        """Read the columns of a file."""
+        look = Look(path)
+        form = _form(look.text, str(path)) or _form_of_table(look, path)
+        _refuse_nul(path)
+        return _CsvTable(path, form, _frame(path, form))
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write one row per box, every number with all its digits; images without objects come last."""
+        columns = {name: map(_cell, values.tolist()) for name, values in saved_columns(table).items()}
+        output = io.StringIO(newline="")
+        writer = csv.writer(output, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+        write_atomically(path, output.getvalue())
+
+
+FORMAT = CsvFormat()
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as it is written: flags as 0 and 1, unknown numbers as nothing."""
+    if isinstance(value, bool):
+        return int(value)
+    return None if isinstance(value, float) and value != value else value
+
+
+# ---------------------------------------------------------------- the form of a file
+
+
+class _Form(NamedTuple):
+    """How a file is written."""
+
+    separator: str
+    names: tuple[str, ...]
+    parts: ColumnParts
+    head: int | None
+    """1 where the first line names the columns, else 0."""
+    decimal: str
+
+
+def _form(text: str, place: str) -> _Form | None:
+    """Return the form of a file that begins like this; None where nothing says that it holds boxes."""
+    for separator in _SEPARATORS:
+        lines = _first_lines(text, separator)
+        if not lines or not 3 <= len(lines[0]) <= MOST_COLUMNS:
+            continue
+        for names, head in ((tuple(name.strip() for name in lines[0]), 1), (_RETINANET, 0)):
+            if head == 0 and not (separator == "," and _is_retinanet(lines)):
+                continue
+            try:
+                parts = column_parts(names, place=place)
+            except InputError:
+                continue
+            return _Form(separator, names, parts, head, _decimal(lines[head:], names, parts))
+    return None
+
+
+def _form_of_table(look: Look, path: Path) -> _Form:
+    """Say why a file is no table of boxes."""
+    if not look.head.strip():
+        raise FileFormatError("a table", "have a head line", got="an empty file", place=str(path))
+    if look.head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in look.head:
+        raise FileFormatError("a table", "be UTF-8", got="other bytes", place=str(path))
+    separator = max(_SEPARATORS, key=look.first_line.count)
+    lines = _first_lines(look.text, separator)
+    names = tuple(name.strip() for name in lines[0]) if lines else ()
+    if len(names) > MOST_COLUMNS:
+        rule = f"have at most {MOST_COLUMNS:,} columns"
+        raise FileFormatError("a table", rule, got=f"{len(names):,}", place=str(path))
+    if any(re.fullmatch(_NUMBER, name) for name in names):
+        raise FileFormatError(
+            "the first line of a table",
+            "name the columns",
+            got=repr(look.first_line)[:80],
+            place=str(path),
+            cause="put a line like image,class,x1,y1,x2,y2 before it (detections: and score)",
+        )
+    try:
+        column_parts(names, place=str(path))
+    except InputError as error:
+        raise FileFormatError(*_parts_of(error)) from None
+    raise FileFormatError("a table", "have a head line", got=repr(look.first_line)[:80], place=str(path))
+
+
+def _parts_of(error: InputError) -> tuple[str]:
+    return (str(error),)
+
+
+def _first_lines(text: str, separator: str, most: int = 50) -> list[list[str]]:
+    """Return the cells of the first lines that are not blank."""
+    lines = []
+    try:
+        for line in csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True):
+            if any(cell.strip() for cell in line):
+                lines.append(line)
+            if len(lines) >= most:
+                break
+    except csv.Error:
+        pass
+    return lines
+
+
+def _is_retinanet(lines: Sequence[Sequence[str]]) -> bool:
+    """Whether all lines are ``path,x1,y1,x2,y2,class``."""
+    return all(
+        len(line) == 6
+        and re.fullmatch(_NUMBER, line[0]) is None
+        and (
+            all(re.fullmatch(_NUMBER, cell) for cell in line[1:5])
+            if any(line[1:])
+            else re.search(r"\.\w+$", line[0]) is not None
+        )
+        for line in lines[:-1] or lines  # the last one may be cut off
+    )
+
+
+def _decimal(lines: Sequence[Sequence[str]], names: Sequence[str], parts: ColumnParts) -> str:
+    """Return the decimal mark of the numbers of boxes."""
+    if len(parts.box) == 1:
+        return "."
+    places = [names.index(name) for name in parts.box]
+    cells = [line[place] for line in lines for place in places if place < len(line)]
+    return "," if any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) else "."
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _refuse_nul(path: Path) -> None:
+    """Refuse a file with NUL, where pandas would end a cell."""
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(1 << 22):
+                if b"\0" in piece:
+                    raise FileFormatError("a table", "be UTF-8 text", got="a byte 0", place=str(path))
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+def _number_names(form: _Form) -> list[str]:
+    """Return the columns that hold numbers."""
+    parts = form.parts
+    several = parts.box if len(parts.box) == 4 else ()
+    area = [parts.flags["area"]] if "area" in parts.flags else []
+    names = [*several, *([parts.score] if parts.score else []), *(parts.image_size or ())]
+    return [*names, *(parts.sides or ()), *area]
+
+
+def _frame(path: Path, form: _Form) -> pd.DataFrame:
+    """Read all columns: numbers as float64, others as texts."""
+    import pandas as pd
+
+    numbers = _number_names(form)
+    unique = _unique(form.names)
+    precise: dict[str, Any] = {}
+    if tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1):
+        precise["float_precision"] = "round_trip"  # others were not exact to the last bit
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame: pd.DataFrame = pd.read_csv(
+                path,
+                sep=form.separator,
+                header=0 if form.head else None,
+                names=unique,
+                index_col=False,
+                dtype={name: "float64" if name in numbers else object for name in unique},
+                keep_default_na=False,
+                na_values={name: [""] for name in numbers},
+                skipinitialspace=True,
+                decimal=form.decimal,
+                encoding="utf-8-sig",
+                low_memory=False,
+                **precise,
+            )
+            return frame
+    except (ValueError, OverflowError, pd.errors.ParserWarning, MemoryError, RecursionError) as error:
+        _explain(path, form, error)
+        raise FileFormatError(
+            "a table", "be readable", got=str(error).splitlines()[0][:200], place=str(path)
+        ) from None
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Return names for pandas, which must differ."""
+    seen: set[str] = set()
+    unique = []
+    for position, name in enumerate(names):
+        unique.append(name if name and name not in seen else f"column {position + 1} {name}")
+        seen.add(name)
+    return unique
+
+
+def _records(path: Path, form: _Form) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows again, one by one with the number of their last line, for messages."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=form.separator, skipinitialspace=True)
+            first = bool(form.head)
+            for row in reader:
+                if not any(cell.strip() for cell in row) and len(row) < 2:
+                    continue
+                if first:
+                    first = False
+                    continue
+                yield reader.line_num, row
+    except UnicodeDecodeError:
+        raise FileFormatError("a table", "be UTF-8", got="other bytes", place=str(path)) from None
+    except csv.Error as error:
+        raise FileFormatError("a table", "be CSV", got=str(error), place=str(path)) from None
+
+
+def _explain(path: Path, form: _Form, error: Exception) -> None:
+    """Raise the error that names the line that pandas cannot read."""
+    numbers = set(_number_names(form))
+    for line, row in _records(path, form):
+        place = f"line {line} of {path}"
+        if len(row) > len(form.names):
+            rule = f"have {len(form.names)} cells, as the head line has"
+            raise FileFormatError("a row", rule, got=f"{len(row)}", place=place)
+        for name, cell in zip(form.names, row, strict=False):
+            if name in numbers and cell and not _is_number(cell, form.decimal):
+                decimal = "are these decimal commas?" if _DECIMAL_COMMA.fullmatch(cell) else ""
+                raise FileFormatError(name, "be a number", got=repr(cell)[:60], place=place, cause=decimal)
+    if "EOF inside string" in str(error):
+        cause = "was the file cut off?"
+        raise FileFormatError("a table", "close its quotes", got="an open one", place=str(path), cause=cause)
+
+
+def _is_number(cell: str, decimal: str) -> bool:
+    try:
+        number = float(cell.replace(decimal, "."))
+    except ValueError:
+        return False
+    return number == number and "_" not in cell
+
+
+class _CsvTable(Table):
+    """The columns of a CSV file."""
+
+    def __init__(self, path: Path, form: _Form, frame: pd.DataFrame) -> None:
+        self.source, self.count, self.names = str(path), len(frame), _unique(form.names)
+        self._path, self._form, self._frame = path, form, frame
+        self._known: dict[str, Distinct] = {}
+
+    def distinct(self, name: str) -> Distinct:
+        """Return the values of a column, each once."""
+        if name not in self._known:
+            texts, codes = self._texts(name)
+            self._known[name] = _stripped(texts, codes)
+        return self._known[name]
+
+    def _texts(self, name: str) -> tuple[list[str], NDArray[np.int64]]:
+        """Return the distinct texts of a column, and where each cell is among them."""
+        import pandas as pd
+
+        codes, texts = pd.factorize(self._frame[name])
+        return [str(text) for text in texts.tolist()], codes.astype(np.int64, copy=False)
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of numbers."""
+        return self._frame[name].to_numpy(dtype=np.float64)
+
+    def fours(self, name: str) -> FloatArray:
+        """Return a column of texts with four numbers each: ``[1, 2, 3, 4]``, ``1 2 3 4``."""
+        texts, codes = self._texts(name)
+        fours = np.full((len(texts), 4), np.nan)
+        for number, text in enumerate(texts):
+            cells = text.translate(_NO_BRACKETS).split()
+            if not cells or cells == ["nan"]:
+                continue
+            if len(cells) != 4 or not all(_is_number(cell, ".") for cell in cells):
+                got, place = repr(text)[:60], self.place(int(np.argmax(codes == number)))
+                raise FileFormatError(name, "hold four numbers", got=got, place=place)
+            fours[number] = [float(cell) for cell in cells]
+        return fours[codes]
+
+    def own(self, name: str) -> NDArray[Any] | None:
+        """Return a column of the user's own, as numbers where all cells are numbers."""
+        if self._frame[name].dtype != object:
+            return self._frame[name].to_numpy()
+        texts, codes = self._texts(name)
+        values: NDArray[Any]
+        if texts and all(_is_number(text, ".") or not text for text in texts):
+            whole = all(re.fullmatch(r"-?[0-9]{1,15}", text) for text in texts)
+            numbers = [int(text) if whole else float(text or "nan") for text in texts]
+            values = np.array(numbers)
+        else:
+            values = np.empty(len(texts), dtype=object)
+            values[:] = texts
+        return values[codes]
+
+    def place(self, row: int) -> str:
+        """Name the line of a row."""
+        for number, (line, _) in enumerate(_records(self._path, self._form)):
+            if number == row:
+                return f"line {line} of {self._path}"
+        return f"row {row} of {self._path}"
+
+
+_NO_BRACKETS = str.maketrans("[](){},;", "        ")
+
+
+def _stripped(texts: list[str], codes: NDArray[np.int64]) -> Distinct:
+    """Return texts without blanks around them, each once, and where the codes point then; "" is empty."""
+    known: dict[str, int] = {}
+    where = np.empty(len(texts) + 1, dtype=np.int64)
+    where[-1] = -1
+    for number, text in enumerate(texts):
+        short = text.strip()
+        where[number] = known.setdefault(short, len(known)) if short else -1
+    return Distinct(ids_of_texts(list(known)), where[codes])

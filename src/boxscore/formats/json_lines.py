@@ -1,0 +1,257 @@
+"""JSON lines: one JSON object per line, of a box, or of an image with lists of its boxes.
+
+Conventions
+-----------
+- ``{"image": "a.jpg", "class": "cat", "bbox": [1, 2, 3, 4], "score": 0.9}``: a box.
+- ``{"image": "a.jpg", "boxes": [[1, 2, 3, 4], ...], "labels": ["cat", ...], "scores": [0.9, ...]}`` or
+  ``{"image": "a.jpg", "objects": [{"bbox": [1, 2, 3, 4], "category": "cat"}, ...]}``: an image. Empty lists
+  are an image without objects.
+- The keys are the column names of tables. The first line decides which of the three it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.collector import paused_collector
+from boxscore.data.column_names import column_parts, has_part, is_box
+from boxscore.errors import FileFormatError, InputError
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._look import Look
+from boxscore.formats._tables import MOST_COLUMNS, Distinct, Table, TableFormat
+
+__all__ = ["FORMAT", "OBJECTS", "JsonLinesFormat"]
+
+FloatArray = NDArray[np.float64]
+
+OBJECTS = ("objects", "annotations", "detections", "predictions", "instances")
+"""Keys of lists of boxes, in lower case."""
+
+
+class JsonLinesFormat(TableFormat):
+    """JSON lines."""
+
+    name = "jsonl"
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise a first line that is a whole object with a box, or a file called JSON lines."""
+        if look.is_folder:
+            return None
+        if look.suffix in (".jsonl", ".ndjson") and look.is_json:
+            return "JSON lines"
+        if not look.first_line.startswith("{") or not look.first_line.endswith("}"):
+            return None
+        try:
+            first = msgspec.json.decode(look.first_line)
+            flat, _ = _flat(first)
+            image = column_parts(list(flat), place="").image
+            if not isinstance(first.get(image), (str, int)):
+                return None  # COCO's, where a box says its image, and its relatives
+        except (msgspec.MsgspecError, InputError, RecursionError, TypeError, ValueError):
+            return None
+        return "JSON lines"
+
+    @paused_collector()
+    def table(self, path: Path, options: ReadOptions) -> Table:
+        """Read the records of a file."""
+        return _RecordTable(path)
+
+
+FORMAT = JsonLinesFormat()
+
+
+def _flat(record: Any) -> tuple[dict[str, Any], str | None]:
+    """Return the keys of a record with those of its first box, and the key of its list of boxes."""
+    if not isinstance(record, dict):
+        raise TypeError
+    key = next(
+        (k for k, v in record.items() if k.lower() in OBJECTS and isinstance(v, (list, type(None)))), None
+    )
+    if key is None:
+        return record, None
+    first = next((item for item in record[key] or () if isinstance(item, dict)), {})
+    return {**{k: v for k, v in record.items() if k != key}, **first}, key
+
+
+def _decoded(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Decode a file, line by line."""
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                text = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
+                if not text:
+                    continue
+                try:
+                    yield number, decoder.decode(text)
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                    raise FileFormatError(
+                        "a line",
+                        "be a JSON object",
+                        got=repr(text[:40].decode("utf-8", errors="replace")),
+                        place=f"line {number} of {path}",
+                        cause=str(error)[:80].replace("\n", " "),
+                    ) from None
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+class _RecordTable(Table):
+    """The records of a file of JSON lines, one value per box and key."""
+
+    def __init__(self, path: Path) -> None:
+        self.source = str(path)
+        self._columns: dict[str, list[Any]] = {}
+        self._lines: list[int] = []
+        self._texts: dict[str, str] = {}  # equal texts are kept once
+        kind: str | None = None
+        for line, record in _decoded(path):
+            if kind is None:
+                kind = _kind(record)
+            self._add(line, record, kind)
+        self.count = len(self._lines)
+        self.names = list(self._columns)
+        if not self.count:
+            raise FileFormatError("JSON lines", "hold a record", got="none", place=self.source)
+
+    def _add(self, line: int, record: dict[str, Any], kind: str) -> None:
+        place = f"line {line} of {self.source}"
+        if kind == "record":
+            self._append(line, record)
+        elif kind == "lists":
+            lists = {key: value for key, value in record.items() if isinstance(value, list)}
+            count = max((len(value) for key, value in lists.items() if is_box(key)), default=0)
+            for key, value in lists.items():
+                if len(value) != count and has_part(key):
+                    rule, got = f"be as many as the {count} boxes", f"{len(value)}"
+                    raise FileFormatError(key, rule, got=got, place=place)
+            lists = {key: value for key, value in lists.items() if len(value) == count}
+            rest = {key: value for key, value in record.items() if key not in lists}
+            for values in zip(*lists.values(), strict=True):
+                self._append(line, {**rest, **dict(zip(lists, values, strict=True))})
+            if not count:
+                self._append(line, {**rest, **dict.fromkeys(lists)})
+        else:
+            objects = record.get(kind)
+            rest = {key: value for key, value in record.items() if key != kind}
+            if not isinstance(objects, (list, type(None))):
+                got = f"a {type(objects).__name__}"
+                raise FileFormatError(kind, "be a list of objects", got=got, place=place)
+            for item in objects or ():
+                if not isinstance(item, dict):
+                    got = f"a {type(item).__name__}"
+                    raise FileFormatError(kind, "be a list of objects", got=got, place=place)
+                self._append(line, {**rest, **item})
+            if not objects:
+                self._append(line, rest)
+
+    def _append(self, line: int, row: dict[str, Any]) -> None:
+        """Add a row."""
+        count = len(self._lines)
+        self._lines.append(line)
+        for key, value in row.items():
+            column = self._columns.get(key)
+            if column is None:
+                if len(self._columns) >= MOST_COLUMNS:
+                    rule = f"have at most {MOST_COLUMNS:,} keys"
+                    place = f"line {line} of {self.source}"
+                    raise FileFormatError("records", rule, got="more", place=place)
+                column = self._columns[key] = []
+            column.extend([None] * (count - len(column)))
+            if type(value) is str:
+                value = self._texts.setdefault(value, value)
+            elif type(value) is list and len(value) == 4:
+                value = tuple(value)
+            column.append(value)
+
+    def _cells(self, name: str) -> list[Any]:
+        cells = self._columns[name]
+        cells.extend([None] * (self.count - len(cells)))
+        return cells
+
+    def distinct(self, name: str) -> Distinct:
+        """Return the values of a column, each once."""
+        known: dict[Any, int] = {}
+        positions = np.empty(self.count, dtype=np.int64)
+        for row, cell in enumerate(self._cells(name)):
+            if cell is None or cell == "":
+                positions[row] = -1
+                continue
+            if type(cell) is float and cell.is_integer():
+                cell = int(cell)
+            if type(cell) not in (int, str, bool):
+                got, place = _shown(cell), self.place(row)
+                raise FileFormatError(name, "be a text or a whole number", got=got, place=place)
+            positions[row] = known.setdefault(cell, len(known))
+        return Distinct(list(known), positions)
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of numbers."""
+        numbers = np.empty(self.count)
+        for row, cell in enumerate(self._cells(name)):
+            numbers[row] = self._number(name, cell, row)
+        return numbers
+
+    def _number(self, name: str, cell: Any, row: int) -> float:
+        if cell is None:
+            return np.nan
+        if type(cell) not in (int, float):
+            raise FileFormatError(name, "be a number", got=_shown(cell), place=self.place(row))
+        try:
+            return float(cell)
+        except OverflowError:
+            raise FileFormatError(name, "be finite", got=_shown(cell), place=self.place(row)) from None
+
+    def fours(self, name: str) -> FloatArray:
+        """Return a column of lists of four numbers, or of objects with the corners' names."""
+        cells = self._cells(name)
+        fours = np.full((self.count, 4), np.nan)
+        for row, cell in enumerate(cells):
+            if cell is None or cell == []:
+                continue
+            if type(cell) is not tuple:
+                got = _shown(cell)
+                raise FileFormatError(name, "be a list of four numbers", got=got, place=self.place(row))
+            for side, number in enumerate(cell):
+                fours[row, side] = self._number(name, number, row)
+                if number is None:
+                    raise FileFormatError(name, "hold four numbers", got="null", place=self.place(row))
+        return fours
+
+    def own(self, name: str) -> NDArray[Any] | None:
+        """Return a column of the user's own, if its cells are texts, numbers and flags."""
+        cells = self._cells(name)
+        kinds = {type(cell) for cell in cells}
+        if not kinds <= {str, int, float, bool, type(None)}:
+            return None
+        if kinds <= {int, float} and all(abs(cell) < 2**53 for cell in cells):
+            return np.array(cells)
+        values = np.empty(self.count, dtype=object)
+        values[:] = cells
+        return values
+
+    def place(self, row: int) -> str:
+        """Name the line of a row."""
+        return f"line {self._lines[row]} of {self.source}"
+
+
+def _kind(record: dict[str, Any]) -> str:
+    """Say what records are: ``"record"`` for a box, ``"lists"`` for an image, or the key of its boxes."""
+    _, key = _flat(record)
+    if key is not None:
+        return key
+    boxes = next((v for k, v in record.items() if is_box(k, columns=1)), None)
+    if isinstance(boxes, list):
+        nested = any(isinstance(box, list) for box in boxes) or not boxes
+        return "lists" if nested else "record"
+    return "lists" if any(isinstance(value, list) for k, value in record.items() if is_box(k)) else "record"
+
+
+def _shown(cell: Any) -> str:
+    return repr(cell)[:60]

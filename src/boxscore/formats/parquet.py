@@ -1,0 +1,434 @@
+"""Parquet: tables of boxes as columns, one row per box or per image; needs pyarrow.
+
+Conventions
+-----------
+- A row is a box; or an image with lists of its boxes; or an image with one list of structures, Hugging Face's
+  ``objects``. An image with empty lists has no objects.
+- A folder of part files is one table, in the order of their names.
+- Class names are those of the schema's metadata, Hugging Face's ``ClassLabel`` or boxscore's own; float32 is
+  widened without loss.
+
+References
+----------
+datasets (Hugging Face): ``Features.arrow_schema``, key "huggingface" of the metadata.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.files import write_atomically
+from boxscore.data.column_names import column_parts, has_part, is_box
+from boxscore.data.tables import BoxTable
+from boxscore.data.vocabulary import Id
+from boxscore.errors import FileFormatError, InputError, MissingDependencyError
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._look import Look
+from boxscore.formats._tables import MOST_COLUMNS, Distinct, Table, TableFormat, saved_columns
+from boxscore.formats.json_lines import OBJECTS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FORMAT", "ParquetFormat"]
+
+FloatArray = NDArray[np.float64]
+
+_OWN = b"boxscore"
+"""Key of the metadata that holds all classes, also those without an object."""
+
+
+class ParquetFormat(TableFormat):
+    """Parquet files, and folders of part files."""
+
+    name = "parquet"
+    takes = frozenset({"classes", "image_sizes", "box_format", "image_set"})
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise Parquet's first bytes, or a folder of such files."""
+        if not look.is_folder:
+            return "a Parquet file" if look.head.startswith(b"PAR1") else None
+        first = look.first_with(".parquet")
+        return "a folder of Parquet files" if first is not None and not first.is_dir() else None
+
+    def table(self, path: Path, options: ReadOptions) -> Table:
+        """Read the columns of a file or a folder."""
+        arrow = _read(path, options)
+        return _ArrowTable(str(path), arrow)
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write one row per box; images without objects come last. Classes are in the metadata."""
+        pa, pq = _arrow()
+        ids, names = table.categories.ids.tolist(), table.categories.names.tolist()
+        columns = {name: _arrow_column(values) for name, values in saved_columns(table).items()}
+        if ids == names or list(map(str, ids)) == names:
+            columns.pop("category_id" if isinstance(ids[0] if ids else "", str) else "class", None)
+        arrow = pa.table(columns).replace_schema_metadata(
+            {_OWN: json.dumps({"classes": [[i, n] for i, n in zip(ids, names, strict=True)]})}
+        )
+        output = io.BytesIO()
+        pq.write_table(arrow, output, compression="zstd")
+        write_atomically(path, output.getvalue())
+
+
+FORMAT = ParquetFormat()
+
+
+def _arrow() -> tuple[Any, Any]:
+    """Return pyarrow and its reader of Parquet."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingDependencyError("Parquet needs pyarrow: pip install 'boxscore[tables]'.") from None
+    return pyarrow, pyarrow.parquet
+
+
+def _arrow_column(values: NDArray[Any]) -> Any:
+    """Return a column as Arrow's: ids and names by a dictionary, NaN as nothing."""
+    pa, _ = _arrow()
+    if values.dtype == object:
+        cells = values.tolist()
+        kinds = {type(cell) for cell in cells} - {type(None)}
+        if kinds - {int, float, bool} and kinds != {str}:
+            cells = [None if cell is None else str(cell) for cell in cells]
+        array = pa.array(cells)
+        return array.dictionary_encode() if pa.types.is_string(array.type) else array
+    return pa.array(values, from_pandas=True)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _read(path: Path, options: ReadOptions) -> pa.Table:
+    """Read what is of use of all files."""
+    pa, pq = _arrow()
+    tables = []
+    for file in _files(path, options):
+        try:
+            with pq.ParquetFile(file) as parquet:
+                names = _wanted(parquet.schema)
+                if not parquet.metadata.num_columns or len(names) > MOST_COLUMNS:
+                    rule, got = f"have 1 to {MOST_COLUMNS:,} columns", f"{len(names):,}"
+                    raise FileFormatError("a Parquet file", rule, got=got, place=str(file))
+                tables.append(parquet.read(columns=names))
+        except FileFormatError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+            got = str(error).partition("\n")[0][:150].rstrip(".") or type(error).__name__
+            raise FileFormatError("a Parquet file", "be readable", got=got, place=str(file)) from None
+    try:
+        if len(tables) == 1:
+            return tables[0]
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowException, TypeError) as error:
+        got = str(error).partition("\n")[0][:150]
+        raise FileFormatError("part files", "have the same columns", got=got, place=str(path)) from None
+
+
+def _files(path: Path, options: ReadOptions) -> list[Path]:
+    """Return the files of a path; one split of a folder with several."""
+    if not path.is_dir():
+        if options.image_set is not None:
+            got = repr(str(options.image_set))[:60]
+            raise InputError("image_set", "be left out where there is one Parquet file", got=got)
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.suffix == ".parquet" and file.is_file())
+    splits: dict[str, list[Path]] = {}
+    for file in files:
+        known = re.fullmatch(r"(.+?)-\d+(?:-of-\d+)?(?:-[0-9a-f]+)?", file.stem)
+        splits.setdefault(known[1] if known else "", []).append(file)
+    if options.image_set is not None:
+        wanted = splits.get(str(options.image_set))
+        if wanted is None:
+            got, known_splits = repr(str(options.image_set))[:60], ", ".join(sorted(splits))
+            raise InputError("image_set", f"be one of {known_splits}", got=got, place=str(path))
+        return wanted
+    if len(splits) > 1 and {"train", "test", "validation", "val"} & set(splits):
+        raise InputError(
+            "a folder of Parquet files",
+            "be one split",
+            got=", ".join(sorted(splits)),
+            place=str(path),
+            cause="say which with --image-set",
+        )
+    return files
+
+
+_TEXTS = ("STRING", "ENUM", "JSON")
+
+
+def _wanted(schema: Any) -> list[str]:
+    """Return the columns that may be of use: pictures are not read."""
+    wanted = []
+    for number in range(len(schema)):
+        column = schema.column(number)
+        if column.physical_type == "INT96":
+            continue
+        if column.physical_type == "BYTE_ARRAY" and column.logical_type.type not in _TEXTS:
+            continue
+        wanted.append(column.path)
+    return wanted
+
+
+def _promoted(table: pa.Table) -> Iterator[tuple[str, Any]]:
+    """Yield the columns, those of structures of boxes and pictures by the names of their fields."""
+    pa, _ = _arrow()
+    names = set(table.column_names)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_struct(column.type) and (name.lower() in (*OBJECTS, "image", "img") or is_box(name)):
+            whole = _whole(column)
+            for number in range(column.type.num_fields):
+                field = column.type.field(number).name
+                yield (field if field not in names else f"{name}.{field}"), whole.flatten()[number]
+        else:
+            yield name, column
+
+
+def _whole(column: Any) -> Any:
+    """Return a column as one array."""
+    pa, _ = _arrow()
+    if isinstance(column, pa.ChunkedArray):
+        if pa.types.is_dictionary(column.type):
+            column = column.unify_dictionaries()
+        if column.num_chunks == 1:
+            return column.chunk(0)
+        if column.num_chunks == 0:
+            return pa.array([], type=column.type)
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # too much text for one array
+            column = pa.concat_arrays(column.chunks)
+    return column
+
+
+def _is_list(kind: Any) -> bool:
+    pa, _ = _arrow()
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _is_listed(kind: Any) -> bool:
+    """Whether values are lists, of whatever length."""
+    pa, _ = _arrow()
+    return bool(_is_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+class _ArrowTable(Table):
+    """The columns of an Arrow table, one row per box."""
+
+    def __init__(self, source: str, table: pa.Table) -> None:
+        pa, _ = _arrow()
+        self.source = source
+        try:
+            self._columns, self._parents = _by_box(table, source)
+        except (pa.ArrowException, OverflowError, NotImplementedError) as error:
+            got = str(error).partition("\n")[0][:150]
+            raise FileFormatError("a Parquet file", "be readable", got=got, place=source) from None
+        self.names = list(self._columns)
+        self.count = len(next(iter(self._columns.values()))) if self._columns else 0
+        self._known: dict[str, Distinct] = {}
+        parts = column_parts(self.names, place=source)
+        label = parts.class_name if parts.class_id is None else parts.class_id
+        self.class_list, self.class_names = _class_names(table.schema.metadata or {}, label)
+
+    def distinct(self, name: str) -> Distinct:
+        """Return the values of a column, each once; dictionaries are used as they are."""
+        if name not in self._known:
+            self._known[name] = self._distinct(name)
+        return self._known[name]
+
+    def _distinct(self, name: str) -> Distinct:
+        pa, _ = _arrow()
+        column = self._columns[name]
+        try:
+            encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+            values = encoded.dictionary.to_pylist()
+            positions = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
+            got = str(error).partition("\n")[0][:100]
+            raise FileFormatError(name, "hold texts or whole numbers", got=got, place=self.source) from None
+        known: dict[Any, int] = {}
+        where = np.full(len(values) + 1, -1, dtype=np.int64)
+        for number, value in enumerate(values):
+            if value is None or value == "" or (type(value) is float and value != value):
+                continue
+            if type(value) is float and value.is_integer():
+                value = int(value)
+            if type(value) not in (int, str, bool):
+                got, place = repr(value)[:60], self.place(int(np.argmax(positions == number)))
+                raise FileFormatError(name, "be a text or a whole number", got=got, place=place)
+            where[number] = known.setdefault(value, len(known))
+        return Distinct(list(known), where[positions.astype(np.int64, copy=False)])
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of numbers."""
+        return self._floats(name, self._columns[name])
+
+    def _floats(self, name: str, array: Any) -> FloatArray:
+        pa, _ = _arrow()
+        kind = array.type
+        if not (
+            pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_decimal(kind)
+            or pa.types.is_null(kind)
+        ):
+            raise FileFormatError(name, "hold numbers", got=str(kind)[:60], place=self.source)
+        values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return np.asarray(values, dtype=np.float64)
+
+    def fours(self, name: str) -> FloatArray:
+        """Return a column of four numbers each."""
+        pa, _ = _arrow()
+        column = self._columns[name]
+        if not _is_listed(column.type):
+            got = str(column.type)[:60]
+            raise FileFormatError(name, "hold lists of four numbers", got=got, place=self.source)
+        fours = np.full((self.count, 4), np.nan)
+        lengths = np.asarray(pa.compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False))
+        wrong = (lengths != 4) & (lengths != 0)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            got = f"{lengths[row]} numbers"
+            raise FileFormatError(name, "hold four numbers", got=got, place=self.place(row))
+        inner = pa.compute.list_flatten(column)
+        rows = np.flatnonzero(lengths == 4)
+        if inner.null_count or len(inner) != 4 * len(rows):
+            raise FileFormatError(name, "hold four numbers", got="null among them", place=self.source)
+        fours[rows] = self._floats(name, inner).reshape(-1, 4)
+        return fours
+
+    def own(self, name: str) -> NDArray[Any] | None:
+        """Return a column of the user's own, if its cells are texts, numbers and flags."""
+        pa, _ = _arrow()
+        kind = self._columns[name].type
+        if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            values, positions = self.distinct(name)
+            cells = np.empty(len(values) + 1, dtype=object)
+            cells[:] = [*values, None]
+            texts: NDArray[Any] = cells[positions]
+            return texts
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+            numbers: NDArray[Any] = self._columns[name].to_numpy(zero_copy_only=False)
+            return numbers
+        return None
+
+    def place(self, row: int) -> str:
+        """Name a row."""
+        at = row if self._parents is None else int(self._parents[row])
+        return f"row {at} of {self.source}"
+
+
+def _by_box(table: pa.Table, source: str) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
+    """Return the columns with one row per box, and each row's row in the file where these are images."""
+    pa, _ = _arrow()
+    columns = {name: _whole(column) for name, column in _promoted(table)}
+    boxes = next(
+        (
+            name
+            for name, column in columns.items()
+            if _is_list(column.type) and pa.types.is_struct(column.type.value_type)
+            if name.lower() in OBJECTS
+        ),
+        None,
+    ) or next(
+        (
+            name
+            for name, column in columns.items()
+            if is_box(name)
+            if _is_list(column.type)
+            if _is_listed(column.type.value_type) or not is_box(name, columns=1)
+        ),
+        None,
+    )
+    if boxes is None:
+        return columns, None
+    lengths = _lengths(columns[boxes])
+    listed = {}
+    for name, column in columns.items():
+        if not _is_list(column.type):
+            continue
+        if name == boxes or np.array_equal(_lengths(column), lengths):
+            listed[name] = column
+        elif has_part(name):
+            row = int(np.argmax(_lengths(column) != lengths))
+            got = f"{_lengths(column)[row]}"
+            rule, place = f"be as many as the {lengths[row]} boxes", f"row {row} of {source}"
+            raise FileFormatError(name, rule, got=got, place=place)
+    empty = np.flatnonzero(lengths == 0)
+    rows = np.concatenate([np.repeat(np.arange(len(lengths)), lengths), empty])
+    by_box: dict[str, Any] = {}
+    for name, column in columns.items():
+        if name not in listed:
+            by_box[name] = column.take(pa.array(rows))
+            continue
+        inner = pa.compute.list_flatten(column)
+        inners = (
+            zip((field.name for field in inner.type), inner.flatten(), strict=True)
+            if pa.types.is_struct(inner.type)
+            else [(name, inner)]
+        )
+        for field, values in inners:
+            key = field if field not in columns or field == name else f"{name}.{field}"
+            by_box[key] = _whole(values)
+            if len(empty):
+                by_box[key] = pa.concat_arrays([by_box[key], pa.nulls(len(empty), by_box[key].type)])
+    return by_box, rows
+
+
+def _lengths(column: Any) -> NDArray[np.int64]:
+    pa, _ = _arrow()
+    lengths = pa.compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+    return np.asarray(lengths).astype(np.int64)
+
+
+# ---------------------------------------------------------------- class names
+
+
+def _class_names(
+    metadata: dict[bytes, bytes], label: str | None
+) -> tuple[list[str] | None, list[tuple[Id, str]] | None]:
+    """Return the class list, or the names of class ids, of the metadata."""
+    try:
+        if _OWN in metadata:
+            pairs = json.loads(metadata[_OWN])["classes"]
+            if all(type(i) in (int, str) and type(name) is str for i, name in pairs):
+                return None, [(i, name) for i, name in pairs]
+        if b"huggingface" in metadata and label is not None:
+            return _class_label(json.loads(metadata[b"huggingface"])["info"]["features"], label), None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass  # metadata of another kind
+    return None, None
+
+
+def _class_label(features: Any, label: str) -> list[str] | None:
+    """Find the names of the feature of a column, at any depth."""
+    if isinstance(features, list):
+        found = (_class_label(item, label) for item in features)
+        return next((names for names in found if names is not None), None)
+    if not isinstance(features, dict):
+        return None
+    if label in features:
+        names = _names_in(features[label])
+        if names is not None:
+            return names
+    found = (_class_label(item, label) for item in features.values())
+    return next((names for names in found if names is not None), None)
+
+
+def _names_in(feature: Any) -> list[str] | None:
+    """Return the names of a ClassLabel, or of a sequence of them."""
+    while isinstance(feature, dict) and feature.get("_type") != "ClassLabel":
+        feature = feature.get("feature")
+    if not isinstance(feature, dict):
+        return None
+    names: Sequence[Any] | None = feature.get("names")
+    return list(names) if isinstance(names, list) and all(isinstance(name, str) for name in names) else None

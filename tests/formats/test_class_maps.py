@@ -1,0 +1,621 @@
+"""Class maps, and which image a result means: names, files, and what the boxes say."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore import load_detections, load_ground_truth
+from boxscore.cli import main
+from boxscore.data.numbering import COCO_IDS, placed_on
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.validation import find_class_map, validate, validate_files
+from boxscore.validation.digest import quick_findings
+from support.real_data import real
+
+AP = 0.6348354875849376
+"""Of the real run, with every class and image as it was meant."""
+
+NAMES = ["ant", "bee", "cow", "dog", "elk", "fox"]
+Record = dict[str, Any]
+
+
+def boxes(image: int, count: int = 6) -> list[list[float]]:
+    return [[100.0 * number + 3 * image, 20.0 * image, 40 + image, 30] for number in range(count)]
+
+
+def ground_truth(
+    folder: Path, *, first: int = 1, names: list[str] = NAMES, file_name: Callable[[int], str] | None = None
+) -> boxscore.GroundTruth:
+    """Six images with one object of each class; images count from 1, classes from ``first``."""
+    name = file_name or (lambda image: f"image{image}.jpg")
+    images = [{"id": image, "file_name": name(image), "width": 900, "height": 900} for image in range(1, 7)]
+    annotations = [
+        {"image_id": image, "category_id": number + first, "bbox": box, "area": 1200, "iscrowd": 0}
+        for image in range(1, 7)
+        for number, box in enumerate(boxes(image, len(names)))
+    ]
+    for number, annotation in enumerate(annotations, start=1):
+        annotation["id"] = number
+    categories = [{"id": number + first, "name": name} for number, name in enumerate(names)]
+    content = {"images": images, "annotations": annotations, "categories": categories}
+    (folder / "gt.json").write_text(json.dumps(content))
+    return load_ground_truth(folder / "gt.json")
+
+
+def records(
+    category: Callable[[int], Any], image: Callable[[int], Any] = int, **extra: Callable[[int], Any]
+) -> list[Record]:
+    """Every object found; ``category``, ``image`` and more say how they are written."""
+    return [
+        {
+            "image_id": image(number),
+            "category_id": category(place),
+            "bbox": box,
+            "score": 0.9 - place / 100,
+            **{key: value(number) for key, value in extra.items()},
+        }
+        for number in range(1, 7)
+        for place, box in enumerate(boxes(number))
+    ]
+
+
+def written(folder: Path, results: Any) -> Path:
+    path = folder / "dt.json"
+    path.write_text(json.dumps(results))
+    return path
+
+
+def score(truth: boxscore.GroundTruth, detections: boxscore.Detections) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        return boxscore.evaluate(truth, detections)["AP"]
+
+
+def perfect(truth: boxscore.GroundTruth, path: Path, **options: Any) -> bool:
+    detections = load_detections(path, truth, **options)
+    return len(detections) == len(truth) and round(score(truth, detections), 9) == 1
+
+
+# ---------------------------------------------------------------- maps with a name
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "category"),
+    [
+        ("zero-based", 1, lambda place: place),
+        ("one-based", 0, lambda place: place + 1),
+        ("one-based", 5, lambda place: place + 1),
+        ("plus-one", 5, lambda place: place + 4),
+        ("minus-one", 5, lambda place: place + 6),
+    ],
+)
+def test_a_named_map_says_what_numbers_mean(
+    name: str, first: int, category: Callable[[int], int], tmp_path: Path
+) -> None:
+    truth, path = ground_truth(tmp_path, first=first), written(tmp_path, records(category))
+    assert perfect(truth, path, class_map=name)
+    with pytest.warns(BoxscoreWarning, match=re.escape(name) + r"\)\.$|class map (zero|one)-based"):
+        assert perfect(truth, path, class_map="auto")
+
+
+def test_coco_s_ids_and_positions() -> None:
+    assert (len(COCO_IDS), COCO_IDS[0], COCO_IDS[-1]) == (80, 1, 90)
+    assert [COCO_IDS[index] for index in (10, 11, 24, 25, 26, 60, 79)] == [11, 13, 27, 28, 31, 67, 90]
+
+
+def test_numbers_that_a_named_map_does_not_have_are_left_out(tmp_path: Path) -> None:
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place))
+    with pytest.warns(BoxscoreWarning, match="6 detections left out, of 1 class .*: 0"):
+        assert load_detections(path, truth, class_map="one-based").left_out == {"0": 6}
+
+
+# ---------------------------------------------------------------- pairs
+
+
+MOVED: dict[Any, Any] = {10: 1, 11: "bee", 12: 3, 13: "dog", 14: 5, 15: "fox"}
+
+
+def test_pairs_are_ids_or_names(tmp_path: Path) -> None:
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place + 10))
+    assert perfect(truth, path, class_map=MOVED)
+    file = tmp_path / "map.csv"
+    file.write_text("# model, data\n\n" + "".join(f"{key}, {to}\n" for key, to in MOVED.items()))
+    assert perfect(truth, path, class_map=file)
+
+
+def test_names_map_to_names_and_other_classes_stay(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    given = ["Ameise", "bee", "cow", "dog", "elk", "fox"]
+    path = written(tmp_path, records(lambda place: given[place]))
+    assert perfect(truth, path, class_map={"Ameise": "ant"})
+
+
+def test_nothing_leaves_a_class_out(tmp_path: Path) -> None:
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place + 1))
+    (tmp_path / "map.txt").write_text("1,\n")
+    with pytest.warns(BoxscoreWarning, match="6 detections left out"):
+        detections = load_detections(path, truth, class_map=tmp_path / "map.txt")
+    assert np.unique(detections.category).tolist() == [1, 2, 3, 4, 5]
+
+
+def test_two_classes_may_become_one(tmp_path: Path) -> None:
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place + 1))
+    detections = load_detections(path, truth, class_map={2: 1})
+    assert np.bincount(detections.category).tolist() == [12, 0, 6, 6, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("class_map", "message"),
+    [
+        ("one-basd", "did you mean 'one-based'"),
+        ({}, "must map at least one class"),
+        ({1: 2.5}, "must map ids or names"),
+        ({1: "cat"}, "must lead to classes of the ground truth. Got 'cat'"),
+        ({77: 1}, "must name classes of the detections. Got none that occurs"),
+    ],
+)
+def test_a_map_that_cannot_be_meant_is_refused(class_map: Any, message: str, tmp_path: Path) -> None:
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place + 1))
+    with pytest.raises(InputError, match=message):
+        load_detections(path, truth, class_map=class_map)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\n", "must be from,to. Got '1' in line 1"),
+        ("1,2,3\n", "must be from,to"),
+        ('"1,2\n', "must be from,to"),
+        ("1,2\n1,3\n", "must map each class once. Got 1 twice in line 2"),
+        ("\n", "must map at least one class"),
+    ],
+)
+def test_a_bad_file_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "map.csv").write_text(text)
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place + 1))
+    with pytest.raises(InputError, match=message):
+        load_detections(path, truth, class_map=tmp_path / "map.csv")
+
+
+# ---------------------------------------------------------------- other formats
+
+
+def test_a_map_goes_with_lines_of_yolo(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path, first=5)
+    (tmp_path / "labels").mkdir()
+    for image in range(1, 7):
+        lines = [
+            f"{place} {(x + w / 2) / 900} {(y + h / 2) / 900} {w / 900} {h / 900} 0.{90 - place}\n"
+            for place, (x, y, w, h) in enumerate(boxes(image))
+        ]
+        (tmp_path / "labels" / f"image{image}.txt").write_text("".join(lines))
+    path = tmp_path / "labels"
+    with pytest.raises(InputError, match="have names where the ground truth does not number"):
+        load_detections(path, truth)
+    assert perfect(truth, path, class_map="zero-based")
+    assert perfect(truth, path, class_map={place: place + 5 for place in range(6)})
+    assert perfect(truth, path, class_map="zero-based", classes=NAMES)
+    with pytest.warns(BoxscoreWarning, match="zero-based"):
+        assert perfect(truth, path, class_map="auto")
+
+
+def test_a_map_goes_with_results_of_voc(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    (tmp_path / "results").mkdir()
+    for place in range(6):
+        lines = [
+            f"image{image} 0.{90 - place} {x} {y} {x + w} {y + h}\n"
+            for image in range(1, 7)
+            for x, y, w, h in [boxes(image)[place]]
+        ]
+        (tmp_path / "results" / f"comp4_det_test_class{place}.txt").write_text("".join(lines))
+    pairs = {f"class{place}": name for place, name in enumerate(NAMES)}
+    assert perfect(truth, tmp_path / "results", class_map=pairs)
+    with pytest.warns(BoxscoreWarning, match="by-evidence"):
+        assert perfect(truth, tmp_path / "results", class_map="auto")
+
+
+# ---------------------------------------------------------------- found by the boxes
+
+
+SHUFFLED = [3, 5, 0, 1, 4, 2]
+
+
+def test_another_list_of_classes_is_found(tmp_path: Path) -> None:
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: SHUFFLED[place] + 20))
+    with pytest.warns(BoxscoreWarning, match="class map by-evidence"):
+        assert perfect(truth, path, class_map="auto")
+
+
+def test_names_of_classes_need_no_map(tmp_path: Path) -> None:
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: NAMES[place]))
+    assert perfect(truth, path)
+    with pytest.warns(BoxscoreWarning, match="no class map is needed"):
+        assert perfect(truth, path, class_map="auto")
+
+
+def test_a_dummy_class_of_roboflow(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path, first=1)
+    content = json.loads((tmp_path / "gt.json").read_text())
+    content["categories"].insert(0, {"id": 0, "name": "animals", "supercategory": "none"})
+    (tmp_path / "gt.json").write_text(json.dumps(content))
+    truth = load_ground_truth(tmp_path / "gt.json")
+    assert perfect(truth, written(tmp_path, records(lambda place: place + 1)))
+    with pytest.warns(BoxscoreWarning, match="plus-one"):
+        assert perfect(truth, written(tmp_path, records(lambda place: place)), class_map="auto")
+
+
+def test_too_little_evidence_is_refused(tmp_path: Path) -> None:
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place)[:9])
+    with pytest.raises(InputError, match="only 9 of the best detections lie on an annotation"):
+        load_detections(path, truth, class_map="auto")
+
+
+def test_classes_at_random_are_refused(tmp_path: Path) -> None:
+    generator = np.random.default_rng(1)
+    truth = ground_truth(tmp_path)
+    path = written(tmp_path, records(lambda place: int(generator.integers(0, 7))))
+    with pytest.raises(InputError, match=r"Got 'auto', but of the 36 best detections"):
+        load_detections(path, truth, class_map="auto")
+
+
+def test_a_class_that_may_be_one_of_two_is_refused(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    found = [record for record in records(lambda place: SHUFFLED[place] + 20) if record["category_id"] != 24]
+    off = {"image_id": 1, "category_id": 24, "bbox": [800, 800, 9, 9], "score": 0.95}
+    with pytest.raises(InputError, match="by-evidence is most likely"):
+        load_detections(written(tmp_path, [*found, off]), truth, class_map="auto")
+
+
+def test_no_detections_need_no_map(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    assert len(load_detections(written(tmp_path, []), truth, class_map="auto")) == 0
+
+
+def test_the_best_detections_are_placed_as_a_plain_loop_does(tmp_path: Path) -> None:
+    generator = np.random.default_rng(5)
+    corners = generator.uniform(0, 60, (300, 2))
+    table = np.hstack([corners, corners + generator.uniform(5, 40, (300, 2))])
+    image = np.sort(generator.integers(0, 9, 300)).astype(np.int32)
+    truth = boxscore.GroundTruth.from_arrays(image[::2], ["a"] * 150, table[::2])
+    scores = generator.permutation(150) / 150
+    placed = placed_on(truth, image[1::2], table[1::2], scores)
+    expected = {}
+    for number in range(9):
+        rows, truths = np.flatnonzero(image[1::2] == number), np.flatnonzero(truth.image == number)
+        for row in sorted(rows, key=lambda row: -scores[row])[: len(truths)]:
+            iou = boxscore.box_iou(table[1::2][[row]], truth.boxes[truths])[0]
+            expected[int(row)] = int(truths[iou.argmax()]) if iou.max() >= 0.5 else -1
+    assert dict(zip(placed.detection.tolist(), placed.truth.tolist(), strict=True)) == expected
+    assert placed.hits == sum(row >= 0 for row in expected.values()) > 0
+
+
+# ---------------------------------------------------------------- said in passing
+
+
+@pytest.mark.parametrize(
+    ("first", "category", "says"),
+    [
+        (0, lambda place: place + 1, r"\(one-based\)\. AP is 0\.0000 as they are, and 0\.8333 that way"),
+        (1, lambda place: place, r"\(zero-based\)\. AP is 0\.0000 as they are, and 0\.8333 that way"),
+        (1, lambda place: SHUFFLED[place] + 1, r"another list of classes\. AP is 0\.1667 as they are"),
+    ],
+)
+def test_evaluating_says_that_classes_are_numbered_differently(
+    first: int, category: Callable[[int], int], says: str, tmp_path: Path
+) -> None:
+    truth, path = ground_truth(tmp_path, first=first), written(tmp_path, records(category))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoxscoreWarning)
+        detections = load_detections(path, truth)
+    with pytest.warns(BoxscoreWarning, match=says):
+        boxscore.evaluate(truth, detections)
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2012", "padilla-coco", "ultralytics"])
+def test_nothing_is_said_of_right_numbers(protocol: str, tmp_path: Path) -> None:
+    truth, path = ground_truth(tmp_path), written(tmp_path, records(lambda place: place + 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BoxscoreWarning)
+        boxscore.evaluate(truth, load_detections(path, truth), protocol=protocol)
+
+
+def test_a_poor_detector_is_no_other_numbering(tmp_path: Path) -> None:
+    generator = np.random.default_rng(3)
+    truth = ground_truth(tmp_path)
+    path = written(tmp_path, records(lambda place: int(generator.integers(1, 7))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BoxscoreWarning)
+        boxscore.evaluate(truth, load_detections(path, truth))
+
+
+def test_when_none_is_left(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    path = written(tmp_path, records(lambda place: place + 50))
+    with pytest.warns(BoxscoreWarning, match="None is left; are classes numbered differently"):
+        load_detections(path, truth)
+
+
+def test_validating_files_gives_both_scores(tmp_path: Path) -> None:
+    ground_truth(tmp_path, first=0)
+    written(tmp_path, records(lambda place: place + 1))
+    findings = {item.code: item for item in validate_files(tmp_path / "gt.json", tmp_path / "dt.json")}
+    found = findings["classes-numbered-differently"]
+    assert (found.repair, found.value, round(found.repaired, 9)) == ("class map one-based", 0, 1)
+    assert "36 if the first class is number 1 (one-based)" in found.message
+
+
+def test_images_without_names_in_another_order_are_found() -> None:
+    generator = np.random.default_rng(4)
+    corners = generator.uniform(0, 2000, (90, 2))
+    table, image = np.hstack([corners, corners + 40]), np.arange(90) // 9
+    truth = boxscore.GroundTruth.from_arrays(image, ["a"] * 90, table)
+    detections = boxscore.Detections.from_arrays((image + 5) % 10, ["a"] * 90, table, [0.5] * 90)
+    found = {finding.code: finding for finding in validate(truth, detections)}
+    assert "90 best detections only 0 overlap" in found["detections-off-annotations"].message
+    quick = quick_findings(boxscore.evaluate(truth, detections))
+    assert "detections-off-annotations" in {finding.code for finding in quick}
+    right = boxscore.Detections.from_arrays(image, ["a"] * 90, table, [0.5] * 90)
+    assert "detections-off-annotations" not in {finding.code for finding in validate(truth, right)}
+
+
+def test_tables_without_a_file(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path, first=0)
+    given = records(lambda place: place + 1)
+    detections = boxscore.Detections.from_arrays(
+        [record["image_id"] for record in given],
+        [record["category_id"] for record in given],
+        [record["bbox"] for record in given],
+        [record["score"] for record in given],
+        box_format="xywh",
+    )
+    found = find_class_map(truth, detections)
+    assert (found.name, found.placed, found.given, found.mapped) == ("one-based", 36, 0, 36)
+    assert found.pairs == {number: number - 1 for number in range(1, 7)}
+    assert "classes-numbered-differently" in {finding.code for finding in validate(truth, detections)}
+    with pytest.raises(InputError, match="detections must be a Detections table"):
+        find_class_map(truth, truth)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- class lists of COCO results
+
+
+def test_a_class_list_names_numbers_from_zero(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    names = [NAMES[SHUFFLED.index(number)] for number in range(6)]
+    path = written(tmp_path, records(lambda place: SHUFFLED[place]))
+    assert perfect(truth, path, classes=names)
+    assert perfect(truth, written(tmp_path, records(lambda place: SHUFFLED[place] + 1)), classes=names,
+                   class_map="one-based")  # fmt: skip
+    with pytest.warns(BoxscoreWarning, match="one-based"):
+        assert perfect(truth, path, classes=names, class_map="auto")
+
+
+def test_numbers_outside_the_list_are_refused(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    from_one = written(tmp_path, records(lambda place: place + 1))
+    with pytest.raises(InputError, match=r"with a list of 6 names\. Got 1 to 6 .*class-map one-based"):
+        load_detections(from_one, truth, classes=NAMES)
+    with pytest.raises(InputError, match=r"Got 10 to 15 .*the list of another model"):
+        load_detections(written(tmp_path, records(lambda place: place + 10)), truth, classes=NAMES)
+
+
+def test_results_that_name_their_classes_take_no_list(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    content = json.loads((tmp_path / "gt.json").read_text())
+    path = written(tmp_path, {**content, "annotations": records(lambda place: place + 1)})
+    assert perfect(truth, path)
+    with pytest.raises(InputError, match="be left out where the results name their classes"):
+        load_detections(path, truth, classes=NAMES)
+
+
+def test_ground_truth_takes_no_list(tmp_path: Path) -> None:
+    ground_truth(tmp_path)
+    with pytest.raises(InputError, match="classes must be left out where the format is coco"):
+        load_ground_truth(tmp_path / "gt.json", classes=NAMES)
+
+
+# ---------------------------------------------------------------- images
+
+
+def stem(image: int) -> int:
+    """Number an image otherwise than its id does, among the same numbers."""
+    return image * 3 % 7
+
+
+def collide(folder: Path) -> boxscore.GroundTruth:
+    return ground_truth(folder, file_name=lambda image: f"val/{stem(image):06d}.jpg")
+
+
+def test_a_file_name_decides(tmp_path: Path) -> None:
+    truth = collide(tmp_path)
+    path = written(
+        tmp_path, records(lambda place: place + 1, stem, file_name=lambda image: f"{stem(image):06d}.jpg")
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BoxscoreWarning)
+        assert perfect(truth, path)
+
+
+def test_an_unknown_file_name_leaves_it_to_the_id(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    path = written(tmp_path, records(lambda place: place + 1, file_name=lambda image: f"other{image}.png"))
+    assert perfect(truth, path)
+    some = records(lambda place: place + 1, file_name=lambda image: "image1.jpg" if image == 1 else None)
+    assert perfect(truth, written(tmp_path, some))
+
+
+def test_file_names_that_two_folders_share_decide_with_their_folder_only(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path, file_name=lambda image: f"{'ab'[image % 2]}/{image // 2}.jpg")
+    path = written(tmp_path, records(lambda place: place + 1, file_name=lambda image: f"{image // 2}.jpg"))
+    assert perfect(truth, path)
+    whole = records(
+        lambda place: place + 1,
+        lambda image: 1,
+        file_name=lambda image: f"{'ab'[image % 2]}/{image // 2}.jpg",
+    )
+    assert perfect(truth, written(tmp_path, whole))
+
+
+def test_a_file_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path)
+    found = records(lambda place: place + 1, file_name=lambda image: 5 if image == 3 else "image1.jpg")
+    with pytest.raises(InputError, match="file_name must be a string"):
+        load_detections(written(tmp_path, found), truth)
+
+
+def test_numbers_that_are_ids_and_file_names_are_settled_by_the_boxes(tmp_path: Path) -> None:
+    truth = collide(tmp_path)
+    path = written(tmp_path, records(lambda place: place + 1, stem))
+    with pytest.warns(BoxscoreWarning, match=r"read as file names: .* 0 annotations .* 36 as file names"):
+        assert perfect(truth, path)
+    path = written(tmp_path, records(lambda place: place + 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BoxscoreWarning)
+        assert perfect(truth, path)
+
+
+def test_numbers_that_are_all_file_names_and_not_all_ids_are_file_names(tmp_path: Path) -> None:
+    truth = ground_truth(tmp_path, file_name=lambda image: f"{image + 3}.jpg")
+    assert perfect(truth, written(tmp_path, records(lambda place: place + 1, lambda image: image + 3)))
+
+
+def test_doubt_about_images_is_refused_or_named(tmp_path: Path) -> None:
+    truth = collide(tmp_path)
+    as_names = records(lambda place: place + 1, stem)
+    as_ids = records(lambda place: place + 1)
+    mixed = [
+        (one if row % 6 < 4 else other) for row, (one, other) in enumerate(zip(as_names, as_ids, strict=True))
+    ]
+    with pytest.raises(InputError, match="13 annotations read as ids, and on 23 as file names"):
+        load_detections(written(tmp_path, [*mixed, *as_ids[:3]]), truth)
+    nowhere = [{**record, "bbox": [800, 5, 9, 9]} for record in as_ids]
+    with pytest.warns(BoxscoreWarning, match="read as ids: the best detections lie on 0 annotations"):
+        load_detections(written(tmp_path, nowhere), truth)
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def run(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, Mapping[str, Any], str]:
+    arguments = ["evaluate", "--gt", str(folder / "gt.json"), "--dt", str(folder / "dt.json")]
+    status = main([*arguments, "--output", "json", *more])
+    out, err = capsys.readouterr()
+    return status, json.loads(out) if out else {}, err
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ground_truth(tmp_path, first=0)
+    written(tmp_path, records(lambda place: place + 1))
+    status, result, err = run(capsys, tmp_path)
+    assert (status, result["metrics"]["AP"]) == (0, 0)
+    assert "classes seem to be numbered differently" in err
+    for more in ("auto", "one-based"):
+        status, result, err = run(capsys, tmp_path, "--class-map", more)
+        assert (status, round(result["metrics"]["AP"], 9)) == (0, 1)
+        assert ("class map one-based" in err) == (more == "auto")
+    assert run(capsys, tmp_path, "--class-map", "two-based")[0] == 2
+
+
+# ---------------------------------------------------------------- real data
+
+
+def teeth() -> tuple[Path, list[Record], boxscore.GroundTruth]:
+    folder = real("formats", "ultralytics_real")
+    truth = load_ground_truth(folder / "data.yaml", image_set="test", image_sizes=folder / "image_sizes.csv")
+    return folder, json.loads((folder / "runs/detect/val/predictions.json").read_text()), truth
+
+
+def test_a_real_run_of_ultralytics_numbers_classes_from_one() -> None:
+    folder, _, truth = teeth()
+    path = folder / "runs/detect/val/predictions.json"
+    with pytest.warns(BoxscoreWarning) as caught:
+        result = boxscore.evaluate(truth, load_detections(path, truth))
+    assert round(result["AP"], 4) == 0.055
+    assert any("AP is 0.0550 as they are, and 0.6115 that way" in str(item.message) for item in caught)
+    assert score(truth, load_detections(path, truth, class_map="one-based")) == AP
+    listed = load_detections(path, truth, class_map="one-based", classes=folder / "data.yaml")
+    assert score(truth, listed) == AP
+    with pytest.warns(BoxscoreWarning, match=r"33 lie on one of .*, and 1,353 .*\(one-based\)"):
+        assert score(truth, load_detections(path, truth, class_map="auto")) == AP
+
+
+def as_coco(truth: boxscore.GroundTruth, names: list[str], folder: Path) -> boxscore.GroundTruth:
+    """Write the run's ground truth with images 1, 2, ... of these file names."""
+    images = [
+        {"id": row + 1, "file_name": name, "width": size[0], "height": size[1]}
+        for row, (name, size) in enumerate(zip(names, truth.images.sizes.tolist(), strict=True))
+    ]
+    annotations = [
+        {
+            "id": row + 1,
+            "image_id": int(truth.image[row]) + 1,
+            "category_id": int(truth.category[row]) + 1,
+            "bbox": [*truth.boxes[row, :2].tolist(), *truth.sizes[row].tolist()],
+            "area": float(truth.area[row]),
+            "iscrowd": 0,
+        }
+        for row in range(len(truth))
+    ]
+    categories = [{"id": row + 1, "name": name} for row, name in enumerate(truth.categories.names.tolist())]
+    content = {"images": images, "annotations": annotations, "categories": categories}
+    (folder / "gt.json").write_text(json.dumps(content))
+    return load_ground_truth(folder / "gt.json")
+
+
+def test_a_real_run_with_other_images_and_classes(tmp_path: Path) -> None:
+    _, results, yolo = teeth()
+    stems = yolo.images.ids.tolist()
+    numbers = np.random.default_rng(0).permutation(len(stems)) + 1
+    number_of = dict(zip(stems, numbers.tolist(), strict=True))
+    truth = as_coco(yolo, [f"{stem}.jpg" for stem in stems], tmp_path)
+    assert score(truth, load_detections(written(tmp_path, results), truth)) == AP
+    from_zero = [{**record, "category_id": record["category_id"] - 1} for record in results]
+    with pytest.warns(BoxscoreWarning, match="zero-based"):
+        assert score(truth, load_detections(written(tmp_path, from_zero), truth, class_map="auto")) == AP
+    truth = as_coco(yolo, [f"{number}.jpg" for number in numbers.tolist()], tmp_path)
+    renumbered = [
+        {
+            **record,
+            "image_id": number_of[record["image_id"]],
+            "file_name": f"{number_of[record['image_id']]}.jpg",
+        }
+        for record in results
+    ]
+    assert score(truth, load_detections(written(tmp_path, renumbered), truth)) == AP
+    for record in renumbered:
+        del record["file_name"]
+    with pytest.warns(BoxscoreWarning, match="read as file names: .* 242 .* 1,457 as file names"):
+        assert score(truth, load_detections(written(tmp_path, renumbered), truth)) == AP
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("zero-based", lambda place: place), ("one-based", lambda place: place + 1),
+     ("plus-one", lambda place: COCO_IDS[place] - 1)],
+)  # fmt: skip
+def test_results_of_coco_with_other_numbers(name: str, number: Callable[[int], int], tmp_path: Path) -> None:
+    folder = real("coco_val2017")
+    truth = load_ground_truth(folder / "ground_truth_boxes.json")
+    given = json.loads((folder / "yolov2_608.json").read_text())
+    expected = score(truth, load_detections(folder / "yolov2_608.json", truth))
+    place = {identifier: row for row, identifier in enumerate(COCO_IDS)}
+    path = written(
+        tmp_path, [{**record, "category_id": number(place[record["category_id"]])} for record in given]
+    )
+    with pytest.warns(BoxscoreWarning) as caught:
+        boxscore.evaluate(truth, load_detections(path, truth))
+    assert any(f"({name}). AP is 0.0" in str(item.message) for item in caught)
+    with pytest.warns(BoxscoreWarning, match=f"class map {name}"):
+        assert score(truth, load_detections(path, truth, class_map="auto")) == expected
+    if name == "zero-based":
+        assert score(truth, load_detections(path, truth, class_map="coco80to91")) == expected
