@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +68,12 @@ def test_every_new_threshold_area_and_cap_has_a_metric() -> None:
         },
     )
     assert low["AP30"] == alone["AP"]
+
+
+@pytest.mark.parametrize("change", [{"max_detections": [1, 10, 100]}, {"score_threshold": 0.4}])
+def test_thresholds_that_stay_get_no_metrics(change: dict[str, Any]) -> None:
+    coco = load_protocol("coco")
+    assert [row.key for row in changed_protocol(coco, **change).rows] == [row.key for row in coco.rows]
 
 
 def test_nothing_changed_is_the_same_protocol() -> None:

@@ -102,17 +102,17 @@ def changed_protocol(
         matching=dataclasses.replace(protocol.matching, **matching),
         ignore=ignore,
     )
-    return dataclasses.replace(changed, summary=_summary(changed))
+    return dataclasses.replace(changed, summary=_summary(changed, new_thresholds=iou_thresholds is not None))
 
 
-def _summary(protocol: Protocol) -> tuple[SummaryRow, ...]:
+def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, ...]:
     """Return the summary rows, with rows for what none of them shows."""
     rows = list(protocol.summary)
     means = [
         row for row in rows if row.iou is None and row.area == "all" and row.cap == -1 and row.metric == "AP"
     ]
     thresholds = protocol.matching.iou_thresholds
-    if 1 < len(thresholds) <= MOST_METRICS:
+    if new_thresholds and 1 < len(thresholds) <= MOST_METRICS:
         shown = {row.iou for row in rows if row.metric == "AP" and row.area == "all"}
         new = [SummaryRow(f"AP{100 * t:g}", iou=t) for t in thresholds if t not in shown]
         at = rows.index(means[0]) + 1 if means else len(rows)
