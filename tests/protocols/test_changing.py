@@ -50,12 +50,12 @@ def test_flags_score_as_a_protocol_of_the_same_values(
 def test_every_new_threshold_area_and_cap_has_a_metric() -> None:
     protocol = changed_protocol(
         load_protocol("coco"),
-        iou_thresholds=[0.3, 0.5],
+        iou_thresholds=[0.3, 0.5, 0.6, 0.75],
         area_ranges={"tiny": (0, 100)},
         max_detections=[1, 2, 3, 4],
     )
     assert [row.key for row in protocol.rows] == [
-        *("AP", "AP30", "AP50", "AP_tiny", "AR1", "AR2", "AR3", "AR4", "AR_tiny")
+        *("AP", "AP30", "AP50", "AP60", "AP75", "AP_tiny", "AR1", "AR2", "AR3", "AR4", "AR_tiny")
     ]
     low = boxscore.evaluate(FILES[1], FILES[3], protocol=protocol)
     alone = boxscore.evaluate(

@@ -113,10 +113,12 @@ def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, .
     ]
     thresholds = protocol.matching.iou_thresholds
     if new_thresholds and 1 < len(thresholds) <= MOST_METRICS:
-        shown = {row.iou for row in rows if row.metric == "AP" and row.area == "all"}
-        new = [SummaryRow(f"AP{100 * t:g}", iou=t) for t in thresholds if t not in shown]
+        singles = [row for row in rows if row.metric == "AP" and row.area == "all" and row.iou is not None]
+        rows = [row for row in rows if row not in singles]
+        shown = {row.iou for row in singles}
+        singles += [SummaryRow(f"AP{100 * t:g}", iou=t) for t in thresholds if t not in shown]
         at = rows.index(means[0]) + 1 if means else len(rows)
-        rows[at:at] = new
+        rows[at:at] = sorted(singles, key=lambda row: row.iou or 0.0)
     for metric in ("AP", "AR"):
         shown_areas = {row.area for row in rows if row.metric == metric}
         if not shown_areas:
