@@ -343,7 +343,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
             "ground truth and detections",
             "be both in pixels, or both in fractions of the image's size",
             got=f"{ground_truth.units} and {detections.units}",
-            cause="load the detections with this ground truth",
+            cause="give the image sizes (--image-sizes FILE.csv), so that both are in pixels",
         )
     images, categories = ground_truth.images, ground_truth.categories
     if detections.images.same_as(images) and detections.categories.same_as(categories):

@@ -226,7 +226,10 @@ def _class_name(element: Element, file: XmlFile) -> str:
 def _box(element: Element, file: XmlFile) -> list[float]:
     box = element.find("bndbox")
     if box is None:
-        raise FileFormatError("an object", "have a bndbox", got="none", place=file.place(element))
+        cause = "LabelMe's old XML? It has polygons" if element.find("polygon") is not None else ""
+        raise FileFormatError(
+            "an object", "have a bndbox", got="none", place=file.place(element), cause=cause
+        )
     return [_number(box, side, file) for side in SIDES]
 
 

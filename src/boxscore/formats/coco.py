@@ -11,7 +11,8 @@ Conventions
 - A side below 0 by less than rounding is kept, as in pycocotools: such a box overlaps nothing.
 - ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
-- Results are a list of records, or a COCO object whose annotations carry a ``score``. Extra keys are skipped.
+- Results are a list of records, or a COCO object whose annotations carry a ``score``, or an object with such
+  a list under ``results`` or ``predictions``. Extra keys are skipped.
 - The image of a record is that of its ``file_name``, where it has one, as ultralytics writes it beside an id
   that is made of the file's name.
 - For masks and keypoints the file is read again when they are first asked for.
@@ -86,6 +87,13 @@ class _File(msgspec.Struct):
     images: list[_Image] | None = None
     categories: list[_Category] | None = None
     annotations: msgspec.Raw = msgspec.Raw(b"")
+    results: msgspec.Raw = msgspec.Raw(b"")
+    predictions: msgspec.Raw = msgspec.Raw(b"")
+
+    def records(self) -> msgspec.Raw:
+        """Return the records of results, under whichever of the usual keys they lie."""
+        keys = (self.annotations, self.results, self.predictions)
+        return next((raw for raw in keys if len(memoryview(raw))), self.annotations)
 
 
 class CocoFormat(Format):
@@ -230,7 +238,8 @@ class ResultsReading:
 
     def _object(self) -> Text:
         content = _read_object(self._path)
-        if not len(memoryview(content.annotations)):
+        records = content.records()
+        if not len(memoryview(records)):
             raise FileFormatError(
                 "detections",
                 "be a list of results",
@@ -238,7 +247,7 @@ class ResultsReading:
                 place=str(self._path),
             )
         self._own = OwnVocabulary(*_vocabularies(content, self._path))
-        return text_in_memory(content.annotations)
+        return text_in_memory(records)
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
         """Return the table, in file order; without ground truth it has the images and classes that occur."""
@@ -361,7 +370,7 @@ def _annotations_text(path: Path) -> Text:
 
 def _results_text(path: Path) -> Text:
     if _json.first_byte(path) == b"{":
-        return text_in_memory(_read_object(path).annotations)
+        return text_in_memory(_read_object(path).records())
     return text_in_file(path)
 
 
