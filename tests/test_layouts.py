@@ -19,7 +19,7 @@ import boxscore
 
 LAYOUTS = Path(__file__).parents[1] / "datasets" / "layouts"
 SIZES = LAYOUTS / "csv" / "objects.csv"
-"""Images and sizes; the two forms that do not know them all need it for fractions."""
+"""Images and sizes: text knows none, and Label Studio none of an image without regions."""
 YOLO_CLASSES = ["circle", "square", "triangle", "star"]
 
 TRUTHS: dict[str, dict[str, Any]] = {
@@ -32,12 +32,12 @@ TRUTHS: dict[str, dict[str, Any]] = {
     "csv/objects.csv": {},
     "cvat/annotations.xml": {},
     "labelme": {},
-    "labelstudio/tasks.json": {"image_sizes": SIZES},
-    "text/ground-truth": {"box_format": "xyxy", "image_sizes": SIZES},
+    "labelstudio/tasks.json": {},
+    "text/ground-truth": {"box_format": "xyxy"},
 }
 DETECTIONS: dict[str, dict[str, Any]] = {
-    "yolo/runs/val": {"classes": YOLO_CLASSES},
-    "yolo/runs/val/labels": {"classes": YOLO_CLASSES},
+    "yolo/runs/val": {"classes": YOLO_CLASSES, "image_sizes": SIZES},
+    "yolo/runs/val/labels": {"classes": YOLO_CLASSES, "image_sizes": SIZES},
     "yolo/runs/val/predictions.json": {"classes": YOLO_CLASSES, "class_map": "one-based"},
     "voc/results": {},
     "csv/detections.csv": {},
