@@ -41,6 +41,7 @@ ORDER = {
         "reports",
         "know-why",
         "validate",
+        "convert",
         "nms",
         "nms-commands",
         "run-configurations",

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from boxscore.compat import init_as_faster_coco_eval, init_as_pycocotools
     from boxscore.data.boxes import box_convert
     from boxscore.data.masks import Masks
+    from boxscore.data.operations import (
+        filter_objects,
+        merge_tables,
+        remap_classes,
+        sample_images,
+        split_images,
+    )
+    from boxscore.data.statistics import TableStatistics, table_statistics
     from boxscore.data.tables import Detections, GroundTruth
     from boxscore.errors import (
         BoxscoreError,
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     )
     from boxscore.evaluation import Evaluation, evaluate
     from boxscore.evaluator import Evaluator
-    from boxscore.formats import load_detections, load_ground_truth, save_columns
+    from boxscore.formats import load_detections, load_ground_truth, save_as, save_columns
     from boxscore.protocols.loading import load_protocol
     from boxscore.protocols.protocol import Protocol
     from boxscore.reports import plots
@@ -58,6 +66,14 @@ _NAMES = {
     "boxscore.compat": ("init_as_faster_coco_eval", "init_as_pycocotools"),
     "boxscore.data.boxes": ("box_convert",),
     "boxscore.data.masks": ("Masks",),
+    "boxscore.data.operations": (
+        "filter_objects",
+        "merge_tables",
+        "remap_classes",
+        "sample_images",
+        "split_images",
+    ),
+    "boxscore.data.statistics": ("TableStatistics", "table_statistics"),
     "boxscore.data.tables": ("Detections", "GroundTruth"),
     "boxscore.errors": (
         "BoxscoreError",
@@ -70,7 +86,7 @@ _NAMES = {
     ),
     "boxscore.evaluation": ("Evaluation", "evaluate"),
     "boxscore.evaluator": ("Evaluator",),
-    "boxscore.formats": ("load_detections", "load_ground_truth", "save_columns"),
+    "boxscore.formats": ("load_detections", "load_ground_truth", "save_as", "save_columns"),
     "boxscore.protocols.loading": ("load_protocol",),
     "boxscore.protocols.protocol": ("Protocol",),
     "boxscore.similarity.boundary": ("boundary_iou", "mask_boundary"),
@@ -124,6 +140,7 @@ __all__ = [
     "Protocol",
     "ProtocolError",
     "Suppression",
+    "TableStatistics",
     "VerificationError",
     "__version__",
     "batched_nms",
@@ -140,6 +157,7 @@ __all__ = [
     "distance_box_iou",
     "evaluate",
     "fast_nms",
+    "filter_objects",
     "formats",
     "generalized_box_iou",
     "greedy_nmm",
@@ -155,20 +173,26 @@ __all__ = [
     "mask_nms",
     "mask_to_box",
     "matrix_nms",
+    "merge_tables",
     "nmm",
     "nms",
     "nmw",
     "object_keypoint_similarity",
     "plots",
     "protocols",
+    "remap_classes",
     "reports",
     "rotated_box_iou",
     "rotated_nms",
+    "sample_images",
+    "save_as",
     "save_columns",
     "soft_nms",
+    "split_images",
     "suppress",
     "suppress_boxes",
     "suppression",
+    "table_statistics",
     "validation",
     "weighted_boxes_fusion",
 ]

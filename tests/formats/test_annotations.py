@@ -455,22 +455,49 @@ def test_boxes_turn_clockwise() -> None:
 # ---------------------------------------------------------------- real data
 
 TRUTHS = {
+    "coco v1": "coco_format_v1/data/database/gts/coco_format_v1/instances_default.json",
+    "coco v2": "coco_format_v2/data/database/gts/coco_format_v2/instances_v2.json",
     "cvat": "cvat_format/data/database/gts/cvat_format/annotations.xml",
-    "tfrecord": "tfrecord_format/data/database/gts/tfrecord_format",
+    "imagenet": "imagenet_format/data/database/gts/imagenet_format",
     "voc": "pascalvoc_format/data/database/gts/pascalvoc_format",
+    "openimages": "openimages_format/data/database/gts/openimages_format/all_bounding_boxes.csv",
+    "tfrecord": "tfrecord_format/data/database/gts/tfrecord_format",
+    "yolo": "yolo_format/data/database/gts/yolo_format",
 }
-DETECTIONS = ("abs_xywh", "abs_xyx2y2")
+"""The same hundred images; the last three layouts hold rounded fractions. LabelMe's has ten images of them."""
+ROUNDED = ("openimages", "tfrecord", "yolo")
+DETECTIONS = {name: f"{name}/data/database/dets/{name}" for name in ("abs_xywh", "abs_xyx2y2", "rel_xywh")}
+DETECTIONS["coco_format"] = "coco_format/data/database/dets/coco_format/coco_dets.json"
 
 
 @pytest.mark.parametrize("name", TRUTHS)
-def test_a_hundred_images_of_voc_score_alike_in_every_layout(name: str) -> None:
-    truth = load_ground_truth(real("formats", f"padilla100_gt_{TRUTHS[name]}"))
+def test_a_hundred_images_of_voc_score_alike_in_every_pair_of_layouts(name: str) -> None:
+    pixels = load_ground_truth(real("formats", f"padilla100_gt_{TRUTHS['coco v1']}"))
+    sizes = dict(zip(pixels.images.file_names.tolist(), pixels.images.sizes.tolist(), strict=True))
+    path = real("formats", f"padilla100_gt_{TRUTHS[name]}")
+    truth = load_ground_truth(path, image_sizes=sizes if name in ("openimages", "yolo") else None)
     names = real("padilla_toyexample", "voc.names")
-    for layout in DETECTIONS:
-        path = real("formats", f"padilla100_dt_{layout}", "data", "database", "dets", layout)
-        found = load_detections(path, truth, classes=names)
-        values = list(boxscore.evaluate(truth, found).metrics.values())[:6]
-        assert np.allclose(values, VOC100, atol=3e-4 if name == "tfrecord" else 5e-5), (layout, values)
+    for layout, place in DETECTIONS.items():
+        classes = None if layout == "coco_format" else names
+        found = load_detections(real("formats", f"padilla100_dt_{place}"), truth, classes=classes)
+        values = list(boxscore.evaluate(truth, found).metrics.values())
+        assert np.allclose(values[:6], VOC100, atol=4e-4 if name in ROUNDED else 5e-5), (layout, values)
+        if name not in ROUNDED:
+            own = load_detections(real("formats", f"padilla100_dt_{place}"), pixels, classes=classes)
+            assert np.allclose(
+                values, list(boxscore.evaluate(pixels, own).metrics.values()), rtol=0, atol=1e-12
+            )
+
+
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+@pytest.mark.parametrize("name", ["openimages", "yolo"])
+def test_without_sizes_fractions_score_all_areas_alone(name: str) -> None:
+    truth = load_ground_truth(real("formats", f"padilla100_gt_{TRUTHS[name]}"))
+    folder = real("formats", f"padilla100_dt_{DETECTIONS['rel_xywh']}")
+    found = load_detections(folder, truth, classes=real("padilla_toyexample", "voc.names"))
+    values = np.array(list(boxscore.evaluate(truth, found).metrics.values()))
+    assert np.allclose(values[:3], VOC100[:3], atol=5e-5)
+    assert np.isnan(values[[3, 4, 5, 9, 10, 11]]).all()
 
 
 def test_the_seven_encodings_of_a_toy_data_set_score_alike() -> None:

@@ -29,7 +29,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -101,6 +101,15 @@ class CocoFormat(Format):
 
     name = "coco"
     boxes = "xywh"
+    holds_any_text = True
+    endings = (".json",)
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": frozenset(
+            {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "sizes", "file names"}
+            | {"ids", "classes"}
+        ),
+        "detections": frozenset({"masks", "keypoints", "rotated", "ids", "classes"}),
+    }
     takes_of_detections = frozenset({"classes"})
 
     def detect(self, look: Look) -> str | None:
@@ -164,10 +173,13 @@ class CocoFormat(Format):
             yield reading.detections
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write detections as a results file."""
-        from boxscore.formats._coco_writing import save_results
+        """Write ground truth, or detections as a results file."""
+        from boxscore.formats import _coco_writing
 
-        save_results(table, path)
+        if isinstance(table, GroundTruth):
+            _coco_writing.save_ground_truth(table, path)
+        else:
+            _coco_writing.save_results(table, path)
 
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
         """Write the remaining records, each as it stood unless it changes."""
