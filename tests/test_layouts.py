@@ -90,6 +90,17 @@ def test_the_pair_of_coco() -> None:
     assert dict(result.metrics) == expected()
 
 
+def test_classes_in_another_order_are_found() -> None:
+    """Class numbers against those that a VOC folder gets from the alphabet: two of four classes change places."""
+    table = truth("voc")
+    path = LAYOUTS / "yolo" / "runs" / "val" / "predictions.json"
+    with pytest.warns(boxscore.BoxscoreWarning, match=r"AP is 0\.2415 as they are, and 0\.4921 that way"):
+        boxscore.evaluate(table, boxscore.load_detections(path, table))
+    with pytest.warns(boxscore.BoxscoreWarning, match="20 with another list of classes"):
+        found = boxscore.load_detections(path, table, class_map="auto")
+    assert dict(boxscore.evaluate(table, found).metrics) == expected()
+
+
 def test_the_export_of_roboflow() -> None:
     table = boxscore.load_ground_truth(LAYOUTS / "roboflow" / "valid" / "_annotations.coco.json")
     found = boxscore.load_detections(LAYOUTS / "roboflow" / "predictions.json", table)
