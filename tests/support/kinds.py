@@ -12,6 +12,7 @@ KINDS = {
     "compat/test_coco_differential.py": ["oracle"],
     "compat/test_cocoeval_differential.py": ["oracle"],
     "data/test_model_objects_peers.py": ["oracle", "peers"],
+    "scoring/test_froc_peers.py": ["oracle", "peers"],
     "suppression/test_nms_generated.py": ["oracle"],
     "suppression/test_nms_peers.py": ["oracle", "peers"],
     "golden": ["golden"],
