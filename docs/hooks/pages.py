@@ -29,6 +29,8 @@ sys.path.insert(0, str(SOURCE))
 ORDER = {
     "Tutorial": ["first-evaluation"],
     "How-to": [
+        "your-data",
+        "troubleshooting",
         "evaluate-coco",
         "evaluate-voc",
         "ultralytics-and-coco",
@@ -45,6 +47,7 @@ ORDER = {
         "run-configurations",
         "training-loop",
         "switch-from-pycocotools",
+        "migrate",
         "continuous-integration",
     ],
     "Reference": [
