@@ -1,18 +1,36 @@
 """Every reader that is attacked, by name.
 
-To add one: a module here with its ``READERS``, and its name in the line below. A reader makes a mutant (files and a
+To add one: a module here with its ``READERS``, and its name in the lines below. A reader makes a mutant (files and a
 command) from a generator of random numbers, and may name an oracle for what is accepted.
 """
 
 from __future__ import annotations
 
 from attack.engine.mutant import Reader
-from attack.readers import coco, columns, lists, options, outputs, pictures, results, toml, voc
+from attack.readers import (
+    annotations,
+    archives,
+    choices,
+    coco,
+    columns,
+    conversions,
+    lists,
+    options,
+    outputs,
+    pictures,
+    results,
+    tables,
+    toml,
+    voc,
+    yolo,
+)
 
 __all__ = ["READERS"]
 
+FILES = (coco, voc, columns, yolo, tables, annotations, archives)
+
 READERS: dict[str, Reader] = {
     name: reader
-    for module in (coco, voc, columns, toml, lists, results, options, outputs, pictures)
+    for module in (*FILES, toml, lists, choices, results, options, outputs, conversions, pictures)
     for name, reader in module.READERS.items()
 }

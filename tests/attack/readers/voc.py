@@ -12,7 +12,7 @@ from attack.engine import hostile
 from attack.engine.acceptance import compare_voc
 from attack.engine.mutant import Judged, Mutant, Reader
 
-__all__ = ["READERS"]
+__all__ = ["READERS", "spoilt_lines"]
 
 INPUT = ("--gt", "VOC2007", "--dt", "results", "--protocol", "voc2007", "--image-set", "test")
 TAGS = ("xmin", "ymin", "xmax", "ymax")
@@ -153,7 +153,7 @@ def _spoil_xml(text: str, rng: random.Random) -> str | bytes:
     return spoilt
 
 
-def _spoil_lines(text: str, rng: random.Random, words: list[str]) -> str | bytes:
+def spoilt_lines(text: str, rng: random.Random, words: list[str]) -> str | bytes:
     """Spoil a file of lines of words."""
     lines = text.split("\n")
     row = rng.randrange(len(lines))
@@ -203,7 +203,7 @@ def _make(rng: random.Random, part: str) -> Mutant:
             files[name] = _spoil_xml(text, rng)
         else:
             words = flags if part == "ImageSets" else [*NUMBERS, *hostile.TEXTS, *names, "5", "60", "0.5"]
-            files[name] = _spoil_lines(text, rng, words)
+            files[name] = spoilt_lines(text, rng, words)
         if part == "results" and rng.random() < 0.05:
             other = rng.choice(
                 ["comp3_det_val_cat", "comp4_det_test_", "comp4_det_test_x_cat", "comp4_cls_test_cat"]
