@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 import re
 import zipfile
 from pathlib import Path
@@ -422,6 +424,34 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(FileFormatError, match="an archive must be whole"):
             detect_format(tmp_path / name)
+
+
+def test_an_archive_that_cannot_lie_in_a_folder_says_so(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("a.json", "[]")
+        archive.writestr("a.json/b.json", "[]")
+    with pytest.raises(FileFormatError, match=r"an archive must have names .*; unpack it yourself") as raised:
+        detect_format(tmp_path / "x.zip")
+    assert "Errno" not in str(raised.value)
+
+
+def test_a_full_disk_is_no_fault_of_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("boxscore.formats._unpacking._copy", full)
+    with pytest.raises(FileFormatError, match=r"x\.zip: cannot be unpacked: No space left on device"):
+        detect_format(_zip(tmp_path / "x.zip", "x.json"))
+
+
+def test_damaged_lzma_in_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.json", "[1, 2, 3]" * 50)
+    content = (tmp_path / "x.zip").read_bytes()
+    start = content.index(b"a.json") + len("a.json")
+    (tmp_path / "x.zip").write_bytes(content[: start + 4] + b"\xff" * 5 + content[start + 9 :])
+    with pytest.raises(FileFormatError, match="an archive must be whole"):
+        detect_format(tmp_path / "x.zip")
 
 
 def test_other_paths_are_no_archives(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pycocotools.coco import COCO
 
 import boxscore
 from boxscore.cli import main
+from boxscore.errors import InputError
 from boxscore.formats import writable_formats
 from boxscore.formats._format import CONTENT
 from boxscore.formats.converting import lost
@@ -342,6 +343,42 @@ def test_parts_of_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         rows = json.loads((tmp_path / f"dt-{name}.json").read_text())
         assert {row["image_id"] for row in rows} <= {*part.images.ids.tolist()}
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("without", range(1, 5))
+def test_no_part_is_written_where_one_cannot_be(
+    without: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The image without a size is in the first part or in the last."""
+    images = [{"id": n, "width": 90, "height": 90} for n in range(1, 5)]
+    del images[without - 1]["width"]
+    box = {"category_id": 1, "bbox": [0, 0, 9, 9]}
+    annotations = [{"id": n, "image_id": n, **box} for n in range(1, 5)]
+    truth = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "a"}]}
+    (tmp_path / "a.json").write_text(json.dumps(truth))
+    split = ("--split", "a=0.5", "b=0.5", "--output", tmp_path / "o", "--to", "yolo", "--lossy")
+    assert run("--gt", tmp_path / "a.json", *split) == 2
+    assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
+    assert "have a known size" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["gt.csv", "gt.parquet"])
+def test_pixels_that_a_reader_would_take_for_fractions_are_no_table(name: str, tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays([1], ["a"], [[0.25, 0, 0.5, 0.75]], box_format="xyxy")
+    with pytest.raises(InputError, match=r"the boxes must have a coordinate of 2 pixels or more"):
+        boxscore.save_as(truth, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_keypoints_of_no_objects(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays([1], ["a"], [[0, 0, 9, 9]], keypoints=[[[1, 2, 2]] * 3])
+    boxscore.save_as(truth.take(np.empty(0, dtype=np.intp)), tmp_path / "gt.json")
+    assert json.loads((tmp_path / "gt.json").read_text())["annotations"] == []
+
+
+def test_ids_of_two_kinds_are_named_as_lost() -> None:
+    truth = boxscore.GroundTruth.from_arrays([1, 1], ["a", "a"], [[0, 0, 9, 9]] * 2, ids=[1, "x"])
+    assert "annotations" in lost(truth, format_named("yolo"))["ids"]
 
 
 def test_a_part_may_have_gaps_where_the_whole_counted(

@@ -20,7 +20,6 @@ from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import detect_format, load_detections, load_ground_truth
 from boxscore.formats._look import Look
 from boxscore.formats.registry import format_named
-from fuzz import tables as mutants
 from support.real_data import real
 
 Rows = list[tuple[Any, str, list[float]]]
@@ -560,15 +559,12 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         load_ground_truth(path)
 
 
-# ---------------------------------------------------------------- mutants, real data
+# ---------------------------------------------------------------- real data
 
 
-@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
-def test_mutants(name: str, tmp_path: Path) -> None:
-    """A few of those of ``python -m fuzz.tables``."""
-    if name == "parquet":
-        pytest.importorskip("pyarrow")
-    assert mutants.main(["--count", "25", "--formats", name]) == 0
+def test_a_table_whose_name_ends_otherwise(tmp_path: Path) -> None:
+    path = write(tmp_path / "gt.tar.gz", "image,class,xmin,ymin,xmax,ymax\na.jpg,cat,10,20,30,40\n")
+    assert len(load_ground_truth(path, format="csv")) == 1
 
 
 def padilla(tmp_path: Path, ids: Mapping[str, Any]) -> Path:

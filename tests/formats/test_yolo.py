@@ -390,6 +390,10 @@ def test_large_files_are_parsed_in_pieces(tmp_path: Path, monkeypatch: pytest.Mo
         "val: 'a\\0b'\nnames: [a]\n",
         f"val: {'x' * 5000}\nnames: [a]\n",
         "val: ../../../../etc\nnames: [a]\n",
+        "val: images\na0: &a0 [x]\n"  # a value of billions, each of which would be printed
+        + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 11))
+        + "names: *a10\n",
+        "val: images\nnames: &a [*a]\n",
     ],
 )
 def test_strange_data_yaml(content: str, tmp_path: Path) -> None:

@@ -133,7 +133,10 @@ def run(arguments: argparse.Namespace) -> int:
         _write(table, arguments.output, target)
         return 0
     output = arguments.output
-    for name, part in split_images(table, shares, seed=arguments.seed).items():
+    parts = split_images(table, shares, seed=arguments.seed)
+    for part in parts.values():
+        target.check(part)
+    for name, part in parts.items():
         _write(part, output.with_name(f"{output.stem}-{name}{output.suffix}"), target)
     return 0
 

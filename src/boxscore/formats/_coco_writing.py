@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -232,7 +233,9 @@ def _common(table: BoxTable) -> dict[str, list[Any]]:
     if table.masks is not None:
         columns["segmentation"] = list(map(_segmentation, table.masks.given))
     if table.keypoints is not None:
-        columns["keypoints"] = table.keypoints.reshape(len(table), -1).tolist()
+        columns["keypoints"] = table.keypoints.reshape(
+            len(table), math.prod(table.keypoints.shape[1:])
+        ).tolist()
     return columns
 
 

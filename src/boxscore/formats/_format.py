@@ -133,6 +133,10 @@ class Format(abc.ABC):
         """Write a table; ``like`` gives the file names where a format has several files."""
         raise InputError("the format of the output", "be one that can be written", got=repr(self.name))
 
+    def check_written(self, table: BoxTable) -> None:
+        """Refuse a table whose values would not be read as they are."""
+        return
+
     def class_ids(self, table: BoxTable) -> list[Id]:
         """Return the ids that a reader of its files gives the classes of ground truth."""
         own: list[Id] = table.categories.ids.tolist()

@@ -126,6 +126,17 @@ class TableFormat(RowFormat):
         """Write the remaining rows under our own column names, with every other column."""
         self.save(kept.as_table(), output)
 
+    def check_written(self, table: BoxTable) -> None:
+        """Refuse pixels that every reader would take for fractions of the image's size."""
+        if table.units == "pixels" and are_fractions(table.boxes):
+            raise InputError(
+                "the boxes",
+                "have a coordinate of 2 pixels or more, to be written as a table",
+                got="fractions of a pixel only, which would be read as fractions of the image",
+                place=table.source,
+                cause="write COCO JSON or .npz",
+            )
+
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Read detections when the ground truth is known: its image sizes may tell what boxes are."""

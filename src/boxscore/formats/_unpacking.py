@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -37,6 +38,8 @@ IMAGE_BYTES = 1 << 18
 """Of an image that are unpacked; the size stands before them."""
 
 _PIECE = 1 << 20
+_WANTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM)
+"""What the machine lacks; the archive may be whole."""
 _IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".avif"})
 _SKIPPED = frozenset({".mp4", ".avi", ".mov", ".mkv", ".pt", ".pth", ".onnx", ".zip"})
 _DATA = (".json", ".jsonl", ".xml", ".csv", ".parquet", ".manifest", ".yaml", ".yml", ".npz")
@@ -181,7 +184,12 @@ def _unpack_zip(path: Path, folder: Path) -> None:
     import zlib
 
     budget = _Budget(path)
+    errors: tuple[type[Exception], ...]
     errors = (OSError, EOFError, zlib.error, zipfile.BadZipFile, struct.error, NotImplementedError)
+    with contextlib.suppress(ImportError):  # Python can be built without
+        import lzma
+
+        errors += (lzma.LZMAError,)
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -232,7 +240,13 @@ def _copy(source: Any, file: IO[bytes], budget: _Budget, *, most: int = LARGEST)
 
 
 def _damaged(path: Path, error: Exception) -> FileFormatError:
-    got = str(error).split("\n", 1)[0][:100].rstrip(".") or "an end in the middle"
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if isinstance(error, OSError) and error.errno in _WANTS:
+        return FileFormatError(f"{path}: cannot be unpacked: {reason}.")
+    if isinstance(error, OSError) and error.filename is not None:
+        rule = "have names that can lie in a folder beside each other"
+        return FileFormatError("an archive", rule, got=reason, place=str(path), cause="unpack it yourself")
+    got = reason.split("\n", 1)[0][:100].rstrip(".") or "an end in the middle"
     cause = "was the download or the write cut short?"
     return FileFormatError("an archive", "be whole", got=got, place=str(path), cause=cause)
 

@@ -17,6 +17,9 @@ LARGEST = 5_000_000
 MOST_ALIASES = 100
 """Aliases (``*name``) in a file: a few lines of them can stand for billions of values."""
 
+MOST_VALUES = 1_000_000
+"""Values of a file with aliases, each counted as often as it occurs."""
+
 
 def read_yaml(path: Path) -> Mapping[str, Any]:
     """Read a YAML file that is a mapping; nothing in it is executed."""
@@ -33,6 +36,9 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
             rule = f"have at most {MOST_ALIASES} aliases"
             raise FileFormatError("a YAML file", rule, got="more", place=str(path))
         content = yaml.load(text, Loader=loader)
+        if "*" in text and _values(content, {}) > MOST_VALUES:
+            rule = f"hold at most {MOST_VALUES:,} values"
+            raise FileFormatError("a YAML file", rule, got="more, by its aliases", place=str(path))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
@@ -46,6 +52,17 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
             "a YAML file", "be a mapping", got=f"a {type(content).__name__}", place=str(path)
         )
     return content
+
+
+def _values(node: Any, known: dict[int, int]) -> int:
+    """Count the values of a node; ``known`` has those of nodes that were counted."""
+    if not isinstance(node, (list, tuple, dict)):
+        return 1
+    if id(node) not in known:
+        inner = node.values() if isinstance(node, dict) else node
+        known[id(node)] = MOST_VALUES + 1  # in itself
+        known[id(node)] = 1 + sum(_values(value, known) for value in inner)
+    return known[id(node)]
 
 
 def names_of(content: Mapping[str, Any], path: Path) -> list[str] | None:

@@ -113,15 +113,14 @@ class Target:
         """Look at the ids of a whole, before parts of it are written, whose ids have gaps."""
         self._ids = lost(table, self.format).get("ids")
 
+    def check(self, table: BoxTable) -> None:
+        """Refuse a table that cannot be written, before another is."""
+        self._left_out(table)
+        self.format.check_written(table)
+
     def save(self, table: GroundTruth | Detections, path: Path) -> list[str]:
         """Write a table; return what was left out."""
-        words = lost(table, self.format)
-        if self._ids is None:
-            words.pop("ids", None)
-        elif self._ids:
-            words["ids"] = self._ids
-        if words and not self._lossy:
-            raise _refusal(words, self.format, table)
+        words = self._left_out(table)
         if words:
             what = ", ".join(words.values())
             warnings.warn(
@@ -129,10 +128,21 @@ class Target:
                 BoxscoreWarning,
                 stacklevel=3,
             )
-        if not self.format.holds_any_text:
-            _check_names(table, self.format)
         self.format.save(_without(table, [*words]), path)
         return list(words.values())
+
+    def _left_out(self, table: BoxTable) -> dict[str, str]:
+        """Return what is left out, and refuse what may not be."""
+        words = lost(table, self.format)
+        if self._ids is None:
+            words.pop("ids", None)
+        elif self._ids:
+            words["ids"] = self._ids
+        if words and not self._lossy:
+            raise _refusal(words, self.format, table)
+        if not self.format.holds_any_text:
+            _check_names(table, self.format)
+        return words
 
 
 def _refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
@@ -241,7 +251,7 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
         for what, is_meant in (
             ("images", not _only_count(images.ids) and not _are_in_names(images.ids, images.file_names)),
             ("classes", at.class_ids(table) != class_ids and class_ids != table.categories.names.tolist()),
-            ("annotations", not _only_count(np.sort(table.ids))),
+            ("annotations", table.ids.dtype == object or not _only_count(np.sort(table.ids))),
         )
         if is_meant
     ]

@@ -82,6 +82,7 @@ class CsvFormat(TableFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box, every number with all its digits; images without objects come last."""
+        self.check_written(table)
         columns = {name: map(_cell, values.tolist()) for name, values in saved_columns(table).items()}
         output = io.StringIO(newline="")
         writer = csv.writer(output, lineterminator="\n")
@@ -246,6 +247,7 @@ def _frame(path: Path, form: _Form) -> pd.DataFrame:
                 skipinitialspace=True,
                 decimal=form.decimal,
                 encoding="utf-8-sig",
+                compression=None,
                 low_memory=False,
                 **precise,
             )

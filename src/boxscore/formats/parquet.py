@@ -71,6 +71,7 @@ class ParquetFormat(TableFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box; images without objects come last. Classes are in the metadata."""
+        self.check_written(table)
         pa, pq = _arrow()
         ids, names = table.categories.ids.tolist(), table.categories.names.tolist()
         columns = {name: _arrow_column(values) for name, values in saved_columns(table).items()}

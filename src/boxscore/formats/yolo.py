@@ -135,15 +135,13 @@ class YoloFormat(RowFormat):
         """Return the numbers of a line of predictions."""
         return [*box, score]
 
+    def check_written(self, table: BoxTable) -> None:
+        """Refuse what no reader of fractions would take."""
+        _checked_fractions(table)
+
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""
-        refuse_shared_names(table)
-        names = file_stems(table)
-        boxes = box_convert(table.boxes, "xyxy", "cxcywh")
-        boxes[:, 2:] = table.sizes
-        if table.units == "pixels":
-            boxes /= np.tile(_sizes_of(table), 2)
-        _check_written(table, boxes)
+        names, boxes = file_stems(table), _checked_fractions(table)
         lines: list[list[str]] = [[] for _ in names]
         scores = table.scores.tolist() if isinstance(table, Detections) else None
         for row, (image, category, box) in enumerate(
@@ -562,8 +560,13 @@ def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
     write_folder(path, files)
 
 
-def _check_written(table: BoxTable, boxes: FloatArray) -> None:
-    """Refuse fractions [N, 4] and scores that no reader of such files would take."""
+def _checked_fractions(table: BoxTable) -> FloatArray:
+    """Return centres and sizes in fractions, [N, 4]; refuse what no reader of such files would take."""
+    refuse_shared_names(table)
+    boxes = box_convert(table.boxes, "xyxy", "cxcywh")
+    boxes[:, 2:] = table.sizes
+    if table.units == "pixels":
+        boxes /= np.tile(_sizes_of(table), 2)
     far = np.flatnonzero(~((boxes >= -1) & (boxes <= 2)).all(axis=1))
     if len(far):
         row = int(far[0])
@@ -576,6 +579,7 @@ def _check_written(table: BoxTable, boxes: FloatArray) -> None:
             row = int(np.argmax(other))
             got, place = f"{table.scores[row]:g}", f"row {row} of {table.source}"
             raise InputError("a confidence", "be from 0 to 1", got=got, place=place)
+    return boxes
 
 
 def _size_table(stems: Sequence[str], images: Images) -> str:

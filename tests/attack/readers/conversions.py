@@ -54,7 +54,7 @@ def _make(rng: random.Random) -> Mutant:
     side = rng.choice([(), (), ("--dt", "dt.json"), ("gt.json",)])
     output, to = rng.choice([*((name, "auto") for name in EXACT), *(("out", name) for name in FOLDERS)])
     if rng.random() < 0.1:
-        to = rng.choice(["coco", "csv", "yolo", "columns", "parquet"])
+        output, to = "out", rng.choice(["coco", "csv", "yolo", "columns", "parquet"])
     if rng.random() < 0.05:
         output = hostile.text(rng) or "x"
     arguments = ("convert", "--gt", "gt.json", *side, "--output", output, "--to", to, *rng.choice(PARTS))
@@ -71,15 +71,18 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         of_results = "--dt" in mutant.arguments
-        table = boxscore.load_ground_truth(folder / "gt.json" if of_results else written)
+        original = boxscore.load_ground_truth(folder / "gt.json")
         try:
-            original = boxscore.load_ground_truth(folder / "gt.json")
             asked = boxscore.evaluate(
                 original, boxscore.load_detections(folder / "dt.json", original)
             ).metrics
         except boxscore.errors.BoxscoreError:
             return Judged("unknown", "the other side is refused")
-        found = boxscore.load_detections(written if of_results else folder / "dt.json", table)
+        try:
+            table = original if of_results else boxscore.load_ground_truth(written)
+            found = boxscore.load_detections(written if of_results else folder / "dt.json", table)
+        except boxscore.errors.BoxscoreError as error:
+            return Judged("differs", f"refused, though written: {written.name}, {error}"[:300])
         ours = boxscore.evaluate(table, found).metrics
     if [repr(value) for value in ours.values()] != [repr(value) for value in asked.values()]:
         name = next(key for key in asked if repr(asked[key]) != repr(ours[key]))
