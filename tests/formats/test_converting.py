@@ -17,6 +17,7 @@ from pycocotools.coco import COCO
 
 import boxscore
 from boxscore.cli import main
+from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
 from boxscore.formats import writable_formats
 from boxscore.formats._format import CONTENT
@@ -368,6 +369,28 @@ def test_pixels_that_a_reader_would_take_for_fractions_are_no_table(name: str, t
     with pytest.raises(InputError, match=r"the boxes must have a coordinate of 2 pixels or more"):
         boxscore.save_as(truth, tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+SIZED = Images.build([1], sizes=[[90, -2]])
+UNREADABLE = {
+    "corners": {"boxes": [[1e100, 0, 1e99, 9]], "box_format": "xywh"},
+    "sizes": {"boxes": [[0, 0, 9, 9]], "images": SIZED},
+}
+
+
+@pytest.mark.parametrize("name", ["gt.csv", "gt.parquet"])
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_what_a_reader_refuses_is_not_written(what: str, name: str, tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays([1], ["a"], **UNREADABLE[what])
+    with pytest.raises(InputError, match=r"at most 1e\+100 in size|be 1 pixel or more"):
+        boxscore.save_as(truth, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_ids_of_more_than_64_bits_are_no_parquet(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays([10**30], ["a"], [[0, 0, 9, 9]])
+    with pytest.raises(InputError, match="numbers must be integers of 64 bits"):
+        boxscore.save_as(truth, tmp_path / "gt.parquet")
 
 
 def test_no_keypoints_of_no_objects(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils import checks
 from boxscore._utils.text import short_list
 from boxscore.data.alignment import image_rows_by_name
 from boxscore.data.box_reading import are_fractions, reading_of
@@ -51,6 +52,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MOST_COLUMNS = 1_000
+_SIZE_RULE = "be 1 pixel or more"
 ROUNDED = 1.01
 """How far widths and heights beside corners may be off, in pixels: rounded, or counted at both ends."""
 
@@ -127,7 +129,15 @@ class TableFormat(RowFormat):
         self.save(kept.as_table(), output)
 
     def check_written(self, table: BoxTable) -> None:
-        """Refuse pixels that every reader would take for fractions of the image's size."""
+        """Refuse what readers refuse, and pixels that they would take for fractions of the image's size."""
+        checks.finite(
+            table.boxes, name="the corners of a box", place=lambda row: f"row {row} of {table.source}"
+        )
+        wrong = _are_wrong_sizes(table.images.sizes)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            got = f"{_size_text(table.images.sizes[row])}, image {table.images.ids[row]!r}"
+            raise InputError("an image's size", _SIZE_RULE, got=got, place=table.source)
         if table.units == "pixels" and are_fractions(table.boxes):
             raise InputError(
                 "the boxes",
@@ -279,12 +289,18 @@ def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) 
             place=table.place(row),
             cause="are these the sizes of boxes? then rename the columns w and h",
         )
-    wrong = np.any((sizes <= 0) | (sizes > 1e9), axis=1)
+    wrong = _are_wrong_sizes(sizes)
     if wrong.any():
         row = int(np.argmax(wrong[image]))
         got = _size_text(given[row])
-        raise FileFormatError("an image's size", "be 1 pixel or more", got=got, place=table.place(row))
+        raise FileFormatError("an image's size", _SIZE_RULE, got=got, place=table.place(row))
     return sizes
+
+
+def _are_wrong_sizes(sizes: FloatArray) -> NDArray[np.bool_]:
+    """Whether sizes [N, 2] are no image's; unknown ones are none of them."""
+    wrong: NDArray[np.bool_] = np.any((sizes <= 0) | (sizes > 1e9), axis=1)
+    return wrong
 
 
 def _are_sides(table: Table, parts: ColumnParts, given: FloatArray) -> bool:

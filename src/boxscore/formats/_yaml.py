@@ -39,6 +39,8 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
         if "*" in text and _values(content, {}) > MOST_VALUES:
             rule = f"hold at most {MOST_VALUES:,} values"
             raise FileFormatError("a YAML file", rule, got="more, by its aliases", place=str(path))
+    except FileFormatError:
+        raise
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""

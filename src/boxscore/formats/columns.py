@@ -100,34 +100,15 @@ class ColumnsFormat(Format):
 
         yield finish
 
+    def check_written(self, table: BoxTable) -> None:
+        """Refuse values that a reader would refuse."""
+        _checked_content(table, table.source)
+
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table with everything it has."""
         if path.suffix != ".npz":
             raise InputError("a file of columns", "be named *.npz", got=str(path))
-        header: dict[str, Any] = {
-            "boxscore": FORMAT_VERSION,
-            "kind": type(table).__name__,
-            "image_ids": table.images.ids.tolist(),
-            "file_names": table.images.file_names.tolist(),
-            "category_ids": table.categories.ids.tolist(),
-            "category_names": table.categories.names.tolist(),
-            **{name: getattr(table, name) for name in table.schema.values if name != "source"},
-        }
-        arrays: Arrays = {"image_sizes": table.images.sizes}
-        for column in table.schema.needed:
-            values = getattr(table, column.name)
-            if values.dtype == object:
-                header[column.name] = values.tolist()
-            else:
-                arrays[column.name] = values
-        for column in table.schema.instances:
-            values = table.instances[column.name]
-            if values is not None:
-                arrays |= _mask_arrays(values) if column.form == "masks" else {column.name: values}
-        _put(table.columns, "columns", _USER, header, arrays)
-        _put(table.images.columns, "image_columns", _IMAGE, header, arrays)
-        _check_header(header, type(table).schema, str(path))
-        _check_values(table.schema, header, arrays, source=table.source)
+        header, arrays = _checked_content(table, str(path))
         arrays["header"] = np.frombuffer(_json(header), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
@@ -169,6 +150,35 @@ def _check_text(text: str, place: str) -> None:
             written, at = str(error.object), error.start
             got = repr(written[written.rfind('"', 0, at) + 1 : written.find('"', at)])[:60]
             raise InputError("names", "be text that UTF-8 can write", got=got, place=place) from None
+
+
+def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Arrays]:
+    """Return what a file has in its header and its arrays, checked as a reader does."""
+    header: dict[str, Any] = {
+        "boxscore": FORMAT_VERSION,
+        "kind": type(table).__name__,
+        "image_ids": table.images.ids.tolist(),
+        "file_names": table.images.file_names.tolist(),
+        "category_ids": table.categories.ids.tolist(),
+        "category_names": table.categories.names.tolist(),
+        **{name: getattr(table, name) for name in table.schema.values if name != "source"},
+    }
+    arrays: Arrays = {"image_sizes": table.images.sizes}
+    for column in table.schema.needed:
+        values = getattr(table, column.name)
+        if values.dtype == object:
+            header[column.name] = values.tolist()
+        else:
+            arrays[column.name] = values
+    for column in table.schema.instances:
+        values = table.instances[column.name]
+        if values is not None:
+            arrays |= _mask_arrays(values) if column.form == "masks" else {column.name: values}
+    _put(table.columns, "columns", _USER, header, arrays)
+    _put(table.images.columns, "image_columns", _IMAGE, header, arrays)
+    _check_header(header, type(table).schema, place)
+    _check_values(table.schema, header, arrays, source=table.source)
+    return header, arrays
 
 
 def _put(

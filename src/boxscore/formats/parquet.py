@@ -69,6 +69,12 @@ class ParquetFormat(TableFormat):
         arrow = _read(path, options)
         return _ArrowTable(str(path), arrow)
 
+    def check_written(self, table: BoxTable) -> None:
+        """Refuse ids that Parquet has no integers for."""
+        super().check_written(table)
+        for ids in (table.images.ids, table.categories.ids):
+            _arrow_column(ids)
+
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box; images without objects come last. Classes are in the metadata."""
         self.check_written(table)
@@ -107,7 +113,13 @@ def _arrow_column(values: NDArray[Any]) -> Any:
         kinds = {type(cell) for cell in cells} - {type(None)}
         if kinds - {int, float, bool} and kinds != {str}:
             cells = [None if cell is None else str(cell) for cell in cells]
-        array = pa.array(cells)
+        try:
+            array = pa.array(cells)
+        except OverflowError:
+            largest = max((cell for cell in cells if isinstance(cell, int)), key=abs)
+            rule = "be integers of 64 bits, to be written as Parquet"
+            got = f"{largest!s:.30}"
+            raise InputError("numbers", rule, got=got, cause="write .npz, or COCO JSON") from None
         return array.dictionary_encode() if pa.types.is_string(array.type) else array
     return pa.array(values, from_pandas=True)
 

@@ -92,7 +92,7 @@ def yaml_mutant(text: str, rng: random.Random) -> bytes:
     elif way == 4:
         lines[row : row + 1] = lines[row : row + 1] * rng.choice([0, 2, 2000])
     elif way == 5:
-        depth = rng.choice([9, 40])
+        depth = rng.choice([9, 11, 40])
         layers = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, depth)]
         lines = ["a0: &a0 [x, x]", *layers, *lines, f"names: *a{depth - 1}"]
     elif way == 6:
