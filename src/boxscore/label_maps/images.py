@@ -29,7 +29,7 @@ def matched_streams(
         streams["images"] = iter(images)
     number, missing = 0, object()
     while True:
-        values = {name: next(stream, missing) for name, stream in streams.items()}
+        values: dict[str, Any] = {name: next(stream, missing) for name, stream in streams.items()}
         over = [name for name, value in values.items() if value is missing]
         if len(over) == len(values):
             return
@@ -38,6 +38,7 @@ def matched_streams(
             raise InputError(
                 over[0], f"be as many as {longer}", got=f"{number} of them, and {longer} has more"
             )
-        image = values.get("images", number)
-        yield image.item() if isinstance(image, np.generic) else image, values["truth"], values["prediction"]
+        image: Any = values.get("images", number)
+        image = image.item() if isinstance(image, np.generic) else image
+        yield image, values["truth"], values["prediction"]
         number += 1

@@ -111,8 +111,8 @@ class Counted(NamedTuple):
     def joined(cls, parts: Sequence[Counted]) -> Counted:
         """Put the rows of several under each other."""
         if not parts:
-            whole = np.zeros(0, dtype=np.int64)
-            return cls(*[whole.astype(np.int32)] * 2, whole.astype(np.int8), *[whole] * 4)
+            rows, ids = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
+            return cls(rows, rows, np.zeros(0, dtype=np.int8), ids, ids, ids, ids)
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
@@ -332,10 +332,13 @@ def _check_truth(
         odd.append(Odd(place, "an id of the truth's map is not in its table, and counts as background"))
     if len(empty):
         odd.append(Odd(place, "a segment of the truth has no pixels, and counts as missed"))
-    if rules.truth_area == "table" and bool(
-        ((truth.areas >= 0) & (truth.areas != areas) & (areas > 0)).any()
-    ):
+    if rules.truth_area == "table" and _differ(truth, areas):
         odd.append(Odd(place, "the area of a segment of the truth is not its number of pixels, and counts"))
+
+
+def _differ(truth: Segments, areas: NDArray[np.int64]) -> bool:
+    """Whether the table says other areas than the map has, for segments that are in the map."""
+    return bool(((truth.areas >= 0) & (truth.areas != areas) & (areas > 0)).any())
 
 
 def warn_of_odd(odd: Sequence[Odd], *, stacklevel: int = 3) -> None:
@@ -390,7 +393,8 @@ class PanopticQuality:
     def _iou(self) -> NDArray[np.float64]:
         """IoU of the true positives."""
         hits = self.segments.outcome == TP
-        return self.segments.intersection[hits] / self.segments.union[hits]
+        iou: NDArray[np.float64] = self.segments.intersection[hits] / self.segments.union[hits]
+        return iou
 
     @functools.cached_property
     def _sums(self) -> NDArray[np.float64]:
@@ -653,7 +657,7 @@ def panoptic_quality(
             maps.append(segment_map(values, name=f"the {name}'s map", place=place))
             tables.append(segments_of(table, rows, place=place))
         row = len(ids)
-        parts.append(compared(row, (maps[0], maps[1]), *tables, chosen, places=places, odd=odd))
+        parts.append(compared(row, (maps[0], maps[1]), tables[0], tables[1], chosen, places=places, odd=odd))
         ids.append(image)
     different_images(ids)
     warn_of_odd(odd)
@@ -669,4 +673,4 @@ def _map_and_table(given: Any, name: str) -> tuple[Any, Any]:
 def _pairs(given: Any) -> Iterable[Any]:
     """Return an iterable of pairs; one pair alone is a map with a table."""
     alone = isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "shape")
-    return [given] if alone else given  # type: ignore[no-any-return]
+    return [given] if alone else given

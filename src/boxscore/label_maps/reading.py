@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from boxscore._utils.collector import paused_collector
-from boxscore.errors import FileFormatError, InputError, MissingDependencyError
+from boxscore.errors import FileFormatError, MissingDependencyError
 from boxscore.formats._json import check_utf8, explain
 from boxscore.label_maps.counting import LabelMap
 from boxscore.label_maps.panoptic import (
@@ -125,11 +125,11 @@ def _head(path: Path) -> _Head:
 
 
 def _decoded(path: Path) -> Any:
+    pillow = require_pillow()
     try:
-        image = require_pillow().open(path, formats=("PNG",))
-        image.load()
-    except MissingDependencyError:
-        raise
+        with path.open("rb") as file:
+            image = pillow.open(file, formats=("PNG",))
+            image.load()
     except _BROKEN as error:
         reason = str(error).split("\n", 1)[0].rstrip(".")
         cause = "was the download or the write cut short?"
@@ -202,7 +202,7 @@ class PanopticImage(NamedTuple):
 
 def read_panoptic_truth(path: Path) -> PanopticTruth:
     """Read a panoptic file of COCO or Cityscapes."""
-    file = _read_json(path, _Truth, "be an object with annotations and categories")
+    file = _read_json(path, _Truth, "an object with annotations and categories")
     names = {category.id: category.name or str(category.id) for category in file.categories}
     records = [{"id": each.id, "isthing": each.isthing, "name": names[each.id]} for each in file.categories]
     classes = panoptic_classes(records, place=str(path))
@@ -211,7 +211,7 @@ def read_panoptic_truth(path: Path) -> PanopticTruth:
 
 def read_panoptic_prediction(path: Path, classes: PanopticClasses) -> dict[Id, SegmentTable]:
     """Read panoptic results: ``annotations`` as in the truth, without areas."""
-    file = _read_json(path, _Prediction, "be an object with annotations")
+    file = _read_json(path, _Prediction, "an object with annotations")
     return _tables(file.annotations, classes, path)
 
 
@@ -239,7 +239,7 @@ def _tables(annotations: list[_Annotation], classes: PanopticClasses, path: Path
     return tables
 
 
-def _read_json(path: Path, kind: Any, rule: str) -> Any:
+def _read_json(path: Path, kind: Any, what: str) -> Any:
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -250,8 +250,6 @@ def _read_json(path: Path, kind: Any, rule: str) -> Any:
             value = msgspec.json.decode(text, type=kind)
         check_utf8(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        whole = ("a panoptic file", rule)
+        whole = ("a panoptic file", what)
         raise explain(error, path, record="annotation", text=text, whole=whole) from None
-    except InputError:
-        raise
     return value

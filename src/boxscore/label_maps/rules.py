@@ -133,9 +133,7 @@ class SemanticRules(Rules):
         word=Word(
             "relabel",
             silent=(),
-            text=lambda rules: "+".join(
-                f"{first}>{second}" for first, second in rules.relabelled_predictions
-            ),
+            text=lambda rules: "+".join(f"{old}>{new}" for old, new in rules.relabelled_predictions),
         ),
     )
     reduced: Literal["none", "truth", "both"] = rule(
@@ -254,6 +252,10 @@ def _load(kind: type[AnyRules], rules: Any, folder: Path) -> AnyRules:
             base["name"] = f"{base['name']}+"
             base.pop("title", None)
         values = base | values
+    known = [field.name for field in dataclasses.fields(kind)]
+    for key in values:
+        if key not in known:
+            raise ProtocolError(checks.unknown_key(key, key, known))
     return read(kind, values, name="")
 
 

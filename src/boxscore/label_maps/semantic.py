@@ -240,7 +240,7 @@ class SemanticIoU:
 
     @functools.cached_property
     def confusion(self) -> NDArray[np.int64]:
-        """Pixels by class of the truth (rows) and predicted class, [K, K + 1]; the last column is no class."""
+        """Pixels by class of the truth (rows) and predicted class, [K, K + 1], the last for no class."""
         (truth, prediction), K = self._rows, len(self.classes.labels)
         counted = truth >= 0
         columns = np.where(prediction[counted] >= 0, prediction[counted], K)
@@ -458,7 +458,7 @@ def semantic_iou(
     Parameters
     ----------
     truth, prediction : array_like [H, W], or an iterable of such maps
-        Labels, whole numbers. Iterables (an array [N, H, W] is one) are read map by map, and may be generators.
+        Labels, whole numbers. Iterables (an array [N, H, W] is one) are read map by map; generators will do.
     classes : int, list of str, or mapping of int to str, optional
         How many classes there are (labels 0, 1, 2, ...), their names, or label and name of each. When not
         given, those of the rules, or else every label that occurs and is not ignored.
@@ -509,7 +509,8 @@ def _maps(given: Any) -> Iterable[Any]:
         return [given]
     if isinstance(given, (list, tuple)) and given and not _is_map(given[0]):
         return [given]
-    return given  # type: ignore[no-any-return]
+    maps: Iterable[Any] = given
+    return maps
 
 
 def _is_map(value: Any) -> bool:
