@@ -1,6 +1,6 @@
 """Panoptic quality of panoptic files: JSON tables of segments beside PNG maps of their ids.
 
-Reads the files of COCO and Cityscapes. Needs Pillow: pip install 'boxscore[plots]'.
+Reads the files of COCO and Cityscapes. Needs Pillow: pip install 'boxscore[label-maps]'.
 
 Examples
 --------

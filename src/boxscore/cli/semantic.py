@@ -1,7 +1,7 @@
 """Mean IoU and accuracies of folders of label maps, by the rules of a tool.
 
 A map is a PNG file, gray or with a palette, whose numbers are labels. Maps of one name belong together. Needs
-Pillow: pip install 'boxscore[plots]'.
+Pillow: pip install 'boxscore[label-maps]'.
 
 Examples
 --------

@@ -9,7 +9,7 @@ import numpy as np
 
 from boxscore.errors import InputError
 
-__all__ = ["different_images", "matched_streams"]
+__all__ = ["different_images", "matched_streams", "of_images"]
 
 
 def different_images(images: Sequence[int | str]) -> None:
@@ -42,3 +42,8 @@ def matched_streams(
         image = image.item() if isinstance(image, np.generic) else image
         yield image, values["truth"], values["prediction"]
         number += 1
+
+
+def of_images(images: Sequence[int | str]) -> str:
+    """Say how many images there are."""
+    return f"{len(images):,} image{'s' * (len(images) != 1)}"

@@ -39,7 +39,7 @@ from boxscore._utils.resampling import Method
 from boxscore._utils.text import short_list
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.label_maps.counting import LARGEST_ID, LabelMap, PixelPairs, count_pairs, segment_map
-from boxscore.label_maps.images import different_images, matched_streams
+from boxscore.label_maps.images import different_images, matched_streams, of_images
 from boxscore.label_maps.resampled import MetricIntervals, intervals_of
 from boxscore.label_maps.rules import PanopticRules, load_panoptic_rules
 
@@ -578,7 +578,7 @@ class PanopticQuality:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items() if "SQ" not in name)
-        return f"PanopticQuality of {len(self.images)} images\n{values}\n{self.signature}"
+        return f"PanopticQuality of {of_images(self.images)}\n{values}\n{self.signature}"
 
 
 def quality_of(sums: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:

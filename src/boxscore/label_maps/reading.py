@@ -77,7 +77,7 @@ def require_pillow() -> Any:
         from PIL import Image
     except ImportError:
         raise MissingDependencyError(
-            "Reading label maps needs Pillow: pip install 'boxscore[plots]'."
+            "Reading label maps needs Pillow: pip install 'boxscore[label-maps]'."
         ) from None
     return Image
 

@@ -36,7 +36,7 @@ from boxscore._utils.resampling import Method
 from boxscore._utils.text import short_list
 from boxscore.errors import InputError
 from boxscore.label_maps.counting import PixelPairs, count_pairs, label_map
-from boxscore.label_maps.images import different_images, matched_streams
+from boxscore.label_maps.images import different_images, matched_streams, of_images
 from boxscore.label_maps.resampled import MetricIntervals, intervals_of
 from boxscore.label_maps.rules import LARGEST_LABEL, SemanticRules, load_semantic_rules
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "Areas",
     "LabelClasses",
     "LabelCounts",
     "SemanticIoU",
@@ -398,7 +399,7 @@ class SemanticIoU:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
-        return f"SemanticIoU of {len(self.images)} images\n{values}\n{self.signature}"
+        return f"SemanticIoU of {of_images(self.images)}\n{values}\n{self.signature}"
 
 
 def _reduced(labels: NDArray[np.int32]) -> NDArray[np.int32]:
