@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check bench docs fuzz tools mutate matrix audit clean
+.PHONY: demo test check bench docs fuzz attack tools mutate matrix audit clean
 
 demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-coco.toml
@@ -32,6 +32,15 @@ fuzz: $(VENV)/.test
 TOOLS ?=
 tools: $(VENV)/.test
 	$(BIN)/python tests/tools/run.py $(TOOLS)
+
+# Files and options that mean harm, then signals, closed streams and races: about an hour. A short run:
+# make attack MUTANTS=2000 SCRIPTS=
+MUTANTS ?= 1000000
+SCRIPTS ?= $(filter-out %/__init__.py %/mutants.py %/test_attack.py,$(wildcard tests/attack/*.py))
+attack: $(VENV)/.test
+	$(BIN)/python tests/attack/mutants.py --cases tests/attack/cases
+	$(BIN)/python tests/attack/mutants.py --count $(MUTANTS) --seed $(SEED)
+	for script in $(SCRIPTS); do $(BIN)/python $$script || exit 1; done
 
 # Every small change of the code that decides a score: does a test notice? An hour or two.
 mutate: $(VENV)/.test
@@ -85,4 +94,4 @@ tests/node_modules: tests/package.json
 	@touch $@
 
 clean:
-	rm -rf $(VENV) reports-out site build dist
+	rm -rf $(VENV) reports-out attack-out site build dist

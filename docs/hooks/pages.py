@@ -42,6 +42,7 @@ ORDER = {
         "reports",
         "know-why",
         "validate",
+        "convert",
         "nms",
         "nms-commands",
         "run-configurations",

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from boxscore.compat import init_as_faster_coco_eval, init_as_pycocotools
     from boxscore.data.boxes import box_convert
     from boxscore.data.masks import Masks
+    from boxscore.data.operations import (
+        filter_objects,
+        merge_tables,
+        remap_classes,
+        sample_images,
+        split_images,
+    )
+    from boxscore.data.statistics import TableStatistics, table_statistics
     from boxscore.data.tables import Detections, GroundTruth
     from boxscore.errors import (
         BoxscoreError,
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     )
     from boxscore.evaluation import Evaluation, evaluate
     from boxscore.evaluator import Evaluator
-    from boxscore.formats import load_detections, load_ground_truth, save_columns
+    from boxscore.formats import load_detections, load_ground_truth, save_as, save_columns
     from boxscore.label_maps.panoptic import PanopticQuality, panoptic_quality
     from boxscore.label_maps.semantic import SemanticIoU, semantic_iou
     from boxscore.protocols.loading import load_protocol
@@ -60,6 +68,14 @@ _NAMES = {
     "boxscore.compat": ("init_as_faster_coco_eval", "init_as_pycocotools"),
     "boxscore.data.boxes": ("box_convert",),
     "boxscore.data.masks": ("Masks",),
+    "boxscore.data.operations": (
+        "filter_objects",
+        "merge_tables",
+        "remap_classes",
+        "sample_images",
+        "split_images",
+    ),
+    "boxscore.data.statistics": ("TableStatistics", "table_statistics"),
     "boxscore.data.tables": ("Detections", "GroundTruth"),
     "boxscore.errors": (
         "BoxscoreError",
@@ -72,7 +88,7 @@ _NAMES = {
     ),
     "boxscore.evaluation": ("Evaluation", "evaluate"),
     "boxscore.evaluator": ("Evaluator",),
-    "boxscore.formats": ("load_detections", "load_ground_truth", "save_columns"),
+    "boxscore.formats": ("load_detections", "load_ground_truth", "save_as", "save_columns"),
     "boxscore.label_maps.panoptic": ("PanopticQuality", "panoptic_quality"),
     "boxscore.label_maps.semantic": ("SemanticIoU", "semantic_iou"),
     "boxscore.protocols.loading": ("load_protocol",),
@@ -131,6 +147,7 @@ __all__ = [
     "ProtocolError",
     "SemanticIoU",
     "Suppression",
+    "TableStatistics",
     "VerificationError",
     "__version__",
     "batched_nms",
@@ -147,6 +164,7 @@ __all__ = [
     "distance_box_iou",
     "evaluate",
     "fast_nms",
+    "filter_objects",
     "formats",
     "generalized_box_iou",
     "greedy_nmm",
@@ -163,6 +181,7 @@ __all__ = [
     "mask_nms",
     "mask_to_box",
     "matrix_nms",
+    "merge_tables",
     "nmm",
     "nms",
     "nmw",
@@ -170,15 +189,20 @@ __all__ = [
     "panoptic_quality",
     "plots",
     "protocols",
+    "remap_classes",
     "reports",
     "rotated_box_iou",
     "rotated_nms",
+    "sample_images",
+    "save_as",
     "save_columns",
     "semantic_iou",
     "soft_nms",
+    "split_images",
     "suppress",
     "suppress_boxes",
     "suppression",
+    "table_statistics",
     "validation",
     "weighted_boxes_fusion",
 ]

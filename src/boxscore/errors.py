@@ -25,11 +25,26 @@ __all__ = [
     "MissingDependencyError",
     "ProtocolError",
     "VerificationError",
+    "shortened",
 ]
+
+LONGEST_MESSAGE, LONGEST_PART = 900, 480
+"""Letters: names and values from files have any length, and a message is a line that somebody reads."""
+
+
+def shortened(text: str, longest: int = LONGEST_MESSAGE) -> str:
+    """Leave out the middle of a text that is too long, and say how much."""
+    if len(text) <= longest:
+        return text
+    kept = longest - 40
+    return f"{text[: kept * 2 // 3]} ... ({len(text) - kept:,} letters) ... {text[-(kept // 3) :]}"
 
 
 class BoxscoreError(Exception):
     """Base class of every error that boxscore raises on purpose."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(shortened(text))
 
 
 class InputError(BoxscoreError, ValueError):
@@ -67,7 +82,9 @@ class InputError(BoxscoreError, ValueError):
 
 
 def _text(name: str, rule: str, got: object, place: str, cause: str) -> str:
-    """Build the one form of message: name, rule, value, place, likely cause."""
+    """Build the one form of message: name, rule, value, place, likely cause; each of a bounded length."""
+    parts = (str(part) for part in (name, rule, got, place, cause))
+    name, rule, got, place, cause = (shortened(part, LONGEST_PART) for part in parts)
     text = f"{name} must {rule}. Got {got}"
     if place:
         text += f" in {place}"
@@ -94,3 +111,6 @@ class MissingDependencyError(BoxscoreError, ImportError):
 
 class BoxscoreWarning(UserWarning):
     """The input is legal, and probably not what was meant."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(shortened(text))

@@ -13,7 +13,7 @@ from boxscore import diagnostics
 from boxscore.diagnostics._result import DiagnosticResult
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "diagnostics.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|", re.MULTILINE)
+ROW = re.compile(r"^\| `([\w.]+)` \| (\w+) \|", re.MULTILINE)
 
 
 def documented():

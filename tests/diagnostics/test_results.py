@@ -18,6 +18,8 @@ PER_CLASS = {
     "calibration_error": {},
     "confidence_curve": {},
     "error_types": {},
+    "froc_curve": {},
+    "froc_scores": {},
     "localisation_recall_precision": {},
     "operating_points": {},
     "reliability": {},

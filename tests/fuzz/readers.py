@@ -15,9 +15,10 @@ from pathlib import Path
 
 import boxscore
 from boxscore.cli.run import read_config
-from boxscore.errors import BoxscoreError, BoxscoreWarning
+from boxscore.errors import BoxscoreError, BoxscoreWarning, InputError
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import SimilarityName
+from boxscore.reports.pictures import embed_pictures
 from boxscore.validation import validate, validate_files
 
 HERE = Path(__file__).parent
@@ -156,11 +157,21 @@ def protocol(data: bytes, folder: Path) -> None:
     validate(truth, found, protocol=rules)
 
 
+def pictures(data: bytes, folder: Path) -> None:
+    """A picture for the report; one that cannot be read leaves a blank frame."""
+    (folder / "pictures").mkdir(exist_ok=True)
+    (folder / "pictures" / "a.jpg").write_bytes(data)
+    truth = boxscore.load_ground_truth(folder / "gt.json")
+    evaluation = boxscore.evaluate(truth, boxscore.load_detections(folder / "dt.json", truth))
+    if not embed_pictures(evaluation, [0], [0], folder / "pictures"):
+        raise InputError("a picture cannot be read.")
+
+
 READERS: dict[str, Callable[[bytes, Path], None]] = {
     function.__name__: function
     for function in (
         *(coco_truth, coco_results, voc_xml, voc_set, voc_results),
-        *(columns_truth, columns_results, columns_bytes, run_config, protocol),
+        *(columns_truth, columns_results, columns_bytes, run_config, protocol, pictures),
     )
 }
 

@@ -305,6 +305,29 @@ def line_through(x: float, xs: list[float], ys: list[float]) -> float:
     return slope * (x - xs[left]) + ys[left]
 
 
+# ---------------------------------------------------------------- found at false positives per image
+
+
+def sensitivities(
+    outcomes: list[str], scores: list[float], positives: int, images: int, protocol: Any
+) -> list[float]:
+    """Try every confidence that occurs, highest first, and read between what they keep."""
+    rules = protocol.froc
+    if not positives:
+        return [NAN for _ in rules.false_positives_per_image]
+    false_per_image, found = [0.0], [0.0]
+    for threshold in sorted(set(scores), reverse=True):
+        kept = [outcome for outcome, score in zip(outcomes, scores, strict=True) if score >= threshold]
+        false_per_image.append(kept.count(FALSE) / images)
+        found.append(kept.count(TRUE) / positives)
+    if rules.interpolation == "linear":
+        return [line_through(point, false_per_image, found) for point in rules.false_positives_per_image]
+    return [
+        max(value for spent, value in zip(false_per_image, found, strict=True) if spent <= point)
+        for point in rules.false_positives_per_image
+    ]
+
+
 # ---------------------------------------------------------------- the whole
 
 
@@ -332,6 +355,7 @@ def evaluate(
     T, R, K, A, M = len(thresholds), len(points), labels, len(ranges), len(caps)
     precision, scores = np.full((T, R, K, A, M), NAN), np.full((T, R, K, A, M), NAN)
     recall, average = np.full((T, K, A, M), NAN), np.full((T, K, A, M), NAN)
+    found = np.full((T, len(protocol.froc.false_positives_per_image), K, A, M), NAN)
     classes = let_through(detections, images, labels, protocol)
     for k in range(K):
         for a, area_range in enumerate(ranges.values()):
@@ -352,6 +376,9 @@ def evaluate(
                     scores[t, :, k, a, m] = curve.scores
                     recall[t, k, a, m] = curve.recall
                     average[t, k, a, m] = curve.average_precision
+                    found[t, :, k, a, m] = sensitivities(
+                        [o for o, _ in rows], [s for _, s in rows], positives, images, protocol
+                    )
 
     metrics = {}
     pointwise = protocol.ap.interpolation == "points" and not protocol.ap.sequential_mean
@@ -362,6 +389,8 @@ def evaluate(
         for t in chosen:
             if row.metric == "AR":
                 cells += recall[t, :, a, row.cap].tolist()
+            elif row.metric == "FROC":
+                cells += found[t, :, :, a, row.cap].ravel().tolist()
             elif pointwise:
                 cells += precision[t, :, :, a, row.cap].ravel().tolist()
             else:

@@ -20,7 +20,8 @@ def make(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize(
-    "target", ["demo", "test", "check", "docs", "bench", "fuzz", "tools", "mutate", "matrix", "audit"]
+    "target",
+    ["demo", "test", "check", "docs", "bench", "fuzz", "attack", "tools", "mutate", "matrix", "audit"],
 )
 def test_a_target_exists(target: str, tmp_path: Path) -> None:
     done = make("--dry-run", target, f"VENV={tmp_path / 'venv'}")

@@ -71,6 +71,7 @@ def test_the_wheel_has_types_protocols_and_the_licence(contents: list[str]) -> N
     assert "boxscore/py.typed" in contents
     for protocol in ("coco", "voc2007", "voc2007-numpy", "voc2012"):
         assert f"boxscore/protocols/{protocol}.toml" in contents
+    assert {f"boxscore/cli/samples/{name}.json" for name in ("instances", "detections")} <= {*contents}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in contents)
 
 
@@ -84,7 +85,8 @@ def test_the_wheel_is_pure_python_and_states_what_it_needs(wheel: Path) -> None:
     assert metadata["License-Expression"] == "MIT"
     needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     names = {line.split(">")[0].split(";")[0].strip() for line in needed}
-    assert names == {"numpy", "pandas", "msgspec", "pycocotools", "tqdm", "jinja2", "tomli"}
+    plain = {"numpy", "pandas", "msgspec", "pycocotools", "tqdm", "jinja2", "tomli"}
+    assert names == plain | {"pyyaml", "imagesize"}
     assert "boxscore = boxscore.__main__:program" in scripts
 
 

@@ -296,6 +296,8 @@ CHANGES = [
     ({"ignore": {"unlabelled": "ignore"}}, "nokpt:ignore"),
     ({"ignore": {"flagged": "count"}}, "flagged:count"),
     ({"ignore": {"flagged": "delete"}}, "flagged:delete"),
+    ({"froc": {"false_positives_per_image": [4, 0.5]}}, "froc:0.5,4"),
+    ({"froc": {"interpolation": "step"}}, "froc:0.125,0.25,0.5,1,2,4,8-step"),
     ({"rounding": {"scores": 3}}, "decimals:3,all"),
     ({"rounding": {"boxes": 0}}, "decimals:all,0"),
     ({"rounding": {"scores": 3, "boxes": 1}}, "decimals:3,1"),
@@ -314,7 +316,7 @@ def test_every_field_of_a_protocol_is_among_the_changes_above() -> None:
     coco = load_protocol("coco")
     fields = {
         (table, field.name)
-        for table in ("rounding", "boxes", "matching", "ignore", "ap")
+        for table in ("rounding", "boxes", "matching", "ignore", "ap", "froc")
         for field in dataclasses.fields(getattr(coco, table))
     }
     assert fields == changed
@@ -345,8 +347,8 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"summary": [{"keys": "AP"}]}, "a key must be known. Got summary.keys; did you mean 'key'?"),
         (
             {"zzz": 1},
-            "a key must be known. Got zzz; known: aliases, ap, boxes, ignore, keypoints, masks, matching, name, of_type, "
-            "rounding, similarity, summary, title.",
+            "a key must be known. Got zzz; known: aliases, ap, boxes, froc, ignore, keypoints, masks, matching, name, "
+            "of_type, rounding, similarity, summary, title.",
         ),
         (
             {"matching": {"iou_thresholds": list(np.linspace(0.1, 0.9, 65))}},
@@ -375,6 +377,18 @@ def test_signatures_of_two_grids_differ() -> None:
         (
             {"ap": {"interpolation": "11"}},
             "ap.interpolation must be one of 'points', 'area', 'trapezoid', 'trapezoid_to_one'. Got '11'.",
+        ),
+        (
+            {"froc": {"false_positives_per_image": []}},
+            "froc.false_positives_per_image must have 1 to 100000 values. Got none.",
+        ),
+        (
+            {"froc": {"false_positives_per_image": [-1]}},
+            "froc.false_positives_per_image must be a number in [0, 1e+09]. Got -1.",
+        ),
+        (
+            {"froc": {"false_positives_per_image": 1}},
+            "froc.false_positives_per_image must be a list of numbers. Got 1.",
         ),
         ({"ap": {"precision_epsilon": -1}}, "ap.precision_epsilon must be a number in [0, 1]. Got -1."),
         (

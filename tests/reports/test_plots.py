@@ -32,7 +32,7 @@ def bytes_of(figure: Any, form: str = "svg") -> bytes:
     return output.getvalue()
 
 
-PLOTS = ["pr_curve", "f1_curve", "confusion_matrix", "per_class", "errors", "reliability"]
+PLOTS = ["pr_curve", "f1_curve", "froc", "confusion_matrix", "per_class", "errors", "reliability"]
 
 
 @pytest.mark.parametrize("name", PLOTS)

@@ -81,6 +81,15 @@ RANGES = [
 ]
 
 
+SUMMARY = [
+    *boxscore.load_protocol("coco").summary,
+    {"key": "FROC", "metric": "FROC"},
+    {"key": "FROC50", "metric": "FROC", "iou": 0.5},
+    {"key": "FROC1", "metric": "FROC", "cap": 0},
+    {"key": "FROCall", "metric": "FROC", "area": "all", "iou": 0.25},
+]
+
+
 @st.composite
 def protocols(draw: st.DrawFn, *, similarity: str = "box", **fixed: Any) -> boxscore.Protocol:
     """Any choice of every field."""
@@ -118,6 +127,11 @@ def protocols(draw: st.DrawFn, *, similarity: str = "box", **fixed: Any) -> boxs
             "tie_order": one("as_ranked", "true_positives_first", "true_positives_last"),
             "absent_classes": one("skip", "zero", "all_zero"),
         },
+        froc={
+            "false_positives_per_image": one([0.125, 0.25, 0.5, 1, 2, 4, 8], [0, 0.3, 1 / 3, 1.5], [1]),
+            "interpolation": one("linear", "step"),
+        },
+        summary=SUMMARY,
     )
 
 

@@ -34,7 +34,7 @@ def test_no_cell_is_undefined() -> None:
 
 
 def test_a_new_kind_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = Kind("worst", lambda curves: curves.recall, total=lambda cells: float(np.nanmin(cells)))
+    kind = Kind("worst", lambda curves, protocol: curves.recall, total=lambda cells: float(np.nanmin(cells)))
     monkeypatch.setitem(KINDS, "worst", kind)
     evaluation = boxscore.evaluate(*tables(3))
     row: Any = SimpleNamespace(key="worst", metric="worst", iou=0.5, area="all", cap=-1)

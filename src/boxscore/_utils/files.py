@@ -219,7 +219,7 @@ class _Writing:
         for _, _, spool in self._streams:
             spool.close()
         for folder in reversed(self._made if not self._placed else []):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):
                 folder.rmdir()
 
 

@@ -21,17 +21,18 @@ from typing import NamedTuple
 
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 from boxscore._version import __version__
-from boxscore.cli.arguments import STRICT, Option, add_options
+from boxscore.cli.arguments import STRICT, ArgumentParser, Option, add_options
 from boxscore.cli.diagnostics import DIAGNOSTICS
 from boxscore.cli.streams import say
-from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError
+from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
 
 __all__ = ["COMMANDS", "Command", "command_parser", "load_command", "main"]
 
 COMMANDS = {
     "evaluate": "score detections against ground truth",
     "validate": "find faults in ground truth and detections that a score does not show",
-    "convert": "save ground truth or detections as columns that read in no time",
+    "convert": "write ground truth or detections in another format; merge, filter, sample and split them",
+    "stats": "what a data set holds: images, objects, classes, sizes",
     "run": "run a configuration file",
     "nms": "turn raw detections into final ones: suppress, rescore or merge",
     "fuse": "one results file from those of several models",
@@ -45,6 +46,7 @@ COMMANDS = {
     "explain": "why do two tools give two numbers? which tool gave this number?",
     **{name: diagnostic.summary for name, diagnostic in DIAGNOSTICS.items()},
     "protocols": "list the protocols, or print one as TOML",
+    "demo": "evaluate small samples that come with boxscore, and show what to type next",
 }
 """Subcommands and what they do."""
 
@@ -98,12 +100,13 @@ def load_command(name: str) -> Command:
 
 def command_parser(name: str, command: Command) -> argparse.ArgumentParser:
     """Build the parser of a subcommand."""
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=f"boxscore {name}",
         description=command.description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_options(parser, [*command.options, STRICT])
+    parser.take_paths()
     return parser
 
 
@@ -135,7 +138,7 @@ def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Names
             if not isinstance(error, OSError):
                 raise
             name = f"{error.filename}: " if error.filename else ""
-            _say(f"error: {name}{error.strerror or error}.")
+            _say(shortened(f"error: {name}{error.strerror or error}."))
             return 2
         except KeyboardInterrupt:
             _say("interrupted")
@@ -165,7 +168,7 @@ def _show_warning(
 
 
 def _top_level_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog="boxscore",
         description="The box score for object detectors: exact COCO and VOC evaluation, NMS and reports.",
         epilog="boxscore COMMAND --help says more of each.",

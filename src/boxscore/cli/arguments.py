@@ -15,7 +15,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, NoReturn, get_args
+
+from boxscore._utils.text import printable
+from boxscore.errors import shortened
 
 __all__ = [
     "ANNOTATION_ID_ZERO",
@@ -53,6 +56,7 @@ __all__ = [
     "STRICT",
     "TABLE_FORMS",
     "WORKERS",
+    "ArgumentParser",
     "Option",
     "add_options",
     "inputs_beside",
@@ -155,6 +159,58 @@ def _add(parser: Any, option: Option) -> None:
     else:
         names = [f"--{option.name}", *([option.short] if option.short else [])]
         parser.add_argument(*names, dest=option.dest, required=option.required, **how)
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """A parser of a command that may take ground truth and detections without ``--gt`` and ``--dt``."""
+
+    _sides: Sequence[argparse.Action] = ()
+
+    def error(self, message: str) -> NoReturn:
+        """Show the words it refuses without control characters, and of a long one the ends."""
+        super().error(printable(shortened(message)))
+
+    def take_paths(self) -> None:
+        """Take the paths in this order, if the command has both options and ground truth is one path."""
+        by_dest = {action.dest: action for action in self._actions if action.option_strings}
+        sides = [by_dest.get(option.dest) for option in (GROUND_TRUTH, DETECTIONS)]
+        truth, detections = sides
+        if truth is None or detections is None or truth.nargs is not None:
+            return
+        self._sides = (truth, detections)
+        many = " ..." if detections.nargs else ""
+        self.add_argument(
+            "paths",
+            nargs="*",
+            type=Path,
+            metavar="GT DT",
+            help=f"ground truth and detections{many}, in place of --gt and --dt",
+        )
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; paths without an option are the ground truth, then detections, unless options give them."""
+        if not self._sides:
+            return super().parse_args(args, namespace)
+        needed = [action for action in self._sides if action.required]
+        for action in needed:
+            action.required = False
+        try:
+            parsed = self.parse_intermixed_args(args, namespace)
+        finally:
+            for action in needed:
+                action.required = True
+        paths = parsed.__dict__.pop("paths") or []
+        for action in self._sides:
+            if paths and getattr(parsed, action.dest) is None:
+                taken = len(paths) if action.nargs else 1
+                setattr(parsed, action.dest, paths[:taken] if action.nargs else paths[0])
+                paths = paths[taken:]
+        if paths:
+            self.error(f"unrecognized arguments: {' '.join(map(str, paths))}")
+        missing = ["/".join(one.option_strings) for one in needed if getattr(parsed, one.dest) is None]
+        if missing:
+            self.error(f"the following arguments are required: {', '.join(missing)}")
+        return parsed
 
 
 # ---------------------------------------------------------------- what to evaluate, and how

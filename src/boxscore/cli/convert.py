@@ -1,56 +1,216 @@
-"""Save ground truth or detections as columns (.npz), which read in no time.
+"""Write ground truth or detections in another format, whole or a part of them.
+
+What the format cannot hold is named and refused, unless --lossy leaves it out. Several data sets are merged:
+classes are united by name, ids that clash are renumbered. Then classes are renamed, and rows and images
+chosen, drawn and split, in this order.
 
 Examples
 --------
   boxscore convert --gt instances_val2017.json --output gt.npz
   boxscore convert --gt gt.npz --dt results.json --output dt.npz
-  boxscore evaluate --gt gt.npz --dt dt.npz
+  boxscore convert --gt VOC2007 --image-set test --output test.json
+  boxscore convert --gt instances.json --output labels --to yolo --lossy
+  boxscore convert --gt a.json b.json --output both.json
+  boxscore convert --gt all.json --output part.json --split train=0.8 val=0.2 --seed 1
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 
+from boxscore._utils import checks
 from boxscore.cli.arguments import (
+    CLASSES,
     DETECTION_FILES,
     DETECTIONS,
     FORMAT,
     GROUND_TRUTH,
     GROUND_TRUTH_FILES,
     IMAGE_SET,
+    IMAGES,
     RESULTS_OUTPUT,
+    Option,
 )
-from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
+from boxscore.cli.inputs import chosen, detection_arguments, ground_truth_arguments
 from boxscore.cli.streams import say
+from boxscore.data.operations import (
+    filter_objects,
+    merge_tables,
+    remap_classes,
+    sample_images,
+    split_images,
+)
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.formats import save_columns
+from boxscore.errors import InputError
+from boxscore.formats.class_maps import pairs_in_file
+from boxscore.formats.converting import Target, writable_formats
+from boxscore.formats.image_sizes import image_size_table, with_known_sizes
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
+from boxscore.formats.results import load_results
 
 __all__ = ["OPTIONS", "run"]
 
 
 OPTIONS = (
-    GROUND_TRUTH.but(help="COCO file, VOC folder or .npz"),
-    DETECTIONS.but(help="convert these instead, against the ground truth", required=False),
+    GROUND_TRUTH.but(help=f"{GROUND_TRUTH.help}; several are merged", many=True, required=False),
+    DETECTIONS.but(
+        help="convert these, of the same images; one per ground truth, or without any",
+        many=True,
+        required=False,
+    ),
     FORMAT,
     IMAGE_SET,
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
-    RESULTS_OUTPUT.but(help="what to write", metavar="FILE.npz"),
+    RESULTS_OUTPUT.but(help="what to write: a file, or a folder for VOC and YOLO"),
+    Option(
+        "to",
+        "the format to write (default: by the ending of --output)",
+        choices=lambda: ("auto", *writable_formats()),
+        default="auto",
+    ),
+    Option("lossy", "leave out what the format cannot hold", kind=bool, default=False),
+    Option(
+        "remap-classes",
+        "rename, unite or leave out classes: a file with lines from,to as for --class-map",
+        kind=Path,
+        metavar="FILE.csv",
+        group="a part of the data",
+    ),
+    IMAGES.but(group="a part of the data"),
+    CLASSES.but(group="a part of the data"),
+    Option(
+        "area", "only objects of this area in square pixels", metavar="LOW:HIGH", group="a part of the data"
+    ),
+    Option(
+        "crowd",
+        "only crowds, or only what is none",
+        choices=("only", "none"),
+        variable="of_crowds",
+        group="a part of the data",
+    ),
+    Option(
+        "without-empty",
+        "leave out images without objects",
+        kind=bool,
+        default=False,
+        group="a part of the data",
+    ),
+    Option("sample", "draw N images", kind=int, metavar="N", group="a part of the data"),
+    Option(
+        "split",
+        "write parts, by image: train=0.8 val=0.2 (of OUT.json: OUT-train.json, OUT-val.json)",
+        many=True,
+        metavar="NAME=SHARE",
+        group="a part of the data",
+    ),
+    Option(
+        "seed",
+        "of --sample and --split (default: 0)",
+        kind=int,
+        default=0,
+        metavar="N",
+        group="a part of the data",
+    ),
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, save; return the exit status."""
-    ground_truth = read_ground_truth(
-        arguments.ground_truth, read_options(**ground_truth_arguments(arguments))
-    )
-    table: GroundTruth | Detections = ground_truth
-    if arguments.detections is not None:
-        table = read_detections(
-            arguments.detections, ground_truth, read_options(**detection_arguments(arguments))
-        )
-    save_columns(table, arguments.output)
-    size = arguments.output.stat().st_size if arguments.output.is_file() else 0
-    text = f" ({size / 1e6:.1f} MB)" if size >= 1e6 else f" ({size / 1e3:.0f} kB)" if size else ""
-    say(f"{len(table):,} rows written to {arguments.output}{text}")
+    target = Target(arguments.output, arguments.to, lossy=arguments.lossy)
+    for path in (*(arguments.ground_truth or ()), *(arguments.detections or ())):
+        if arguments.output.exists() and path.exists() and arguments.output.samefile(path):
+            raise InputError("--output", "be another file than the input", got=repr(str(path)))
+    shares = None if arguments.split is None else _shares(arguments.split)
+    mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
+    table = _merged(arguments)
+    target.check_ids(table)
+    if mapping is not None:
+        table = remap_classes(table, mapping)
+    table = _part(table, arguments)
+    if shares is None:
+        _write(table, arguments.output, target)
+        return 0
+    output = arguments.output
+    for name, part in split_images(table, shares, seed=arguments.seed).items():
+        _write(part, output.with_name(f"{output.stem}-{name}{output.suffix}"), target)
     return 0
+
+
+def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
+    """Read the ground truths, or the detections, and merge several."""
+    truths, results = arguments.ground_truth or [], arguments.detections or []
+    if not truths and not results:
+        raise InputError("--gt or --dt", "be given", got="neither")
+    if truths and results and len(truths) != len(results):
+        got = f"{len(results)} of {len(truths)}"
+        raise InputError("detections", "be as many as ground truths", got=got)
+    sizes = None if arguments.image_sizes is None else image_size_table(arguments.image_sizes)
+    tables = []
+    for path in truths:
+        one = argparse.Namespace(**{**vars(arguments), "ground_truth": path})
+        table = read_ground_truth(path, read_options(**ground_truth_arguments(one)))
+        if sizes is not None:
+            table = table.replaced(images=with_known_sizes(table.images, sizes))
+        tables.append(table)
+    if not results:
+        return merge_tables(tables)
+    detections = []
+    for number, path in enumerate(results):
+        one = argparse.Namespace(**{**vars(arguments), "detections": path})
+        options = read_options(**detection_arguments(one))
+        detections.append(
+            read_detections(path, tables[number], options) if tables else load_results(path, options).table
+        )
+    return merge_tables(detections)
+
+
+def _part(table: GroundTruth | Detections, arguments: argparse.Namespace) -> GroundTruth | Detections:
+    """Choose and draw images, classes and rows."""
+    categories = table.categories
+    part = filter_objects(
+        table,
+        images=chosen(arguments.images, names=(), integers=table.images.ids.dtype != object),
+        classes=chosen(
+            arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object
+        ),
+        area=None if arguments.area is None else _area(arguments.area),
+        crowd=None if arguments.of_crowds is None else arguments.of_crowds == "only",
+        without_empty=arguments.without_empty,
+    )
+    return part if arguments.sample is None else sample_images(part, arguments.sample, seed=arguments.seed)
+
+
+def _write(table: GroundTruth | Detections, path: Path, target: Target) -> None:
+    target.save(table, path)
+    size = path.stat().st_size if path.is_file() else 0
+    text = f" ({size / 1e6:.1f} MB)" if size >= 1e6 else f" ({size / 1e3:.0f} kB)" if size else ""
+    say(f"{len(table):,} rows written to {path}{text}")
+
+
+def _area(text: str) -> tuple[float, float]:
+    low, colon, high = text.partition(":")
+    try:
+        bounds = checks.plain_number(low or "0"), checks.plain_number(high or "inf")
+    except ValueError:
+        colon = ""
+    if not colon:
+        raise InputError("--area", "be two numbers, LOW:HIGH", got=repr(text))
+    return bounds
+
+
+def _shares(texts: Sequence[str]) -> dict[str, float]:
+    """Return the parts of a split and their shares."""
+    shares: dict[str, float] = {}
+    for text in texts:
+        name, sign, share = text.partition("=")
+        try:
+            value = checks.plain_number(share)
+        except ValueError:
+            sign = ""
+        if not sign or not name or name in shares:
+            rule = "be parts of different names, NAME=SHARE"
+            raise InputError("--split", rule, got=repr(text), cause="e.g. --split train=0.8 val=0.2")
+        shares[checks.plain_name(name, name="a part of a split")] = value
+    return shares

@@ -242,6 +242,27 @@ DIAGNOSTICS = {
         (IOU_THRESHOLD, AREA, AT_SCORE.but(help="at this threshold, not at each class's best")),
         examples=("", "--at-score 0.5"),
     ),
+    "froc": Diagnostic(
+        "what is found at how many false positives per image",
+        "Print the sensitivity of each class at some numbers of false positives per image, and their mean.",
+        "froc_scores",
+        "Sensitivity at false positives per image (FROC)",
+        (
+            IOU_THRESHOLD,
+            AREA,
+            Option(
+                "fppi",
+                "false positives per image (default: the protocol's; 0.125 0.25 0.5 1 2 4 8)",
+                kind=float,
+                many=True,
+                metavar="N",
+                exclusive="way",
+            ),
+            Option("curve", "every threshold that occurs", kind=bool, default=False, exclusive="way"),
+        ),
+        instead={"curve": "froc_curve"},
+        examples=("", "--fppi 0.1 1 10", "--curve --output csv"),
+    ),
     "images": Diagnostic(
         "counts and scores of every image",
         "Print one row per image: true and false positives, missed objects, precision, recall, F1 and AP.",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Inputs",
+    "chosen",
     "chosen_protocol",
     "detection_arguments",
     "evaluate_inputs",
@@ -73,8 +74,8 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         ground_truth,
         detections,
         protocol,
-        _chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
-        _chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
+        chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
+        chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
         arguments.workers or 1,
     )
 
@@ -178,7 +179,7 @@ def _groups(path: Path, categories: Categories) -> list[list[Id]]:
     return groups
 
 
-def _chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: bool) -> list[Id] | None:
+def chosen(values: Sequence[str] | None, *, names: Sequence[str], integers: bool) -> list[Id] | None:
     """Return ids or names from the command line; a file stands for its lines."""
     if values is None:
         return None
@@ -203,6 +204,8 @@ def _lines(path: Path, what: str) -> list[str]:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise InputError(f"a file of {what}", "be UTF-8 text", got="other bytes", place=str(path)) from None
+    except ValueError as error:  # NUL in the path
+        raise InputError(f"{path}: cannot be read: {error}.") from None
     return [line.strip() for line in lines if line.strip()]
 
 

@@ -176,7 +176,7 @@ def _run_pycocotools(evaluation: Evaluation) -> Any:
             strict=True,
         )
     ]
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
         reference = COCO()
         reference.dataset = dataset
         reference.createIndex()

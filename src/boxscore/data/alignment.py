@@ -311,8 +311,9 @@ def _by_any_name(names: Iterable[Id], images: Images) -> NDArray[np.int32]:
 
 def _spellings(identifier: Id, file_name: str | None) -> list[Id]:
     keys: list[Id] = [identifier]
-    if isinstance(identifier, str) and identifier.isdecimal():
-        keys.append(int(identifier))
+    value = _value(identifier)
+    if value is not None:
+        keys.append(value)
     if file_name is not None:
         path = PurePosixPath(file_name.replace("\\", "/"))
         keys += [file_name, path.name, path.stem]
@@ -327,8 +328,9 @@ def _first_known(name: Id, known: dict[Id, int]) -> int:
         for key in (path.name, path.stem):
             if key in known:
                 return known[key]
-        if name.isdecimal() and int(name) in known:
-            return known[int(name)]
+        value = _value(name)
+        if value is not None and value in known:
+            return known[value]
     return -1
 
 
@@ -343,7 +345,7 @@ def align(detections: Detections, ground_truth: GroundTruth) -> Detections:
             "ground truth and detections",
             "be both in pixels, or both in fractions of the image's size",
             got=f"{ground_truth.units} and {detections.units}",
-            cause="load the detections with this ground truth",
+            cause="give the image sizes (--image-sizes FILE.csv), so that both are in pixels",
         )
     images, categories = ground_truth.images, ground_truth.categories
     if detections.images.same_as(images) and detections.categories.same_as(categories):

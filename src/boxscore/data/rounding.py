@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore.data.tables import Detections
 
@@ -14,9 +15,16 @@ __all__ = ["rounded"]
 def rounded(detections: Detections, *, scores: int | None, boxes: int | None) -> Detections:
     """Round scores and box corners to a number of decimals, half to even; None leaves them as they are."""
     if scores is not None:
-        detections = detections.replaced(scores=np.round(detections.scores, scores))
+        detections = detections.replaced(scores=_rounded(detections.scores, scores))
     if boxes is not None:
-        corners = np.round(detections.boxes, boxes)
+        corners = _rounded(detections.boxes, boxes)
         sizes = corners[:, 2:] - corners[:, :2]
         detections = dataclasses.replace(detections, boxes=corners, sizes=sizes)
     return detections
+
+
+def _rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
+    """Round; what is so large that NumPy's product overflows has no decimals."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = np.round(values, decimals)
+    return np.where(np.isfinite(near), near, values)

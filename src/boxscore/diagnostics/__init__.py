@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.confidence import confidence_curve, operating_points
     from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
     from boxscore.diagnostics.explaining import Explanation, ablation, explain, find_number, tool_names
+    from boxscore.diagnostics.froc import froc_curve, froc_scores
     from boxscore.diagnostics.images import image_scores
     from boxscore.diagnostics.lrp import localisation_recall_precision
     from boxscore.diagnostics.slices import slice_names, slice_scores
@@ -37,6 +38,7 @@ _NAMES = {
     "boxscore.diagnostics.confidence": ("confidence_curve", "operating_points"),
     "boxscore.diagnostics.confusion": ("confusion_matrix", "top_confusions"),
     "boxscore.diagnostics.explaining": ("Explanation", "ablation", "explain", "find_number", "tool_names"),
+    "boxscore.diagnostics.froc": ("froc_curve", "froc_scores"),
     "boxscore.diagnostics.images": ("image_scores",),
     "boxscore.diagnostics.lrp": ("localisation_recall_precision",),
     "boxscore.diagnostics.slices": ("slice_names", "slice_scores"),
@@ -62,6 +64,8 @@ __all__ = [
     "error_types",
     "explain",
     "find_number",
+    "froc_curve",
+    "froc_scores",
     "image_scores",
     "label_suspects",
     "localisation_recall_precision",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EVERY_CLASS",
+    "MEAN",
     "SHOWN_ROWS",
     "ClassResult",
     "Counts",
@@ -29,6 +30,9 @@ __all__ = [
 
 EVERY_CLASS = "(all)"
 """Stands in a ``class`` column for all classes together."""
+
+MEAN = "(mean)"
+"""Stands in a ``class`` column for the mean over classes."""
 
 Floats = Any
 """A float64 array of values per class, or one number for all classes together."""

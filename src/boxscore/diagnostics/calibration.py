@@ -31,6 +31,7 @@ from boxscore._utils import checks
 from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._result import (
     EVERY_CLASS,
+    MEAN,
     ClassResult,
     Counts,
     Floats,
@@ -55,9 +56,6 @@ __all__ = [
 
 Binning = Literal["width", "count"]
 FloatArray = NDArray[np.float64]
-
-MEAN = "(mean)"
-"""Stands in a ``class`` column for the mean over classes."""
 
 
 class ReliabilityBins(NamedTuple):

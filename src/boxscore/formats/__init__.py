@@ -8,6 +8,7 @@ from typing import Any
 
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.tables import Detections, GroundTruth
+from boxscore.formats.converting import save_as, writable_formats
 from boxscore.formats.reading import load_both, read_detections, read_ground_truth, read_options
 from boxscore.formats.registry import detect_format, format_named, format_names
 
@@ -17,7 +18,9 @@ __all__ = [
     "load_both",
     "load_detections",
     "load_ground_truth",
+    "save_as",
     "save_columns",
+    "writable_formats",
 ]
 
 

@@ -75,6 +75,7 @@ Readers = Mapping[str, Callable[[list[Any], str], Any]]
 DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 IDS = ("image_id", "category_id", "id")
 FLAGS = ("iscrowd", "difficult")
+LARGEST_FLAG = 255
 LARGEST_COUNT = 2**63 - 1
 EXACT = 2.0**53
 """Whole numbers below it are exact as floats."""
@@ -279,6 +280,7 @@ class Reading:
 
     def _finished(self, name: str, values: Any) -> Any:
         if name in FLAGS:
+            self._check_flags(name, values)
             return values.astype(bool)
         if name not in IDS:
             return values
@@ -296,6 +298,14 @@ class Reading:
         if name == "id" and None in ids:
             return np.arange(1, len(ids) + 1)
         return as_ids(ids, name=name)
+
+    def _check_flags(self, name: str, values: FloatArray) -> None:
+        """Refuse what does not go into a byte, as pycocotools does; 2 to 255 are true there, and here."""
+        if not len(values) or 0 <= values.min() <= values.max() <= LARGEST_FLAG:
+            return
+        row = int(np.argmax((values < 0) | (values > LARGEST_FLAG)))
+        place = f"{self._kind.name} {row} of {self._path}"
+        raise FileFormatError(name, "be 0 or 1", got=f"{values[row]:g}", place=place)
 
 
 def whole(identifier: Any) -> Any:
@@ -351,9 +361,10 @@ def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
     return np.array(list(map(operator.attrgetter(name), records)), dtype=np.float64)
 
 
-def _flags(records: list[Any], name: str) -> NDArray[np.bool_]:
-    """Read a column of flags; null is false."""
-    return np.fromiter(map(operator.attrgetter(name), records), dtype=bool, count=len(records))
+def _flags(records: list[Any], name: str) -> FloatArray:
+    """Read a column of flags; null is 0."""
+    values = (record or 0 for record in map(operator.attrgetter(name), records))
+    return np.fromiter((max(-EXACT, min(value, EXACT)) for value in values), np.float64, len(records))
 
 
 def _boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:

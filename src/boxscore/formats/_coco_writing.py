@@ -1,4 +1,4 @@
-"""COCO results as text: records that are left of a file, and records of a table."""
+"""COCO files as text: records that are left of a results file, and tables as results or ground truth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically
 from boxscore.data.boxes import corners_and_sizes
-from boxscore.data.tables import BoxTable, Detections
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import Images
 from boxscore.errors import InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
@@ -21,7 +22,7 @@ from boxscore.formats._format import changed_while_read
 from boxscore.formats._packed import packed_columns
 from boxscore.formats.results import Kept
 
-__all__ = ["rewrite_results", "save_results"]
+__all__ = ["rewrite_results", "save_ground_truth", "save_results"]
 
 RECORDS = 1 << 14
 """Records made into text together."""
@@ -37,17 +38,21 @@ def rewrite_results(path: Path, kept: Kept, output: Path) -> None:
         write_atomically(output, _object(path, kept))
 
 
+def save_ground_truth(table: GroundTruth, output: Path) -> None:
+    """Write ground truth: one image, one annotation a line; whatever a table lacks is no key."""
+    _refuse_folder(output, "COCO ground truth")
+    write_atomically(output, _encoded(_ground_truth(table), table.source))
+
+
 def save_results(table: BoxTable, output: Path) -> None:
     """Write detections: one record a line, boxes as ``x, y, width, height``, rotated ones as five numbers."""
-    _refuse_folder(output)
-    if not isinstance(table, Detections):
-        raise InputError("a COCO results file", "hold detections", got="ground truth")
-    write_atomically(output, _records(table))
+    _refuse_folder(output, "COCO results")
+    write_atomically(output, _encoded(_array_of(_results(cast(Detections, table))), table.source))
 
 
-def _refuse_folder(path: Path) -> None:
+def _refuse_folder(path: Path, what: str = "COCO results") -> None:
     if path.is_dir():
-        raise InputError("the output of COCO results", "be a file", got=f"the folder {path}")
+        raise InputError(f"the output of {what}", "be a file", got=f"the folder {path}")
 
 
 def _array(path: Path, parts: Iterable[list[msgspec.Raw]], kept: Kept) -> Iterator[bytes]:
@@ -146,20 +151,107 @@ def _changes(kept: Kept, row: int) -> tuple[float | None, list[float] | None]:
     return score, box
 
 
-def _records(table: Detections) -> Iterator[bytes]:
-    """Text of a results file, piece by piece."""
-    image_ids, category_ids = table.images.ids[table.image], table.categories.ids[table.category]
-    rotated = table.rotated
-    upright = np.hstack([table.boxes[:, :2], table.sizes])
-    boxes = upright if rotated is None else rotated_records(rotated)
-    columns = (image_ids, category_ids, boxes, table.scores)
-    before = b"[\n"
-    for low in range(0, len(table), RECORDS):
-        some = (column[low : low + RECORDS].tolist() for column in columns)
-        lines = [
-            msgspec.json.encode({"image_id": image, "category_id": category, "bbox": box, "score": score})
-            for image, category, box, score in zip(*some, strict=True)
-        ]
-        yield before + b",\n".join(lines)
+# ---------------------------------------------------------------- tables as records
+
+Record = dict[str, Any]
+
+
+def _encoded(pieces: Iterator[bytes], source: str) -> Iterator[bytes]:
+    """Text piece by piece, with a message for what JSON's encoder does not write."""
+    try:
+        yield from pieces
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise InputError("ids and names", "be what JSON can hold", got=str(error), place=source) from None
+
+
+def _ground_truth(table: GroundTruth) -> Iterator[bytes]:
+    """Text of a ground-truth file, piece by piece."""
+    yield b'{"info":{},"licenses":[],\n"images":'
+    yield from _array_of(_images(table.images))
+    categories = zip(table.categories.ids.tolist(), table.categories.names.tolist(), strict=True)
+    yield b',"categories":'
+    yield from _array_of({"id": identifier, "name": name} for identifier, name in categories)
+    yield b',"annotations":'
+    yield from _array_of(_annotations(table))
+    yield b"}\n"
+
+
+def _array_of(records: Iterable[Record]) -> Iterator[bytes]:
+    """Text of an array, one record a line, piece by piece."""
+    before, records = b"[\n", iter(records)
+    while some := list(itertools.islice(records, RECORDS)):
+        yield before + b",\n".join(map(msgspec.json.encode, some))
         before = b",\n"
-    yield b"\n]\n" if len(table) else b"[]\n"
+    yield b"[]\n" if before == b"[\n" else b"\n]\n"
+
+
+def _images(images: Images) -> Iterator[Record]:
+    rows = zip(images.ids.tolist(), images.file_names.tolist(), images.sizes.tolist(), strict=True)
+    for identifier, file_name, (width, height) in rows:
+        record = {"id": identifier, "file_name": file_name, "width": _side(width), "height": _side(height)}
+        yield {key: value for key, value in record.items() if value is not None}
+
+
+def _side(side: float) -> float | None:
+    """Return a side of an image as whole pixels, where it is; None where it is not known."""
+    if side != side:
+        return None
+    return int(side) if side.is_integer() else side
+
+
+def _annotations(table: GroundTruth) -> Iterator[Record]:
+    columns: dict[str, list[Any]] = {
+        "id": table.ids.tolist(),
+        **_common(table),
+        "area": table.area.tolist(),
+        "iscrowd": table.crowd.astype(int).tolist(),
+    }
+    if table.difficult.any():
+        columns["difficult"] = table.difficult.astype(int).tolist()
+    if table.keypoint_count is not None:
+        columns["num_keypoints"] = table.keypoint_count.tolist()
+    return _records(columns)
+
+
+def _results(table: Detections) -> Iterator[Record]:
+    columns = _common(table)
+    if not table.boxes_given and ("segmentation" in columns or "keypoints" in columns):
+        del columns["bbox"]  # the boxes around the others, which readers make again
+    return _records({**columns, "score": table.scores.tolist()})
+
+
+def _common(table: BoxTable) -> dict[str, list[Any]]:
+    """Columns of annotations and of results, by key."""
+    rotated = table.rotated
+    boxes = np.hstack([table.boxes[:, :2], table.sizes]) if rotated is None else rotated_records(rotated)
+    columns: dict[str, list[Any]] = {
+        "image_id": table.images.ids[table.image].tolist(),
+        "category_id": table.categories.ids[table.category].tolist(),
+        "bbox": boxes.tolist(),
+    }
+    if table.masks is not None:
+        columns["segmentation"] = list(map(_segmentation, table.masks.given))
+    if table.keypoints is not None:
+        columns["keypoints"] = table.keypoints.reshape(len(table), -1).tolist()
+    return columns
+
+
+def _segmentation(mask: Any) -> Any:
+    """Return polygons or an RLE as records have them; None for a row without a mask."""
+    if not isinstance(mask, dict):
+        return None if mask is None else [np.asarray(part, dtype=np.float64).tolist() for part in mask]
+    counts = mask["counts"]
+    if isinstance(counts, bytes):
+        counts = counts.decode("ascii")
+    elif not isinstance(counts, str):
+        counts = np.asarray(counts).tolist()
+    return {"size": np.asarray(mask["size"]).tolist(), "counts": counts}
+
+
+def _records(columns: dict[str, list[Any]]) -> Iterator[Record]:
+    """Rows of columns; a mask that a row does not have is no key."""
+    for row in zip(*columns.values(), strict=True):
+        record = dict(zip(columns, row, strict=True))
+        if "segmentation" in record and record["segmentation"] is None:
+            del record["segmentation"]
+        yield record

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -27,10 +28,20 @@ if TYPE_CHECKING:
     from boxscore.formats.class_maps import ClassMap
     from boxscore.formats.results import Kept
 
-__all__ = ["PLAIN", "Format", "Read", "ReadOptions", "Snapshot", "changed_while_read"]
+__all__ = ["CONTENT", "PLAIN", "Format", "Read", "ReadOptions", "Snapshot", "changed_while_read"]
 
 TICK = 2_000_000_000
 """Nanoseconds; the coarsest clock of a file system that is in use (FAT)."""
+
+CONTENT = frozenset(
+    {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "ignore"}
+    | {"sizes", "file names", "columns", "ids", "repeated ids", "classes", "fractions"}
+)
+"""What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
+
+``areas`` are those other than width times height, ``sizes`` and ``file names`` those of images, ``columns``
+the user's own, ``classes`` those without objects, and ``fractions`` coordinates in place of pixels.
+"""
 
 Read = Callable[[GroundTruth | None], Detections]
 """Finishes reading detections, aligned to a ground truth or, with None, on their own."""
@@ -86,6 +97,14 @@ class Format(abc.ABC):
     takes : frozenset of str
         Options of a user that it has a use for, of ``image_set``, ``classes``, ``image_sizes`` and
         ``box_format``.
+    holds : mapping of str to frozenset of str
+        What its files can hold beside images, classes, upright boxes and scores, of the words of
+        ``CONTENT``, or ``"column NAME"``: by the kind of table, ``"ground truth"`` or
+        ``"detections"``. A kind that is not there cannot be written.
+    holds_any_text : bool
+        Whether names may be any text; else they are printable, without blanks at their ends.
+    endings : tuple of str
+        How the names of its files end: what chooses it for a file that is written.
     takes_of_detections : frozenset of str
         Those it has a use for beside detections only.
     """
@@ -93,6 +112,9 @@ class Format(abc.ABC):
     name: ClassVar[str]
     boxes: ClassVar[Literal["xywh", "xyxy"] | None] = None
     takes: ClassVar[frozenset[str]] = frozenset()
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {}
+    holds_any_text: ClassVar[bool] = False
+    endings: ClassVar[tuple[str, ...]] = ()
     takes_of_detections: ClassVar[frozenset[str]] = frozenset()
 
     @abc.abstractmethod
@@ -110,6 +132,11 @@ class Format(abc.ABC):
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write a table; ``like`` gives the file names where a format has several files."""
         raise InputError("the format of the output", "be one that can be written", got=repr(self.name))
+
+    def class_ids(self, table: BoxTable) -> list[Id]:
+        """Return the ids that a reader of its files gives the classes of ground truth."""
+        own: list[Id] = table.categories.ids.tolist()
+        return own
 
     def results_files(self, path: Path) -> list[Path]:
         """List the files of the results at a path, in the order in which they are read."""

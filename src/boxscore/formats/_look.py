@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from pathlib import Path
 
 from boxscore.errors import FileFormatError
@@ -55,6 +56,10 @@ class Look:
     def is_json(self) -> bool:
         """Whether a file begins as a JSON object or list."""
         return self.text.lstrip()[:1] in ("{", "[")
+
+    def has_keys(self, *names: str) -> bool:
+        """Whether JSON has all of these keys near its beginning, at any depth."""
+        return self.is_json and all(re.search(rf'"{name}"\s*:', self.text) for name in names)
 
     @property
     def is_xml(self) -> bool:

@@ -40,7 +40,12 @@ from boxscore.formats._rows import RowFormat, Rows, detections_of
 from boxscore.formats.image_sizes import size_in
 from boxscore.formats.results import Kept
 
-__all__ = ["Distinct", "Table", "TableFormat", "ids_of_texts", "saved_columns"]
+__all__ = ["HELD_BY_TABLES", "Distinct", "Table", "TableFormat", "ids_of_texts", "saved_columns"]
+
+HELD_BY_TABLES = frozenset(
+    {"areas", "crowd", "difficult", "ignore", "sizes", "file names", "columns", "ids", "repeated ids"}
+)
+"""What a table in a file can hold of ground truth; see ``Format.holds``."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

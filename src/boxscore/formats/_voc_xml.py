@@ -1,4 +1,4 @@
-"""VOC's XML annotations, read safely and quickly, with the line of an element where a message needs it.
+"""VOC's XML annotations: read safely and quickly, with an element's line where a message needs it; written.
 
 Conventions
 -----------
@@ -31,12 +31,15 @@ from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Images
-from boxscore.errors import FileFormatError
+from boxscore.errors import FileFormatError, InputError
+from boxscore.formats._image_names import file_stems
 
-__all__ = ["XmlFile", "read_annotations", "read_xml"]
+__all__ = ["XmlFile", "annotation_files", "read_annotations", "read_xml"]
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 FLAGS = ("difficult", "truncated", "occluded")
+IMAGE_SET = "all"
+"""What the set of all images is called in a folder that is written."""
 
 _DECLARED = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 _ENCODINGS = frozenset(
@@ -104,10 +107,13 @@ def _text(path: Path) -> str:
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "")
     encoding = encoding or _allowed(declared[1].decode("ascii") if declared else "utf-8", path)
     try:
-        return content.decode(encoding)
+        text = content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise _malformed(path, line, f"bytes that are not {encoding}") from None
+    if text.startswith("\ufeff"):
+        raise _malformed(path, 1, "a second byte order mark")
+    return text
 
 
 def _allowed(declared: str, path: Path) -> str:
@@ -226,7 +232,10 @@ def _class_name(element: Element, file: XmlFile) -> str:
 def _box(element: Element, file: XmlFile) -> list[float]:
     box = element.find("bndbox")
     if box is None:
-        raise FileFormatError("an object", "have a bndbox", got="none", place=file.place(element))
+        cause = "LabelMe's old XML? It has polygons" if element.find("polygon") is not None else ""
+        raise FileFormatError(
+            "an object", "have a bndbox", got="none", place=file.place(element), cause=cause
+        )
     return [_number(box, side, file) for side in SIDES]
 
 
@@ -249,3 +258,54 @@ def _flag(element: Element, tag: str, file: XmlFile) -> bool:
     if text == "1":
         return True
     raise FileFormatError(tag, "be 0 or 1", got=repr(text), place=file.place(element))
+
+
+# ---------------------------------------------------------------- writing
+
+
+def annotation_files(table: GroundTruth) -> dict[str, str | bytes]:
+    """Return the files of a data set by their names in its folder: XML per image, and the image set."""
+    names = file_stems(table)
+    labels = [_xml_text(label, "a class name") for label in table.categories.names.tolist()]
+    objects: list[list[str]] = [[] for _ in names]
+    marks = [table.difficult, *(table.columns.get(flag) for flag in FLAGS[1:])]
+    flags = [np.zeros(len(table), dtype=bool) if mark is None else mark.astype(bool) for mark in marks]
+    rows = (
+        table.image.tolist(),
+        table.category.tolist(),
+        table.boxes.tolist(),
+        *map(np.ndarray.tolist, flags),
+    )
+    for image, category, box, *raised in zip(*rows, strict=True):
+        sides = "".join(f"<{side}>{_plain(at)}</{side}>" for side, at in zip(SIDES, box, strict=True))
+        states = "".join(f"<{flag}>{int(is_so)}</{flag}>" for flag, is_so in zip(FLAGS, raised, strict=True))
+        objects[image].append(
+            f"  <object><name>{labels[category]}</name>{states}<bndbox>{sides}</bndbox></object>\n"
+        )
+    files: dict[str, str | bytes] = {}
+    known = zip(names, table.images.file_names.tolist(), table.images.sizes.tolist(), objects, strict=True)
+    for name, file_name, (width, height), texts in known:
+        head = "" if file_name is None else f"  <filename>{_xml_text(file_name, 'a file name')}</filename>\n"
+        sides = "".join(
+            f"<{tag}>{_plain(side)}</{tag}>"
+            for tag, side in (("width", width), ("height", height))
+            if side == side
+        )
+        head += f"  <size>{sides}<depth>3</depth></size>\n" if sides else ""
+        files[f"Annotations/{name}.xml"] = f"<annotation>\n{head}{''.join(texts)}</annotation>\n"
+    if names and all(len(name.split()) == 1 for name in names):
+        files[f"ImageSets/Main/{IMAGE_SET}.txt"] = "".join(f"{name}\n" for name in names)
+    return files
+
+
+def _plain(number: float) -> str:
+    """Return a number with all its digits, a whole one without a point."""
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+
+
+def _xml_text(text: str, name: str) -> str:
+    """Return text between tags; refuse what an XML file cannot give back."""
+    if text != text.strip() or not text.isprintable() or not text:
+        rule = "be printable, without blanks at its ends, to be written in XML"
+        raise InputError(name, rule, got=repr(text)[:60])
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -35,7 +35,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 
-__all__ = ["ClassMap", "class_map_of", "in_own_classes", "renumbered"]
+__all__ = ["ClassMap", "class_map_of", "in_own_classes", "pairs_in_file", "renumbered"]
 
 ClassMap = str | Mapping[Id, Id | None]
 """``"auto"``, another name, or pairs."""
@@ -59,7 +59,7 @@ def class_map_of(value: str | Path | Mapping[Any, Any]) -> ClassMap:
             got=repr(str(value)),
             cause=checks.did_you_mean(str(value), names),
         )
-    return _pairs_of(path)
+    return pairs_in_file(path)
 
 
 def _checked(pairs: Mapping[Any, Any]) -> dict[Id, Id | None]:
@@ -74,7 +74,7 @@ def _checked(pairs: Mapping[Any, Any]) -> dict[Id, Id | None]:
     return dict(pairs)
 
 
-def _pairs_of(path: Path) -> dict[Id, Id | None]:
+def pairs_in_file(path: Path) -> dict[Id, Id | None]:
     """Read lines ``from,to``."""
     pairs: dict[Id, Id | None] = {}
     for number, line in enumerate(read_text(path, "a class map", largest=LARGEST).splitlines(), start=1):

@@ -11,7 +11,8 @@ Conventions
 - A side below 0 by less than rounding is kept, as in pycocotools: such a box overlaps nothing.
 - ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
-- Results are a list of records, or a COCO object whose annotations carry a ``score``. Extra keys are skipped.
+- Results are a list of records, or a COCO object whose annotations carry a ``score``, or an object with such
+  a list under ``results`` or ``predictions``. Extra keys are skipped.
 - The image of a record is that of its ``file_name``, where it has one, as ultralytics writes it beside an id
   that is made of the file's name.
 - For masks and keypoints the file is read again when they are first asked for.
@@ -28,7 +29,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -86,6 +87,13 @@ class _File(msgspec.Struct):
     images: list[_Image] | None = None
     categories: list[_Category] | None = None
     annotations: msgspec.Raw = msgspec.Raw(b"")
+    results: msgspec.Raw = msgspec.Raw(b"")
+    predictions: msgspec.Raw = msgspec.Raw(b"")
+
+    def records(self) -> msgspec.Raw:
+        """Return the records of results, under whichever of the usual keys they lie."""
+        keys = (self.annotations, self.results, self.predictions)
+        return next((raw for raw in keys if len(memoryview(raw))), self.annotations)
 
 
 class CocoFormat(Format):
@@ -93,6 +101,15 @@ class CocoFormat(Format):
 
     name = "coco"
     boxes = "xywh"
+    holds_any_text = True
+    endings = (".json",)
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": frozenset(
+            {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "sizes", "file names"}
+            | {"ids", "classes"}
+        ),
+        "detections": frozenset({"masks", "keypoints", "rotated", "ids", "classes"}),
+    }
     takes_of_detections = frozenset({"classes"})
 
     def detect(self, look: Look) -> str | None:
@@ -156,10 +173,13 @@ class CocoFormat(Format):
             yield reading.detections
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write detections as a results file."""
-        from boxscore.formats._coco_writing import save_results
+        """Write ground truth, or detections as a results file."""
+        from boxscore.formats import _coco_writing
 
-        save_results(table, path)
+        if isinstance(table, GroundTruth):
+            _coco_writing.save_ground_truth(table, path)
+        else:
+            _coco_writing.save_results(table, path)
 
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
         """Write the remaining records, each as it stood unless it changes."""
@@ -230,7 +250,8 @@ class ResultsReading:
 
     def _object(self) -> Text:
         content = _read_object(self._path)
-        if not len(memoryview(content.annotations)):
+        records = content.records()
+        if not len(memoryview(records)):
             raise FileFormatError(
                 "detections",
                 "be a list of results",
@@ -238,7 +259,7 @@ class ResultsReading:
                 place=str(self._path),
             )
         self._own = OwnVocabulary(*_vocabularies(content, self._path))
-        return text_in_memory(content.annotations)
+        return text_in_memory(records)
 
     def detections(self, ground_truth: GroundTruth | None) -> Detections:
         """Return the table, in file order; without ground truth it has the images and classes that occur."""
@@ -361,7 +382,7 @@ def _annotations_text(path: Path) -> Text:
 
 def _results_text(path: Path) -> Text:
     if _json.first_byte(path) == b"{":
-        return text_in_memory(_read_object(path).annotations)
+        return text_in_memory(_read_object(path).records())
     return text_in_file(path)
 
 

@@ -27,7 +27,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._archive import Archive, Member, open_archive
-from boxscore.formats._format import Format, Read, ReadOptions, Snapshot
+from boxscore.formats._format import CONTENT, Format, Read, ReadOptions, Snapshot
 from boxscore.formats._look import Look
 from boxscore.formats.results import Kept
 
@@ -78,6 +78,9 @@ class ColumnsFormat(Format):
     """Columns in an ``.npz`` archive."""
 
     name = "columns"
+    holds_any_text = True
+    endings = (".npz",)
+    holds: ClassVar[Mapping[str, frozenset[str]]] = dict.fromkeys(("ground truth", "detections"), CONTENT)
 
     def detect(self, look: Look) -> str | None:
         """Recognise an archive by its first bytes."""

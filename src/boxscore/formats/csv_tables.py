@@ -18,9 +18,9 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,15 @@ from boxscore.data.tables import BoxTable
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._look import Look
-from boxscore.formats._tables import MOST_COLUMNS, Distinct, Table, TableFormat, ids_of_texts, saved_columns
+from boxscore.formats._tables import (
+    HELD_BY_TABLES,
+    MOST_COLUMNS,
+    Distinct,
+    Table,
+    TableFormat,
+    ids_of_texts,
+    saved_columns,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +58,11 @@ class CsvFormat(TableFormat):
     """Tables of boxes as text."""
 
     name = "csv"
+    endings = (".csv",)
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": HELD_BY_TABLES,
+        "detections": frozenset({"columns"}),
+    }
 
     def detect(self, look: Look) -> str | None:
         """Recognise a head line of boxes, or a file called a table."""

@@ -23,5 +23,9 @@ class DarknetFormat(YoloFormat):
         """Whether the confidence is the last number of a line: never."""
         return False
 
+    def written(self, box: list[float], score: float) -> list[float]:
+        """Return the numbers of a line of predictions."""
+        return [score, *box]
+
 
 FORMAT = DarknetFormat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from boxscore._utils.files import read_text
+from boxscore.data.vocabulary import Images
 from boxscore.errors import FileFormatError, InputError
 
-__all__ = ["header_size", "image_size_table", "size_in"]
+__all__ = ["header_size", "image_size_table", "size_in", "with_known_sizes"]
 
 Sizes = Mapping[str, tuple[float, float]]
 
@@ -59,6 +61,16 @@ def image_size_table(source: str | Path | Mapping[Any, Sequence[float]]) -> dict
     if not table:
         raise FileFormatError("a table of image sizes", "have a line per image", got="none", place=str(path))
     return _with_stems(table)
+
+
+def with_known_sizes(images: Images, table: Sizes) -> Images:
+    """Return images with the sizes of a table where their own are not known."""
+    sizes, ids = images.sizes.copy(), images.ids.tolist()
+    for row in np.flatnonzero(np.isnan(sizes).any(axis=1)).tolist():
+        size = size_in(table, ids[row], images.file_names[row])
+        if size is not None:
+            sizes[row] = size
+    return dataclasses.replace(images, sizes=sizes)
 
 
 def _with_stems(table: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:

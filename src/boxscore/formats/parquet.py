@@ -18,9 +18,9 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._look import Look
-from boxscore.formats._tables import MOST_COLUMNS, Distinct, Table, TableFormat, saved_columns
+from boxscore.formats._tables import HELD_BY_TABLES, MOST_COLUMNS, Distinct, Table, TableFormat, saved_columns
 from boxscore.formats.json_lines import OBJECTS
 
 if TYPE_CHECKING:
@@ -50,6 +50,11 @@ class ParquetFormat(TableFormat):
     """Parquet files, and folders of part files."""
 
     name = "parquet"
+    endings = (".parquet",)
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": HELD_BY_TABLES | {"classes"},
+        "detections": frozenset({"columns"}),
+    }
     takes = frozenset({"classes", "image_sizes", "box_format", "image_set"})
 
     def detect(self, look: Look) -> str | None:

@@ -41,7 +41,7 @@ def _ends(*endings: str) -> Callable[[Look], bool]:
 
 def _keys(*names: str) -> Callable[[Look], bool]:
     """Whether JSON has all of these keys near its beginning, at any depth."""
-    return lambda look: look.is_json and all(re.search(rf'"{name}"\s*:', look.text) for name in names)
+    return lambda look: look.has_keys(*names)
 
 
 def _first_line(pattern: str) -> Callable[[Look], bool]:
@@ -49,6 +49,8 @@ def _first_line(pattern: str) -> Callable[[Look], bool]:
 
 
 _NUMBER = r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"
+
+_KITTI = _first_line(r"[A-Za-z_ -]+(?: " + _NUMBER + r"){14,15}")
 
 _FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
     (lambda look: not look.head, "an empty file", "was it written to the end?"),
@@ -103,7 +105,7 @@ _FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
         "give the columns a head line: image,class,x,y,w,h,score",
     ),
     (
-        _first_line(r"[A-Za-z_ -]+(?: " + _NUMBER + r"){14,15}"),
+        _KITTI,
         "KITTI labels",
         "boxscore does not read KITTI yet: make a CSV file image,class,x1,y1,x2,y2 of them",
     ),
@@ -135,10 +137,16 @@ _JSON: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
         "boxes are in the instances_*.json of the data set",
     ),
     (_keys("caption"), "COCO captions", "boxes are in the instances_*.json of the data set"),
-    (_keys("box2d"), "BDD100K annotations", "make COCO JSON of them (bdd100k.label.to_coco)"),
-    (_keys("assets", "tags"), "a VoTT export", "export CSV from VoTT, which is read"),
-    (_keys("videoSettings"), "a VoTT export", "export CSV from VoTT, which is read"),
-    (_keys("coordinates", "annotations"), "CreateML annotations", "export COCO JSON or VOC instead"),
+    (
+        _keys("classTitle", "objects"),
+        "one file of a project of Supervisely",
+        "give the folder of the project, or its folder ann",
+    ),
+    (
+        _keys("predicted_iou", "stability_score"),
+        "masks of Segment Anything, which have no classes",
+        "make COCO JSON of them",
+    ),
     (_keys("cells", "nbformat"), "a notebook", "save the detections that it made as a results file"),
     (_keys("AP50"), "a result, not detections", "a result goes to boxscore check --result or to compare"),
 )
@@ -161,6 +169,8 @@ def _folder(look: Look) -> Resemblance:
     endings = {name.rpartition(".")[2].lower() for name in look.names if "." in name}
     if endings and endings <= {"jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff"}:
         return Resemblance("a folder of images", "give the annotations; images go to --image-folder")
+    if endings == {"txt"} and _KITTI(Look(look.path / look.names[0])):
+        return Resemblance("a folder of KITTI labels", "make a table image,class,x1,y1,x2,y2 of them")
     if endings == {"npy"}:
         return Resemblance("a folder of NumPy arrays", "use Detections.from_arrays in Python")
     if "json" in endings:

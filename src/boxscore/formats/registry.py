@@ -16,15 +16,28 @@ from boxscore._utils import checks
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import Format
 from boxscore.formats._look import Look
+from boxscore.formats._unpacking import Unpacked, only_data, unpacked
 from boxscore.formats.recognising import resemblance
 
 __all__ = ["detect_format", "format_at", "format_named", "format_names"]
 
 _MODULES = {
     "columns": "boxscore.formats.columns",
+    "cvat": "boxscore.formats.cvat",
     "voc": "boxscore.formats.voc",
     "yolo": "boxscore.formats.yolo",
     "darknet": "boxscore.formats.darknet",
+    "text": "boxscore.formats.text",
+    "tfrecord": "boxscore.formats.tfrecord",
+    "bdd": "boxscore.formats.bdd",
+    "createml": "boxscore.formats.createml",
+    "vott": "boxscore.formats.vott",
+    "via": "boxscore.formats.via",
+    "sagemaker": "boxscore.formats.sagemaker",
+    "supervisely": "boxscore.formats.supervisely",
+    "datumaro": "boxscore.formats.datumaro",
+    "labelstudio": "boxscore.formats.labelstudio",
+    "labelme": "boxscore.formats.labelme",
     "parquet": "boxscore.formats.parquet",
     "jsonl": "boxscore.formats.json_lines",
     "csv": "boxscore.formats.csv_tables",
@@ -82,10 +95,14 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     path = Path(path)
     if not path.exists():
         raise FileFormatError(f"{path}: cannot be read: No such file or directory.")
-    look = Look(path)
+    inner = unpacked(path)
+    look = Look(inner)
     found = _detected(look)
+    if found is None and inner != path and look.is_folder:
+        only = only_data(inner)
+        found = None if only is None else _detected(Look(only))
     if found is not None:
-        return found
+        return found[0], found[1] if inner == path else f"{found[1]}, in an archive"
     like = resemblance(look)
     raise FileFormatError(
         str(path),
@@ -107,6 +124,9 @@ def _detected(look: Look, *, first: str | None = None) -> tuple[str, str] | None
 def format_at(path: Path, name: str = "auto") -> Format:
     """Return the format of the data at a path, which must be the named one if one is named."""
     checks.one_of(name, format_names(), name="format")
+    inner = unpacked(path)
+    if inner != path:
+        return _format_inside(path, inner, name)
     if name != "auto" and path.exists():
         found = _detected(Look(path), first=name)
         if found is None or found[0] == name:
@@ -115,3 +135,13 @@ def format_at(path: Path, name: str = "auto") -> Format:
     if name not in ("auto", detected):
         raise FileFormatError(f"{path}", f"be in the {name} format", got=f"{reason} ({detected})")
     return format_named(detected)
+
+
+def _format_inside(path: Path, inner: Path, name: str) -> Format:
+    """Return the format of what an archive holds."""
+    if inner.is_dir() and _detected(Look(inner)) is None:
+        inner = only_data(inner) or inner
+    try:
+        return Unpacked(format_at(inner, name), path, inner)
+    except FileFormatError as error:
+        raise FileFormatError(str(error).replace(str(inner), str(path))) from None

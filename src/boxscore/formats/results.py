@@ -30,6 +30,7 @@ from boxscore.data.tables import Detections
 from boxscore.errors import BoxscoreWarning
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, ReadOptions, Snapshot, changed_while_read
+from boxscore.formats._unpacking import Unpacked
 from boxscore.formats.registry import format_at, format_named
 
 __all__ = ["Kept", "Results", "load_results", "save_results", "save_table"]
@@ -60,7 +61,7 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN) -> Results:
         warnings.warn(message, BoxscoreWarning, stacklevel=2)
     if at.boxes is not None and table.boxes_given:
         warn_of_box_order(table, given_sizes=at.boxes == "xywh")
-    return Results(path, at.name, table, snapshots)
+    return Results(at.folder if isinstance(at, Unpacked) else path, at.name, table, snapshots)
 
 
 def save_results(

@@ -23,9 +23,9 @@ import itertools
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +38,10 @@ from boxscore.data.alignment import find_images
 from boxscore.data.building import built_columns, vocabulary_columns
 from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import as_ids
+from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._format import Format, Read, ReadOptions, changed_while_read
+from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._look import Look
 from boxscore.formats.results import Kept
 
@@ -56,6 +57,12 @@ class VocFormat(Format):
     name = "voc"
     boxes = "xyxy"
     takes = frozenset({"image_set"})
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": frozenset(
+            {"difficult", "sizes", "file names", "column truncated", "column occluded"}
+        ),
+        "detections": frozenset({"classes"}),
+    }
 
     def detect(self, look: Look) -> str | None:
         """Recognise a folder by its files; refuse a single file of one."""
@@ -64,7 +71,7 @@ class VocFormat(Format):
             if _has_results(path):
                 return "a folder of comp*_det_*.txt files"
             return "a folder of XML annotations" if _has_annotations(path) else None
-        if path.suffix.lower() == ".xml":
+        if path.suffix.lower() == ".xml" and re.search(r"<annotation[\s>]", look.text) is not None:
             raise FileFormatError(
                 "VOC ground truth", "be the folder of the XML files", got=f"one file, {path}"
             )
@@ -87,19 +94,27 @@ class VocFormat(Format):
         yield lambda ground_truth: _detections(path, ground_truth)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write detections as results files, one per class, also for a class without any."""
-        if not isinstance(table, Detections):
-            raise InputError("VOC results", "hold detections", got="ground truth")
+        """Write an XML file per image; or detections as results files, one per class, also without any."""
         _refuse_file(path)
+        refuse_shared_names(table)
+        if isinstance(table, GroundTruth):
+            from boxscore.formats._voc_xml import annotation_files
+
+            _refuse_other_annotations(path, files := annotation_files(table))
+            write_folder(path, files)
+            return
         prefix = "comp4_det_test" if like is None else _stem_parts(_results_files(like)[0])[0]
-        names = [f"{prefix}_{label}.txt" for label in table.categories.ids.tolist()]
+        labels = table.categories.names.tolist()
+        names = [f"{prefix}_{checks.plain_name(label, name='a class name')}.txt" for label in labels]
         _refuse_other_results(path, set(names))
-        lines: list[list[str]] = [[] for _ in names]
-        image_ids = table.images.ids[table.image].tolist()
-        rows = (image_ids, table.category.tolist(), table.scores.tolist(), table.boxes.tolist())
-        for image, category, score, box in zip(*rows, strict=True):
-            lines[category].append(" ".join([image, repr(score), *map(repr, box)]) + "\n")
-        write_folder(path, {name: "".join(texts) for name, texts in zip(names, lines, strict=True)})
+        write_folder(path, dict(zip(names, _results_texts(cast(Detections, table)), strict=True)))
+
+    def class_ids(self, table: BoxTable) -> list[Id]:
+        """Return 1, 2, ... for the classes that occur, by their names."""
+        ids, names = table.categories.ids.tolist(), table.categories.names
+        occurring = sorted(names[np.unique(table.category)].tolist())
+        numbers = {name: number for number, name in enumerate(occurring, start=1)}
+        return [numbers.get(name, own) for name, own in zip(names.tolist(), ids, strict=True)]
 
     def results_files(self, path: Path) -> list[Path]:
         """List the devkit's results files of a folder."""
@@ -363,6 +378,28 @@ def _is_number(text: str) -> bool:
 def _refuse_file(path: Path) -> None:
     if path.is_file():
         raise InputError("the output of VOC results", "be a folder", got=f"the file {path}")
+
+
+def _results_texts(table: Detections) -> list[str]:
+    """Text of the results of each class."""
+    images = file_stems(table)
+    blank = next((name for name in images if len(name.split()) != 1), None)
+    if blank is not None:
+        raise InputError("an image's name", "have no blanks in VOC results", got=repr(blank))
+    lines: list[list[str]] = [[] for _ in range(len(table.categories))]
+    rows = (table.image.tolist(), table.category.tolist(), table.scores.tolist(), table.boxes.tolist())
+    for image, category, score, box in zip(*rows, strict=True):
+        lines[category].append(" ".join([images[image], repr(score), *map(repr, box)]) + "\n")
+    return ["".join(texts) for texts in lines]
+
+
+def _refuse_other_annotations(path: Path, files: Mapping[str, object]) -> None:
+    """Refuse a folder that holds annotations or image sets which are not written anew."""
+    old = [*path.glob("Annotations/*.xml"), *path.glob("ImageSets/Main/*.txt"), *path.glob("*.xml")]
+    others = {file.relative_to(path).as_posix() for file in old} - {*files}
+    if others:
+        rule = "hold no other annotations, which would be read with these"
+        raise InputError("the output folder", rule, got=min(others), place=str(path))
 
 
 def _refuse_other_results(path: Path, own: set[str]) -> None:

@@ -21,8 +21,8 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import NamedTuple, NoReturn
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,13 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import write_folder, write_new_folder
+from boxscore._utils.text import csv_table
 from boxscore.data.boxes import BoxFormat, box_convert
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Id
+from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._image_names import file_stems, refuse_shared_names
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._yolo_folders import (
@@ -71,6 +73,10 @@ class YoloFormat(RowFormat):
     name = "yolo"
     boxes = "xywh"
     takes = frozenset({"image_set", "classes", "image_sizes"})
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": frozenset({"fractions", "sizes", "file names", "classes"}),
+        "detections": frozenset({"fractions", "classes"}),
+    }
 
     def detect(self, look: Look) -> str | None:
         """Recognise a description of a data set, or a folder with lines of YOLO."""
@@ -121,19 +127,29 @@ class YoloFormat(RowFormat):
         _check_fractions(columns[:, 2:5], rows, lines)  # of the box, wherever the confidence is
         return _is_last(columns, path)
 
+    def class_ids(self, table: BoxTable) -> list[Id]:
+        """Return 0, 1, 2, ..."""
+        return [*range(len(table.categories))]
+
+    def written(self, box: list[float], score: float) -> list[float]:
+        """Return the numbers of a line of predictions."""
+        return [*box, score]
+
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write boxes as fractions: labels and a ``data.yaml``, or predictions with confidence last."""
-        names = _file_stems(table)
+        refuse_shared_names(table)
+        names = file_stems(table)
         boxes = box_convert(table.boxes, "xyxy", "cxcywh")
         boxes[:, 2:] = table.sizes
         if table.units == "pixels":
             boxes /= np.tile(_sizes_of(table), 2)
+        _check_written(table, boxes)
         lines: list[list[str]] = [[] for _ in names]
         scores = table.scores.tolist() if isinstance(table, Detections) else None
         for row, (image, category, box) in enumerate(
             zip(table.image.tolist(), table.category.tolist(), boxes.tolist(), strict=True)
         ):
-            numbers = box if scores is None else [*box, scores[row]]
+            numbers = box if scores is None else self.written(box, scores[row])
             lines[image].append(f"{category} {' '.join(map(repr, numbers))}\n")
         files: dict[str, str | bytes] = {
             f"labels/{name}.txt": "".join(texts) for name, texts in zip(names, lines, strict=True)
@@ -144,6 +160,9 @@ class YoloFormat(RowFormat):
 
             content = {"path": ".", "val": "images", "names": dict(enumerate(labels))}
             files["data.yaml"] = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+            known = ~np.isnan(table.images.sizes).any(axis=1)
+            if known.any():
+                files["image_sizes.csv"] = _size_table(names, table.images)
         else:
             files["labels/classes.txt"] = "".join(f"{label}\n" for label in labels)
         _write(path, files)
@@ -543,19 +562,31 @@ def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
     write_folder(path, files)
 
 
-def _file_stems(table: BoxTable) -> list[str]:
-    """Return the name of each image's label file, without ending."""
-    stems = []
-    for identifier, file_name in zip(
-        table.images.ids.tolist(), table.images.file_names.tolist(), strict=True
-    ):
-        name = str(identifier) if file_name is None else PurePosixPath(file_name.replace("\\", "/")).stem
-        stems.append(checks.plain_name(name, name="an image's name"))
-    if len(set(stems)) < len(stems):
-        seen: set[str] = set()
-        twice = next(name for name in stems if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise InputError("image names", "differ where labels are a file per image", got=f"{twice!r} twice")
-    return stems
+def _check_written(table: BoxTable, boxes: FloatArray) -> None:
+    """Refuse fractions [N, 4] and scores that no reader of such files would take."""
+    far = np.flatnonzero(~((boxes >= -1) & (boxes <= 2)).all(axis=1))
+    if len(far):
+        row = int(far[0])
+        rule = "reach out of its image by less than its size, to be written as fractions"
+        got, place = table.boxes[row].tolist(), f"row {row} of {table.source}"
+        raise InputError("a box", rule, got=got, place=place)
+    if isinstance(table, Detections):
+        other = ~((table.scores >= 0) & (table.scores <= 1))
+        if other.any():
+            row = int(np.argmax(other))
+            got, place = f"{table.scores[row]:g}", f"row {row} of {table.source}"
+            raise InputError("a confidence", "be from 0 to 1", got=got, place=place)
+
+
+def _size_table(stems: Sequence[str], images: Images) -> str:
+    """Text of a table of the sizes that are known, for ``--image-sizes``."""
+    columns: dict[str, list[Any]] = {"image": [], "width": [], "height": []}
+    for stem, name, size in zip(stems, images.file_names.tolist(), images.sizes.tolist(), strict=True):
+        if not any(side != side for side in size):
+            cells = (name or stem, *(int(side) if side.is_integer() else side for side in size))
+            for column, cell in zip(columns.values(), cells, strict=True):
+                column.append(cell)
+    return csv_table(columns)
 
 
 def _sizes_of(table: BoxTable) -> FloatArray:
@@ -563,7 +594,7 @@ def _sizes_of(table: BoxTable) -> FloatArray:
     sizes: FloatArray = table.images.sizes[table.image]
     unknown = np.isnan(sizes).any(axis=1)
     if unknown.any():
-        image = table.images.ids[table.image[int(np.argmax(unknown))]]
+        image = table.images.ids[table.image].tolist()[int(np.argmax(unknown))]
         raise InputError(
             "an image",
             "have a known size where boxes are written as fractions of it",

@@ -19,12 +19,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore.errors import ProtocolError
+from boxscore.errors import InputError, ProtocolError
 
-__all__ = ["colon", "grid", "grid_text", "number_text"]
+__all__ = ["colon", "fppi_points", "grid", "grid_text", "number_text"]
 
 MOST_VALUES = 100_000
 """Far more than any curve needs; a mistyped step must not fill the memory."""
+
+MOST_FALSE_POSITIVES = 1e9
+"""Per image; far more than any detector makes."""
 
 GridRule = Literal["linspace", "float32", "hundredths", "arange", "colon"]
 
@@ -88,6 +91,16 @@ def colon(start: float, step: float, stop: float) -> list[float]:
     middle = [(start + stop) / 2] if last % 2 == 0 else []
     upper = [stop - i * step for i in range((last + 1) // 2)][::-1]
     return lower + middle + upper
+
+
+def fppi_points(values: Any, *, name: str) -> tuple[float, ...]:
+    """Check numbers of false positives per image; ascending, each once."""
+    if not isinstance(values, (list, tuple, np.ndarray)):
+        raise InputError(name, "be a list of numbers", got=repr(values))
+    points = {checks.number_between(value, 0, MOST_FALSE_POSITIVES, name=name) for value in values}
+    if not 1 <= len(points) <= MOST_VALUES:
+        raise InputError(name, f"have 1 to {MOST_VALUES} values", got=len(points) or "none")
+    return tuple(sorted(points))
 
 
 def grid_text(values: tuple[float, ...]) -> str:

@@ -46,13 +46,14 @@ from boxscore.protocols.fields import (
     text,
     with_attributes,
 )
-from boxscore.protocols.grids import MOST_VALUES, grid_text
+from boxscore.protocols.grids import MOST_VALUES, fppi_points, grid_text
 from boxscore.protocols.signature import signature_of
 
 __all__ = [
     "SUMMARY_KINDS",
     "ApRules",
     "BoxRules",
+    "FrocRules",
     "IgnoreRules",
     "KeypointRules",
     "MaskRules",
@@ -74,12 +75,17 @@ IgnoreRule = Literal["ignore", "count", "delete"]
 Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
+FrocInterpolation = Literal["linear", "step"]
 SimilarityName = Literal["box", "rotated", "mask", "boundary", "keypoints"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
 UnlabelledRule = Literal["count", "ignore"]
 
-SUMMARY_KINDS = {"AP": "Average Precision  (AP)", "AR": "Average Recall     (AR)"}
-"""Kinds of summary metrics, as pycocotools prints them; ``scoring/kinds.py`` computes each."""
+SUMMARY_KINDS = {
+    "AP": "Average Precision  (AP)",
+    "AR": "Average Recall     (AR)",
+    "FROC": "Mean Sensitivity (FROC)",
+}
+"""Kinds of summary metrics, as pycocotools prints them or would; ``scoring/kinds.py`` computes each."""
 
 MOST_THRESHOLDS = 64
 """IoU thresholds are kept as the bits of one unsigned integer."""
@@ -455,6 +461,28 @@ class ApRules(Rules):
 
 @with_attributes
 @dataclasses.dataclass(frozen=True)
+class FrocRules(Rules):
+    """Where the free-response ROC is read."""
+
+    PREFIX = "froc."
+
+    false_positives_per_image: tuple[float, ...] = rule(
+        (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
+        check=Check("list: number >= 0", lambda value, name: fppi_points(value, name=name)),
+        doc="At which numbers of false positives per image, of the class, the sensitivity is read, "
+        "ascending; FROC is their mean.",
+        word=Word("froc", text=wording.froc, note="the points, and `step`; left out for LUNA16's"),
+    )
+    interpolation: FrocInterpolation = rule(
+        "linear",
+        check=choice(FrocInterpolation),
+        doc="Between the points of two confidence thresholds: a straight line (LUNA16), or the last point "
+        "within the false positives allowed. They differ only where equal scores are right and wrong.",
+    )
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
 class SummaryRow(Rules):
     """One summary metric.
 
@@ -520,6 +548,7 @@ class Protocol(Rules):
     ignore: IgnoreRules = rule(IgnoreRules(), check=table(IgnoreRules), doc="")
     matching: MatchingRules = rule(MatchingRules(), check=table(MatchingRules), doc="")
     ap: ApRules = rule(ApRules(), check=table(ApRules), doc="")
+    froc: FrocRules = rule(FrocRules(), check=table(FrocRules), doc="")
     summary: tuple[SummaryRow, ...] = rule(
         (SummaryRow("mAP"),), check=list_of(table(SummaryRow), "a list of tables, [[summary]]"), doc=""
     )

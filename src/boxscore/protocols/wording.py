@@ -23,6 +23,7 @@ __all__ = [
     "curve",
     "decimals",
     "equal_scores",
+    "froc",
     "interpolation",
     "largest_cap",
     "largest_threshold",
@@ -100,6 +101,15 @@ def curve(protocol: Protocol) -> str:
         grid({**whole, "rule": "hundredths"}, name="points"): "hundredths",
     }
     return f"{len(points)}{known[points]}{method}" if points in known else f"{grid_text(points)}{method}"
+
+
+def froc(protocol: Protocol) -> str:
+    """Write the points and how they are read; nothing for LUNA16's."""
+    rules = protocol.froc
+    if rules == type(rules)():
+        return ""
+    points = ",".join(map(number_text, rules.false_positives_per_image))
+    return points if rules.interpolation == "linear" else f"{points}-{rules.interpolation}"
 
 
 def mean(protocol: Protocol) -> str:

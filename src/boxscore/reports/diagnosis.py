@@ -66,6 +66,8 @@ def confidence_view(evaluation: Evaluation) -> dict[str, Any] | None:
     if not len(evaluation.detections) or not len(evaluation.ground_truth):
         return None
     curves, best = confidence_curve(evaluation), operating_points(evaluation)
+    if not len(curves.total.score):  # all are ignored
+        return None
     classes = {}
     for k in range(len(curves.classes)):
         curve = curves.of_class(k)

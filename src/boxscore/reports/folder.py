@@ -239,6 +239,7 @@ def _plot_makers(evaluation: Evaluation) -> dict[str, Callable[[], Any]]:
     return {
         "pr_curve": lambda: plots.pr_curve(evaluation, classes=best if len(evaluation.labels) > 1 else ()),
         "f1_curve": lambda: plots.f1_curve(evaluation),
+        "froc": lambda: plots.froc(evaluation, classes=best if len(evaluation.labels) > 1 else ()),
         "confusion_matrix": lambda: plots.confusion_matrix(evaluation),
         "per_class": lambda: plots.per_class(evaluation),
         "errors": lambda: plots.errors(evaluation),

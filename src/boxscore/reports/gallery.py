@@ -155,7 +155,7 @@ def box_of(table: Any, row: int) -> list[Any]:
 def frame_size(truth: GroundTruth, image: int, *boxes: NDArray[np.float64]) -> tuple[float, float]:
     """Width and height of an image: as stated, or of a frame that holds its boxes."""
     width, height = truth.images.sizes[image].tolist()
-    if width > 0 and height > 0:
+    if 0 < width < np.inf and 0 < height < np.inf:
         return width, height
     corners = np.concatenate(boxes)[:, 2:]
     if not len(corners):

@@ -4,7 +4,7 @@ Conventions
 -----------
 - Pillow reads and shrinks; it is imported here only. Without an image folder nothing is read.
 - File names come from the data and are not trusted: a picture is read only if it lies inside the folder.
-- A picture that is missing or cannot be read leaves a blank frame.
+- A picture that is missing or cannot be read, also for want of memory, leaves a blank frame.
 - A picture is made small while it is read, strip by strip. A small file may hold very many pixels; Pillow
   refuses more than 179 million.
 """
@@ -48,7 +48,7 @@ def find_picture(evaluation: Evaluation, row: int, folder: Path) -> Path | None:
     name, identifier = images.file_names[row], str(images.ids[row])
     stems = [] if name is None else [str(name), Path(str(name)).name]
     stems += [f"{identifier}{suffix}" for suffix in SUFFIXES]
-    if identifier.isdecimal():
+    if identifier.isascii() and identifier.isdecimal() and len(identifier) <= 12:
         stems += [f"{int(identifier):012d}.jpg"]
     inside = folder.resolve()
     for stem in stems:
@@ -76,14 +76,14 @@ def read_picture(path: Path, longest: int) -> tuple[Any, tuple[int, int]]:
     image_module = require_pillow()
     try:
         with warnings.catch_warnings():
-            # From half its limit on Pillow warns; nothing of that size is held as colours here.
-            warnings.simplefilter("ignore", image_module.DecompressionBombWarning)
+            warnings.simplefilter("ignore")  # Pillow's, of what it shows all the same
             with image_module.open(path) as image:
                 size = image.size
                 image.draft("RGB", (longest, longest))  # JPEG: decoded small
                 return _reduced(image, longest), size
-    except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError) as error:
-        raise InputError(f"{path}: cannot be read as an image: {str(error).rstrip('.')}.") from None
+    except (OSError, ValueError, SyntaxError, MemoryError, image_module.DecompressionBombError) as error:
+        reason = str(error).rstrip(".") or "there is not enough memory"
+        raise InputError(f"{path}: cannot be read as an image: {reason}.") from None
 
 
 def _reduced(image: Any, longest: int) -> Any:

@@ -26,6 +26,7 @@ from boxscore._utils import checks
 from boxscore._utils.resampling import LARGEST_SEED, MOST_RESAMPLES
 from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
+from boxscore.protocols.protocol import SUMMARY_KINDS
 from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, box_of, confident_mistakes, image_errors, worst_images
@@ -180,7 +181,7 @@ def _summary_tiles(evaluation: Evaluation, intervals: Mapping[str, Interval]) ->
                 "key": row.key,
                 "metric": row.metric,
                 "area": row.area,
-                "kind": {"AP": "average precision", "AR": "average recall"}[row.metric],
+                "kind": SUMMARY_KINDS[row.metric].partition("(")[0].strip().lower(),
                 "detail": ", ".join(parts),
                 "value": number_or_none(evaluation.metrics[row.key]),
                 "low": number_or_none(low),

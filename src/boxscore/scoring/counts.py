@@ -30,7 +30,8 @@ __all__ = [
     "Outcomes",
     "ScoreCounts",
     "counted_detections",
-    "tie_edges",
+    "hits_up_to",
+    "tie_ends",
     "tie_starts",
 ]
 
@@ -56,6 +57,8 @@ class Outcomes(NamedTuple):
     """Whether its match is ignored, [T, C]."""
     positive: NDArray[np.int64]
     """Counted ground truths of each class, [K]."""
+    images: int = 0
+    """Images that were evaluated, those without any objects too; 0 where nobody asks."""
 
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Outcomes:
@@ -70,6 +73,7 @@ class Outcomes(NamedTuple):
             inside if limit is None else inside & (matches.rank < limit),
             *matches.pair_outcomes(area, max_detections=limit),
             matches.positives(area),
+            len(matches.images),
         )
 
     @classmethod
@@ -111,23 +115,32 @@ class HitCounts:
         """Counted ground truths of each class, [K]."""
         return self.outcomes.positive
 
+    @property
+    def images(self) -> int:
+        """Images that were evaluated."""
+        return self.outcomes.images
+
     @functools.cached_property
     def hits(self) -> Positions:
         """True positives of each threshold and class, [T, K]."""
         return np.diff(self.line_starts, axis=1)
 
-    def lines(self) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
+    def lines(
+        self, tie_order: TieOrder | None = None
+    ) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
         """Yield, per threshold, the number of true positives and of counted detections up to each; in-class.
 
         A running count of the detections that count when unmatched, corrected at the few that a match moves
-        in or out.
+        in or out. ``tie_order`` takes the place of the counts' own.
         """
-        outcomes = self.outcomes
+        outcomes, order = self.outcomes, tie_order or self._tie_order
         detection, base = outcomes.detection, outcomes.unmatched_counts
         before = np.zeros(len(base) + 1, dtype=np.int64)  # counted detections before each position
         np.cumsum(base, out=before[1:])
         before_class = before[np.searchsorted(outcomes.category, np.arange(len(self.positive)))]  # [K]
-        up_to_candidate = before[1:][detection]  # [C]
+        end = detection + 1 if order == "as_ranked" else tie_ends(outcomes, order)[detection]  # [C]
+        up_to_candidate = before[end]  # [C]
+        up_to_change = None if order == "as_ranked" else np.searchsorted(detection, end)  # [C]
         base_candidate = base[detection]  # [C]
         changes = np.zeros(len(detection) + 1, dtype=np.int64)
         for true, ignored, candidate, starts in zip(
@@ -135,14 +148,13 @@ class HitCounts:
         ):
             moved_in, moved_out = true & ~base_candidate, ignored & base_candidate
             np.cumsum(moved_in.view(np.int8) - moved_out.view(np.int8), out=changes[1:])
-            if self._tie_order == "as_ranked":
-                counted = np.take(up_to_candidate, candidate)
+            nth = np.arange(1, len(candidate) + 1)
+            counted = np.take(up_to_candidate, candidate)
+            if up_to_change is None:
                 counted += np.take(changes[1:], candidate)
             else:
-                edge, side = tie_edges(outcomes, detection[candidate], self._tie_order)
-                counted = before[edge] + changes[np.searchsorted(detection, edge)]
-                counted += np.arange(1, len(side) + 1) - side  # from the edge to the true positive
-            nth = np.arange(1, len(candidate) + 1)
+                counted += np.take(changes, np.take(up_to_change, candidate))
+                counted += nth - hits_up_to(np.take(end, candidate), order)
             # Both counts run through all classes: subtract what came before the class.
             counts = np.diff(starts)
             counted -= np.repeat(before_class + changes[self.class_bounds[:-1]], counts)
@@ -189,18 +201,21 @@ class HitCounts:
         return np.stack([np.searchsorted(line, self.class_bounds) for line in self.candidates])
 
 
-def tie_edges(outcomes: Outcomes, hits: Positions, tie_order: TieOrder) -> tuple[Positions, Positions]:
-    """Where true positives (ascending, one threshold) move among their equal scores: edge and side, [n].
+def tie_ends(outcomes: Outcomes, tie_order: TieOrder) -> Positions:
+    """To which end of its equal scores each detection moves where it is a true positive, [D].
 
-    ``edge`` is the position to count up to as if nothing were moved, ``side`` the number of true positives
-    before it. The difference from each one's own number is then added.
+    Up to that position is counted as if nothing were moved. What a true positive's own number has more or
+    less than :func:`hits_up_to` there is then added.
     """
-    starts = tie_starts(outcomes.category, outcomes.score)
-    bounds = np.append(starts, len(outcomes.score))
-    tie = np.searchsorted(starts, hits, side="right") - 1  # ascending
-    first = tie_order == "true_positives_first"
-    edge = bounds[tie] if first else bounds[tie + 1]
-    return edge, np.searchsorted(tie, tie, side="left" if first else "right")
+    bounds = np.append(tie_starts(outcomes.category, outcomes.score), len(outcomes.score))
+    return np.repeat(bounds[:-1] if tie_order == "true_positives_first" else bounds[1:], np.diff(bounds))
+
+
+def hits_up_to(end: Positions, tie_order: TieOrder) -> Positions:
+    """Count the true positives of a threshold before the end that each moves to (ascending), [n]."""
+    starts = np.flatnonzero(np.concatenate([[len(end) > 0], end[1:] != end[:-1]]))
+    bounds = np.append(starts, len(end))
+    return np.repeat(bounds[:-1] if tie_order == "true_positives_first" else bounds[1:], np.diff(bounds))
 
 
 def tie_starts(category: NDArray[np.integer], score: FloatArray) -> Positions:

@@ -240,7 +240,8 @@ class Curves:
             for k in np.flatnonzero(self.positive).tolist():
                 start = int(self._starts[t, k])
                 precision = self.precision[start : start + int(self._counts[t, k])]
-                counted = np.rint(np.arange(1, len(precision) + 1) / precision) if lines else None
+                nth = np.arange(1, len(precision) + 1)
+                counted = np.rint(nth / precision - self.rules.precision_epsilon) if lines else None
                 ap[t, k] = curve_area(
                     precision, int(self.positive[k]), self.rules, counted=counted, total=int(total[t, k])
                 )

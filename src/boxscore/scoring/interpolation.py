@@ -46,6 +46,7 @@ def curve_area(
         positive,
         np.array(rules.recall_points),
         line_to_one=rules.interpolation == "trapezoid_to_one",
+        epsilon=rules.precision_epsilon,
     )
 
 
@@ -64,6 +65,7 @@ def _area_under_lines(
     points: FloatArray,
     *,
     line_to_one: bool,
+    epsilon: float,
 ) -> float:
     """Trapezoids over straight lines between the points of the envelope, read at the recall points.
 
@@ -82,7 +84,7 @@ def _area_under_lines(
     if not line_to_one:
         tail_recall, tail_height = [reached[-1], 1.0], [0.0, 0.0]
     if total > (counted[-1] if hits else 0):  # false positives after the last true positive
-        tail_recall, tail_height = [reached[-1], *tail_recall], [hits / total, *tail_height]
+        tail_recall, tail_height = [reached[-1], *tail_recall], [hits / (total + epsilon), *tail_height]
     x = np.concatenate([[0.0], recall, tail_recall])
     y = np.concatenate([[1.0], height, tail_height])
     read = np.interp(points, x, y)

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-A summary metric is a mean over *cells*, [T, K] or [T, R, K]: thresholds (one, or all), recall points and
-classes. NaN cells are left out; the mean of none is NaN. A new kind is one entry here and
+A summary metric is a mean over *cells*, [T, K] or [T, R, K]: thresholds (one, or all), points of the curve
+and classes. NaN cells are left out; the mean of none is NaN. A new kind is one entry here and
 its words in ``protocols.protocol.SUMMARY_KINDS``, which protocols are checked against.
 """
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Cells, Curves
+from boxscore.scoring.froc import sensitivity
 
 __all__ = [
     "KINDS",
@@ -57,31 +58,38 @@ class Kind(NamedTuple):
     """One kind of summary metric."""
 
     name: str
-    cells: Callable[[Curves], FloatArray | Cells]
+    cells: Callable[[Curves, Protocol], FloatArray | Cells]
     total: Callable[[Any], float] = mean_of_defined
     """From cells to the value over all classes."""
     per_class: Callable[[Any], FloatArray] = mean_per_class
     """From cells to the value of each class, [K]."""
 
 
-def _precision(curves: Curves) -> FloatArray | Cells:
+def _precision(curves: Curves, protocol: Protocol) -> FloatArray | Cells:
     """Precision at the recall points where AP is its plain mean, else AP."""
     rules = curves.rules
     pointwise = rules.interpolation == "points" and not rules.sequential_mean
     return curves.cells if pointwise else curves.average_precision
 
 
-def _recall(curves: Curves) -> FloatArray:
+def _recall(curves: Curves, protocol: Protocol) -> FloatArray:
     return curves.recall
 
 
-KINDS = {kind.name: kind for kind in (Kind("AP", _precision), Kind("AR", _recall))}
+def _sensitivity(curves: Curves, protocol: Protocol) -> FloatArray:
+    rules = protocol.froc
+    return sensitivity(curves.counts, np.array(rules.false_positives_per_image), rules.interpolation)
+
+
+KINDS = {
+    kind.name: kind for kind in (Kind("AP", _precision), Kind("AR", _recall), Kind("FROC", _sensitivity))
+}
 
 
 def _cells(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> tuple[Kind, FloatArray | Cells]:
     kind = KINDS[checks.one_of(row.metric, list(KINDS), name=f"summary {row.key}: metric")]
     area = list(protocol.ignore.area_ranges).index(row.area)
-    cells = kind.cells(curves_of(area, row.cap % len(protocol.caps)))
+    cells = kind.cells(curves_of(area, row.cap % len(protocol.caps)), protocol)
     if row.iou is None:
         return kind, cells
     return kind, cells[[protocol.matching.iou_thresholds.index(row.iou)]]

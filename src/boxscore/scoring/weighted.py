@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.counts import HitCounts, Outcomes, tie_edges
+from boxscore.protocols.protocol import Protocol, TieOrder
+from boxscore.scoring.counts import HitCounts, Outcomes, hits_up_to, tie_ends
 
 __all__ = ["ImageWeights", "WeightedCounts"]
 
@@ -32,11 +33,21 @@ Positions = NDArray[np.intp]
 Counts = NDArray[np.int32]
 
 
+class _Ends(NamedTuple):
+    """How far each true positive looks, [N]: past so many true positives, base detections and moves."""
+
+    hits: Positions
+    base: Positions
+    moves: Positions
+
+
 class ImageWeights:
     """The outcomes of one area range and detection cap, prepared to be counted under many weights."""
 
     def __init__(self, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> None:
         self.outcomes = outcomes = Outcomes.of(matches, protocol, area, cap)
+        self.tie_order = protocol.ap.tie_order
+        self._ends: dict[TieOrder, _Ends] = {}
         truths = np.flatnonzero(matches.counted(area))
         self.truth_image = matches.truth_image[truths]
         self.truth_category = matches.truth_category[truths]
@@ -60,22 +71,30 @@ class ImageWeights:
         self.move_sign = np.where(moved_in[threshold, candidate], 1, -1).astype(np.int32)
         self.move_segment = threshold * K + outcomes.category[moved]
         row = np.arange(T) * (len(base) + 1)
-        moves = row[threshold] + moved  # ascending
-
-        # Up to which position, and past how many true positives, each true positive looks.
-        lines = [outcomes.detection[candidate] for candidate in plain.candidates]
-        sizes = [len(line) for line in lines]
-        end, self.hit_end = self.hit_detection + 1, np.arange(1, len(self.hit_detection) + 1)
-        if protocol.ap.tie_order != "as_ranked":
-            edges = [tie_edges(outcomes, line, protocol.ap.tie_order) for line in lines]
-            end, side = (np.concatenate(column) for column in zip(*edges, strict=True))
-            self.hit_end = side + np.repeat(np.cumsum(sizes) - sizes, sizes)
-        self.base_end = before[end]
-        row_of_hit = np.repeat(row, sizes)
-        self.move_end = np.searchsorted(moves, row_of_hit + end, side="left")
+        self._moves = row[threshold] + moved  # ascending
         class_start = np.searchsorted(outcomes.category, np.arange(K))
         self.base_start = np.tile(before[class_start], T)  # [T*K]
-        self.move_start = np.searchsorted(moves, (row[:, None] + class_start).ravel(), side="left")
+        self.move_start = np.searchsorted(self._moves, (row[:, None] + class_start).ravel(), side="left")
+
+    def ends(self, tie_order: TieOrder) -> _Ends:
+        """Return up to where each true positive looks, by where it stands among equal scores."""
+        if tie_order not in self._ends:
+            self._ends[tie_order] = self._found_ends(tie_order)
+        return self._ends[tie_order]
+
+    def _found_ends(self, tie_order: TieOrder) -> _Ends:
+        base = self.outcomes.unmatched_counts
+        before = np.concatenate([[0], np.cumsum(base)])
+        T, K = self.shape
+        sizes = np.diff(self.starts[::K]) if K else np.zeros(T, dtype=np.intp)
+        end, hit_end = self.hit_detection + 1, np.arange(1, len(self.hit_detection) + 1)
+        if tie_order != "as_ranked":
+            end = tie_ends(self.outcomes, tie_order)[self.hit_detection]
+            lines = np.split(end, np.cumsum(sizes)[:-1])
+            hit_end = np.concatenate([hits_up_to(line, tie_order) for line in lines])
+            hit_end += np.repeat(np.cumsum(sizes) - sizes, sizes)
+        row_of_hit = np.repeat(np.arange(T) * (len(base) + 1), sizes)
+        return _Ends(hit_end, before[end], np.searchsorted(self._moves, row_of_hit + end, side="left"))
 
     def counts(self, weights: FloatArray) -> WeightedCounts:
         """Count each image as often as its weight says: whole numbers, [images]."""
@@ -95,6 +114,11 @@ class WeightedCounts:
         return self._prepared.outcomes
 
     @functools.cached_property
+    def images(self) -> int:
+        """Images, each as often as its weight says."""
+        return int(self._weights.sum(dtype=np.int64))
+
+    @functools.cached_property
     def positive(self) -> NDArray[np.int64]:
         """Counted ground truths of each class, [K]."""
         weight = np.take(self._weights, self._prepared.truth_image)
@@ -109,16 +133,22 @@ class WeightedCounts:
         hits: Positions = np.diff(self._running_hits[self._prepared.starts]).astype(np.intp)
         return hits.reshape(self._prepared.shape)
 
-    def lines(self) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
-        """Yield, once: the number of true positives up to each, and of counted detections; in-class, [N]."""
+    def lines(
+        self, tie_order: TieOrder | None = None
+    ) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
+        """Yield, once: the number of true positives up to each, and of counted detections; in-class, [N].
+
+        ``tie_order`` takes the place of the protocol's.
+        """
         prepared, hits = self._prepared, self.hits.ravel()
+        ends = prepared.ends(tie_order or prepared.tie_order)
         base = _running(np.take(self._weights, prepared.base_image))
-        false = np.take(base, prepared.base_end)
-        false -= np.take(self._running_hits, prepared.hit_end)
+        false = np.take(base, ends.base)
+        false -= np.take(self._running_hits, ends.hits)
         offset = base[prepared.base_start] - self._running_hits[prepared.starts[:-1]]
         if len(prepared.move_image):
             moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
-            false += np.take(moved, prepared.move_end)
+            false += np.take(moved, ends.moves)
             offset += moved[prepared.move_start]
         false -= np.repeat(offset, np.diff(prepared.starts))
         nth = np.arange(1, int(hits.sum()) + 1, dtype=np.int32)

@@ -137,8 +137,9 @@ def similarity_of_pairs(
                 for axis in (0, 1)
             )
             variance = variances
-        error = (dx**2 + dy**2) / variance / scale[truths, None] / 2
-        similarity[pairs] = np.exp(-error).sum(axis=1) / error.shape[1]
+        with np.errstate(all="ignore"):  # areas below 0 give infinity, as in pycocotools
+            error = (dx**2 + dy**2) / variance / scale[truths, None] / 2
+            similarity[pairs] = np.exp(-error).sum(axis=1) / error.shape[1]
     return similarity
 
 

@@ -242,7 +242,9 @@ def _gather(
     floor = checks.number_between(score_threshold, 0, np.inf, name="score_threshold")
     left = np.flatnonzero(score_array >= floor)
     corners = box_array if box_format == "xyxy" else corners_and_sizes(box_array, box_format)[0]
-    weighted = score_array * trust.take(model)
+    with np.errstate(over="ignore"):
+        weighted = score_array * trust.take(model)
+    checks.finite(weighted, name="weighted scores", cause="a diverged model?")
     measure_of = box_measure(corners, box_format="xyxy", pixel_offset=0, overlap="iou")
     # The threshold is on the scores, the order by weighted ones.
     of_left = rank(weighted.take(left), None if numbers is None else numbers.take(left), measure_of)

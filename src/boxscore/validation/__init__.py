@@ -24,6 +24,7 @@ from boxscore.data.alignment import align
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import detect_format
+from boxscore.formats._unpacking import unpacked
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
@@ -141,7 +142,9 @@ def validate_files(
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
     for path in paths:
         detect_format(path)  # refuses a path that does not exist or has no known format
-    findings = list(ground_truth_file_findings(paths[0])) if detect_format(paths[0])[0] == "coco" else []
+    findings = (
+        list(ground_truth_file_findings(unpacked(paths[0]))) if detect_format(paths[0])[0] == "coco" else []
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)  # each of them is a finding
         try:

@@ -261,7 +261,8 @@ def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
     """Report many equal scores per class: AP then depends on their order."""
     scores, category = detections.scores, detections.category
     order = np.lexsort((scores, category))
-    same = (np.diff(scores[order]) == 0) & (np.diff(category[order]) == 0)
+    scores_up, category_up = scores[order], category[order]
+    same = (scores_up[1:] == scores_up[:-1]) & (category_up[1:] == category_up[:-1])
     tied = np.append(same, False) | np.insert(same, 0, False)
     share = float(tied.mean())
     if len(scores) < FEWEST or share < TIED or scores.min() == scores.max():

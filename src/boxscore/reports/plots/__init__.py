@@ -24,7 +24,14 @@ from boxscore.reports.plots.bars import (
     per_class,
 )
 from boxscore.reports.plots.boxes import draw_boxes
-from boxscore.reports.plots.curves import ConfidenceDisplay, PrecisionRecallDisplay, f1_curve, pr_curve
+from boxscore.reports.plots.curves import (
+    ConfidenceDisplay,
+    FrocDisplay,
+    PrecisionRecallDisplay,
+    f1_curve,
+    froc,
+    pr_curve,
+)
 from boxscore.reports.plots.matrices import (
     ConfusionDisplay,
     ReliabilityDisplay,
@@ -38,6 +45,7 @@ __all__ = [
     "ConfidenceDisplay",
     "ConfusionDisplay",
     "ErrorsDisplay",
+    "FrocDisplay",
     "PerClassDisplay",
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
@@ -47,6 +55,7 @@ __all__ = [
     "draw_boxes",
     "errors",
     "f1_curve",
+    "froc",
     "per_class",
     "pr_curve",
     "reliability",

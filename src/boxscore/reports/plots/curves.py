@@ -1,4 +1,4 @@
-"""Curves: precision against recall, and F1 against confidence."""
+"""Curves: precision against recall, F1 against confidence, sensitivity against false positives."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
-__all__ = ["ConfidenceDisplay", "PrecisionRecallDisplay", "f1_curve", "pr_curve"]
+__all__ = ["ConfidenceDisplay", "FrocDisplay", "PrecisionRecallDisplay", "f1_curve", "froc", "pr_curve"]
 
 FloatArray = NDArray[np.float64]
+FROC_VALUES = 512
+"""Numbers of false positives per image at which a curve is drawn."""
+
+MOST_TICKS = 12
 
 
 @dataclasses.dataclass
@@ -68,14 +72,7 @@ class PrecisionRecallDisplay(Display):
         return cls(points, precision, labels, thresholds[near], list(classes))
 
     def _draw(self, ax: Any) -> None:
-        for row in self.precision:
-            ax.plot(self.recall, row, color=GREY, linewidth=0.6, alpha=0.35)
-        for number, name in enumerate(self.highlight):
-            if name in self.labels:
-                row = self.precision[self.labels.index(name)]
-                style = ("-", "--", "-.", ":")[number // len(COLOURS) % 4]
-                colour = COLOURS[number % len(COLOURS)]
-                ax.plot(self.recall, row, style, color=colour, linewidth=1.5, label=label(name))
+        _highlight(ax, self.recall, self.precision, self.labels, self.highlight)
         if len(self.precision):
             mean = self.precision.mean(axis=0)
             ax.plot(self.recall, mean, color="black", linewidth=2, label="mean over classes")
@@ -170,3 +167,126 @@ def f1_curve(evaluation: Evaluation, *, ax: Axes | None = None) -> Figure:
     matplotlib Figure
     """
     return ConfidenceDisplay.from_evaluation(evaluation).figure(ax)
+
+
+@dataclasses.dataclass
+class FrocDisplay(Display):
+    """Sensitivity of some classes, and of all together, against false positives per image.
+
+    Parameters
+    ----------
+    fppi : ndarray of float64, [R]
+        Ascending and positive; evenly spaced on a logarithmic axis.
+    sensitivity : ndarray of float64, [K, R]
+        One row per class with ground truth.
+    total : ndarray of float64, [R]
+        All classes together.
+    labels : list of str, [K]
+    iou : float
+    points : ndarray of float64, [P]
+        Where the table reads the curve; marked.
+    mean : float
+        Of all classes together, over the points.
+    highlight : sequence of str
+        Classes drawn in colour and named; the others are faint.
+    """
+
+    fppi: FloatArray
+    sensitivity: FloatArray
+    total: FloatArray
+    labels: list[str]
+    iou: float
+    points: FloatArray
+    mean: float
+    highlight: Sequence[str] = ()
+
+    @classmethod
+    def from_evaluation(
+        cls, evaluation: Evaluation, *, iou_threshold: float | None = None, classes: Sequence[str] = ()
+    ) -> Self:
+        """Read the curves of an evaluation; see :func:`froc`."""
+        from boxscore.diagnostics import froc_scores
+
+        for name in classes:
+            checks.one_of(name, evaluation.labels, name="classes")
+        table = froc_scores(evaluation, iou_threshold=iou_threshold)
+        points = table.fppi[table.fppi > 0]
+        low, high = (points[0], points[-1]) if len(points) > 1 else (0.125, 8.0)
+        line = froc_scores(
+            evaluation, fppi=np.geomspace(low, high, FROC_VALUES).tolist(), iou_threshold=iou_threshold
+        )
+        defined = np.flatnonzero(~np.isnan(line.per_class.mean))
+        iou = evaluation.protocol.matching.iou_thresholds[0] if iou_threshold is None else iou_threshold
+        return cls(
+            line.fppi,
+            line.per_class.sensitivity[defined],
+            line.total.sensitivity,
+            [evaluation.labels[k] for k in defined.tolist()],
+            iou,
+            table.fppi,
+            float(table.total.mean),
+            list(classes),
+        )
+
+    def _draw(self, ax: Any) -> None:
+        _highlight(ax, self.fppi, self.sensitivity, self.labels, self.highlight)
+        if self.mean == self.mean:
+            text = f"all classes, mean {self.mean:.3f}"
+            ax.plot(self.fppi, self.total, color="black", linewidth=2, label=text)
+            ax.legend(frameon=False, fontsize="small")
+        ax.set_xscale("log", base=2)
+        ticks = self.points[(self.points >= self.fppi[0]) & (self.points <= self.fppi[-1])]
+        ticks = ticks[:: len(ticks) // MOST_TICKS + 1]
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.minorticks_off()
+        ax.set(
+            xlim=(self.fppi[0], self.fppi[-1]),
+            ylim=(0, 1.02),
+            xlabel="false positives per image",
+            ylabel=f"sensitivity at IoU {self.iou:.2f}",
+        )
+        tidy(ax)
+
+
+def froc(
+    evaluation: Evaluation,
+    *,
+    iou_threshold: float | None = None,
+    classes: Sequence[str] = (),
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw sensitivity against false positives per image, the free-response ROC.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    iou_threshold : float, optional
+        A threshold of the protocol; the first by default.
+    classes : sequence of str
+        Classes to draw in colour; every other is a faint line.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Raises
+    ------
+    InputError
+        When the protocol does not have the threshold, or a class does not exist.
+    MissingDependencyError
+        When matplotlib is not installed.
+    """
+    return FrocDisplay.from_evaluation(evaluation, iou_threshold=iou_threshold, classes=classes).figure(ax)
+
+
+def _highlight(ax: Any, x: FloatArray, rows: FloatArray, labels: list[str], names: Sequence[str]) -> None:
+    """Draw every class's line faint, and some in colour and named."""
+    for row in rows:
+        ax.plot(x, row, color=GREY, linewidth=0.6, alpha=0.35)
+    for number, name in enumerate(names):
+        if name in labels:
+            style = ("-", "--", "-.", ":")[number // len(COLOURS) % 4]
+            colour = COLOURS[number % len(COLOURS)]
+            ax.plot(x, rows[labels.index(name)], style, color=colour, linewidth=1.5, label=label(name))

@@ -1,0 +1,56 @@
+"""Evaluate small samples that come with boxscore, without a download, and show what to type next.
+
+Examples
+--------
+  boxscore demo
+  boxscore demo --to samples
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from boxscore._utils.files import write_folder
+from boxscore.cli.arguments import Option
+from boxscore.cli.streams import show
+from boxscore.evaluation import evaluate
+from boxscore.formats import load_detections, load_ground_truth
+from boxscore.reports import text
+
+__all__ = ["OPTIONS", "SAMPLES", "run"]
+
+SAMPLES = Path(__file__).parent / "samples"
+"""Made by ``datasets/make_demo.py``."""
+_FILES = ("instances.json", "detections.json")
+
+OPTIONS = (Option("to", "copy the samples into this folder", kind=Path, metavar="DIR"),)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluate, print; return the exit status."""
+    folder = SAMPLES
+    if arguments.to is not None:
+        folder = arguments.to
+        write_folder(folder, {name: (SAMPLES / name).read_bytes() for name in _FILES})
+    truth, results = (folder / name for name in _FILES)
+    ground_truth = load_ground_truth(truth)
+    show(text.as_text(evaluate(ground_truth, load_detections(results, ground_truth))))
+    show(f"\nground truth: {truth}\ndetections:   {results}\n\nWhat to type next:\n")
+    files = f"{_quoted(truth)} {_quoted(results)}"
+    for command, what in (
+        (f"boxscore evaluate {files} --per-class", "AP of every class"),
+        (f"boxscore validate {files}", "is anything wrong with the data?"),
+        (f"boxscore errors {files}", "what costs AP?"),
+        (f"boxscore report {files} --report report", "all of it as a page"),
+        (f"boxscore stats {_quoted(truth)}", "what the data set holds"),
+    ):
+        show(f"  # {what}\n  {command}")
+    return 0
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as a shell takes it."""
+    import shlex
+
+    return shlex.quote(str(path))

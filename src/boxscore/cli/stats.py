@@ -1,0 +1,66 @@
+"""Count what a data set holds: images, objects, classes, sizes.
+
+Examples
+--------
+  boxscore stats --gt instances.json
+  boxscore stats --gt VOC2007 --image-set test --output csv
+  boxscore stats --gt instances.json --output json
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, cast
+
+from boxscore.cli.arguments import (
+    DETECTION_FILES,
+    DETECTIONS,
+    FORMAT,
+    GROUND_TRUTH,
+    GROUND_TRUTH_FILES,
+    IMAGE_SET,
+    OUTPUT,
+)
+from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
+from boxscore.cli.output import Section, written
+from boxscore.cli.streams import show
+from boxscore.data.statistics import table_statistics
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.formats.reading import read_detections, read_ground_truth, read_options
+
+__all__ = ["OPTIONS", "run"]
+
+
+OPTIONS = (
+    GROUND_TRUTH,
+    DETECTIONS.but(help="count these instead, of the images and classes of the ground truth", required=False),
+    FORMAT,
+    IMAGE_SET,
+    *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
+    OUTPUT,
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, count, print; return the exit status."""
+    options = read_options(**ground_truth_arguments(arguments))
+    table: GroundTruth | Detections = read_ground_truth(arguments.ground_truth, options)
+    if arguments.detections is not None:
+        options = read_options(**detection_arguments(arguments))
+        table = read_detections(arguments.detections, cast(GroundTruth, table), options)
+    statistics = table_statistics(table)
+    counts: dict[str, list[Any]] = {
+        "what": [name.replace("_", " ") for name in statistics.counts],
+        "number": list(statistics.counts.values()),
+    }
+    sections = [
+        Section(statistics.source, counts),
+        Section("Classes", statistics.per_class),
+        Section(f"Sizes in {statistics.units}, at quantiles", statistics.sizes, digits=2),
+    ]
+    show(
+        written(
+            arguments.output, sections, value=statistics.to_dict(), table=statistics.per_class, longest=60
+        )
+    )
+    return 0

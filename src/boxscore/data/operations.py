@@ -1,0 +1,380 @@
+"""Tables made of tables: filtered, merged, split, sampled, with other classes.
+
+Conventions
+-----------
+- Every function returns new tables; rows keep their order.
+- Images are kept or left out as a whole: all rows of one are on the same side of a split. Images without
+  objects stay where nothing says otherwise, because detections in them count.
+- What is drawn depends on the seed and on the number of images alone, so that ground truth and detections of
+  the same images are split alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.data.alignment import concatenate
+from boxscore.data.masks import Masks
+from boxscore.data.tables import BoxTable, GroundTruth
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids
+from boxscore.errors import BoxscoreWarning, InputError
+
+__all__ = ["filter_objects", "merge_tables", "remap_classes", "sample_images", "split_images"]
+
+Table = TypeVar("Table", bound=BoxTable)
+RowArray = NDArray[np.int64]
+
+
+def filter_objects(
+    table: Table,
+    *,
+    images: Sequence[Id] | None = None,
+    classes: Sequence[Id] | None = None,
+    area: tuple[float, float] | None = None,
+    crowd: bool | None = None,
+    without_empty: bool = False,
+) -> Table:
+    """Keep some images, classes and rows.
+
+    Parameters
+    ----------
+    table : GroundTruth or Detections
+    images : sequence of ids, optional
+        Only these images.
+    classes : sequence of ids or names, optional
+        Only these classes; images without an object of them stay.
+    area : (float, float), optional
+        Only rows whose area lies in this range, both ends included: the ``area`` of ground truth, the box of
+        detections; square pixels.
+    crowd : bool, optional
+        Only crowds, or only what is none. Ground truth only.
+    without_empty : bool, default False
+        Leave out images without a row, after all else.
+
+    Returns
+    -------
+    GroundTruth or Detections
+
+    Raises
+    ------
+    InputError
+        When an image or class is unknown, or the range is none.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_arrays([1, 2], ["cat", "dog"], [[0, 0, 9, 9], [5, 5, 9, 9]])
+    >>> cats = filter_objects(truth, classes=["cat"])
+    >>> len(cats), len(cats.images), len(cats.categories)
+    (1, 2, 1)
+    """
+    if images is not None:
+        table = _of_images(table, _known(table.images.rows(list(images)), images, "image", table.images.ids))
+    if classes is not None:
+        rows = table.categories.rows_by_id_or_name(list(classes))
+        table = _of_classes(table, _known(rows, classes, "class", table.categories.names))
+    if area is not None:
+        low, high = (float(bound) for bound in area)
+        if not low <= high:
+            raise InputError("a range of areas", "be two numbers, low and high", got=f"{low:g} to {high:g}")
+        own = table.area if isinstance(table, GroundTruth) else table.sizes.prod(axis=1)
+        table = table.take((own >= low) & (own <= high))
+    if crowd is not None:
+        if not isinstance(table, GroundTruth):
+            raise InputError("crowd", "be asked of ground truth", got="detections")
+        table = table.take(table.crowd == crowd)
+    return _of_images(table, np.unique(table.image).astype(np.int64)) if without_empty else table
+
+
+def sample_images(table: Table, count: int, *, seed: int = 0) -> Table:
+    """Draw images without replacement, each with all its rows.
+
+    Parameters
+    ----------
+    table : GroundTruth or Detections
+    count : int
+        Images to draw, at most as many as there are.
+    seed : int, default 0
+
+    Returns
+    -------
+    GroundTruth or Detections
+        With these images, in ascending order of their ids.
+
+    Raises
+    ------
+    InputError
+        When there are fewer images.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_arrays([1, 2, 3], ["cat"] * 3, [[0, 0, 9, 9]] * 3)
+    >>> len(sample_images(truth, 2, seed=1).images)
+    2
+    """
+    total = len(table.images)
+    checks.whole_number(count, 0, name="the number of images to draw", high=total)
+    return _of_images(table, np.sort(_drawn(total, seed)[:count]))
+
+
+def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, Table]:
+    """Split by image: every row of an image is on one side.
+
+    Parameters
+    ----------
+    table : GroundTruth or Detections
+    shares : mapping of str to float
+        The parts and their shares of the images, which add up to 1: ``{"train": 0.8, "val": 0.2}``.
+    seed : int, default 0
+
+    Returns
+    -------
+    dict of str to GroundTruth or Detections
+
+    Raises
+    ------
+    InputError
+        When shares are not positive or do not add up to 1.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_arrays([1, 2, 3, 4], ["cat"] * 4, [[0, 0, 9, 9]] * 4)
+    >>> parts = split_images(truth, {"train": 0.75, "val": 0.25})
+    >>> {name: len(part.images) for name, part in parts.items()}
+    {'train': 3, 'val': 1}
+    """
+    values = np.array(list(shares.values()), dtype=np.float64)
+    if not len(values) or not (values > 0).all() or abs(values.sum() - 1) > 1e-6:
+        got = ", ".join(f"{name}={value:g}" for name, value in shares.items()) or "none"
+        raise InputError("shares of a split", "be above 0 and add up to 1", got=got)
+    total = len(table.images)
+    ends = np.rint(np.cumsum(values) / values.sum() * total).astype(np.int64)
+    drawn = np.split(_drawn(total, seed), ends[:-1])
+    return {name: _of_images(table, np.sort(rows)) for name, rows in zip(shares, drawn, strict=True)}
+
+
+def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
+    """Rename, unite or leave out classes.
+
+    Parameters
+    ----------
+    table : GroundTruth or Detections
+    mapping : mapping of id or name to id, name or None
+        The new name of a class, or the id of the one that it becomes; None or an empty name leaves the class
+        and its rows out. Classes that are not named stay.
+
+    Returns
+    -------
+    GroundTruth or Detections
+        A class that several become has the id of the one that had its name, else of the first of them.
+
+    Raises
+    ------
+    InputError
+        When a class is unknown.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_arrays([1, 1], ["car", "bus"], [[0, 0, 9, 9], [5, 5, 9, 9]])
+    >>> remap_classes(truth, {"car": "vehicle", "bus": "vehicle"}).categories.names.tolist()
+    ['vehicle']
+    """
+    old = table.categories
+    rows = old.rows_by_id_or_name(list(mapping))
+    _known(rows, list(mapping), "class", old.names)
+    names: list[str | None] = old.names.tolist()
+    by_id = old.index()
+    for row, to in zip(rows.tolist(), mapping.values(), strict=True):
+        known = by_id.get(to) if isinstance(to, int) else None
+        names[row] = (None if to in (None, "") else str(to)) if known is None else old.names[known]
+    touched = {names[row] for row in rows.tolist()} - {None}
+    target: dict[str, int] = {}  # the row whose id a united class keeps
+    for row, (before, name) in enumerate(zip(old.names.tolist(), names, strict=True)):
+        if (
+            name is not None
+            and name in touched
+            and (name not in target or (before == name and old.names[target[name]] != name))
+        ):
+            target[name] = row
+    new = [-1 if name is None else target.get(name, row) for row, name in enumerate(names)]
+    kept = np.unique(np.array([row for row in new if row >= 0], dtype=np.int64))
+    renamed = Categories(old.ids, np.array([*names, None], dtype=object)[:-1]).take(kept)
+    number = np.full(len(old) + 1, -1, dtype=np.int32)
+    number[kept] = np.arange(len(kept), dtype=np.int32)
+    category = number[np.array(new, dtype=np.int64)][table.category] if len(table) else table.category
+    stays = np.flatnonzero(category >= 0)
+    return table.take(stays).replaced(categories=renamed, category=category[stays])
+
+
+def merge_tables(tables: Sequence[Table]) -> Table:
+    """Put the images of several data sets into one.
+
+    Classes are united by name. Ids of images, classes and annotations stay unless another data set before
+    has the same: then images and classes get the next free number (text: the id with ``-2``, ...), and
+    annotations are numbered anew, 1, 2, ...
+
+    Parameters
+    ----------
+    tables : sequence of GroundTruth, or of Detections
+        One at least. Detections have the vocabularies of their ground truth.
+
+    Returns
+    -------
+    GroundTruth or Detections
+        Rows by image. With the columns of the user's own that all have.
+
+    Raises
+    ------
+    InputError
+        When some are in pixels and others in fractions, or keypoints are not as many.
+
+    Warns
+    -----
+    BoxscoreWarning
+        When columns are left out that not all have.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_arrays([1], ["cat"], [[0, 0, 9, 9]])
+    >>> merge_tables([truth, truth]).images.ids.tolist()
+    [1, 2]
+    """
+    if not tables:
+        raise InputError("tables to merge", "be one at least", got="none")
+    if len({table.units for table in tables}) > 1:
+        cause = "give a table of image sizes (--image-sizes FILE.csv)"
+        raise InputError("tables to merge", "all be in pixels", got="fractions in some", cause=cause)
+    if len(tables) == 1:
+        return tables[0]
+    _warn_of_columns(tables)
+    known_images: dict[Id, Any] = {}
+    known_classes: dict[Id, tuple[str, int]] = {}
+    parts = []
+    for table in _with_all_instances(tables):
+        images = table.images
+        ids = _free_ids(images.ids.tolist(), known_images)
+        known_images |= dict.fromkeys(ids)
+        fresh = Images.build(
+            ids, file_names=images.file_names.tolist(), sizes=images.sizes, columns=images.columns
+        )
+        classes, category = _united(table.categories, known_classes)
+        image = fresh.rows(as_ids(ids, name="image ids"))[table.image]
+        parts.append(
+            table.replaced(images=fresh, image=image, categories=classes, category=category[table.category])
+        )
+    whole: Any = concatenate(cast(Any, parts))[0]
+    source = ", ".join(dict.fromkeys(table.source for table in tables))
+    if isinstance(whole, GroundTruth) and len(set(whole.ids.tolist())) < len(whole):
+        whole = whole.replaced(ids=np.arange(1, len(whole) + 1))
+    return cast(Table, whole.replaced(source=source))
+
+
+def _drawn(count: int, seed: int) -> RowArray:
+    checks.whole_number(seed, 0, name="seed")
+    return np.random.default_rng(seed).permutation(count)
+
+
+def _known(rows: NDArray[Any], asked: Sequence[Id], what: str, known: NDArray[Any]) -> RowArray:
+    for row, value in zip(rows.tolist(), asked, strict=True):
+        if row < 0:
+            cause = checks.did_you_mean(value, map(str, known.tolist()[:1000]))
+            raise InputError(f"a chosen {what}", "be in the data set", got=repr(value), cause=cause)
+    return np.unique(rows).astype(np.int64)
+
+
+def _of_images(table: Table, rows: RowArray) -> Table:
+    """Return the table of these images, ascending."""
+    number = np.full(len(table.images), -1, dtype=np.int32)
+    number[rows] = np.arange(len(rows), dtype=np.int32)
+    image = number[table.image]
+    kept = np.flatnonzero(image >= 0)
+    return table.take(kept).replaced(images=table.images.take(rows), image=image[kept])
+
+
+def _of_classes(table: Table, rows: RowArray) -> Table:
+    """Return the table of these classes, ascending."""
+    number = np.full(len(table.categories), -1, dtype=np.int32)
+    number[rows] = np.arange(len(rows), dtype=np.int32)
+    category = number[table.category]
+    kept = np.flatnonzero(category >= 0)
+    return table.take(kept).replaced(categories=table.categories.take(rows), category=category[kept])
+
+
+def _free_ids(ids: Sequence[Id], taken: Mapping[Id, Any]) -> list[Id]:
+    """Return ids, in place of each that is taken a free one."""
+    used = {*taken, *ids}
+    numbers = itertools.count(max((one for one in used if isinstance(one, int)), default=0) + 1)
+    free: list[Id] = []
+    for identifier in ids:
+        if identifier not in taken:
+            free.append(identifier)
+        elif isinstance(identifier, int):
+            free.append(next(numbers))
+        else:
+            text = next(text for n in itertools.count(2) if (text := f"{identifier}-{n}") not in used)
+            used.add(text)
+            free.append(text)
+    return free
+
+
+def _united(categories: Categories, known: dict[Id, tuple[str, int]]) -> tuple[Categories, NDArray[np.int32]]:
+    """Return the classes under their ids in the whole, and each old row's row; new ones become known."""
+    by_name = {name: identifier for identifier, name in known.items()}
+    seen: dict[str, int] = {}
+    keys = []
+    for name in categories.names.tolist():
+        keys.append((name, seen.get(name, 0)))  # two classes of a data set may share a name
+        seen[name] = keys[-1][1] + 1
+    ids = categories.ids.tolist()
+    new = [one for one, key in zip(ids, keys, strict=True) if key not in by_name]
+    free = dict(zip(new, _free_ids(new, known), strict=True))
+    chosen = [by_name.get(key, free.get(one, one)) for one, key in zip(ids, keys, strict=True)]
+    known.update(dict(zip(chosen, keys, strict=True)))
+    whole = Categories.build(chosen, names=categories.names.tolist())
+    return whole, whole.rows(as_ids(chosen, name="category ids"))
+
+
+def _with_all_instances(tables: Sequence[Table]) -> list[Table]:
+    """Return tables that all have the masks and keypoints that one has; rows without hold none."""
+    parts = list(tables)
+    if any(table.masks is not None for table in parts):
+        parts = [
+            table.replaced(masks=Masks([None] * len(table), image_sizes=table.images.sizes[table.image]))
+            if table.masks is None
+            else table
+            for table in parts
+        ]
+    joints = {table.keypoints.shape[1] for table in parts if table.keypoints is not None}
+    if len(joints) > 1:
+        raise InputError("keypoints of tables to merge", "be as many in all", got=f"{sorted(joints)}")
+    for count in joints:
+        parts = [_with_keypoints(table, count) if table.keypoints is None else table for table in parts]
+    rotated = [table.rotated is not None for table in parts if len(table)]
+    if any(rotated) and not all(rotated):
+        raise InputError("boxes of tables to merge", "all be rotated, or none", got="both")
+    return parts
+
+
+def _with_keypoints(table: Table, count: int) -> Table:
+    """Return the table with keypoints of which none is labelled."""
+    columns: dict[str, Any] = {"keypoints": np.zeros((len(table), count, 3))}
+    if isinstance(table, GroundTruth):
+        columns["keypoint_count"] = np.zeros(len(table), dtype=np.int64)
+    return table.replaced(**columns)
+
+
+def _warn_of_columns(tables: Sequence[Table]) -> None:
+    names: list[set[str]] = [{*table.columns} | {*table.images.columns} for table in tables]
+    partly = set[str]().union(*names) - names[0].intersection(*names)
+    if partly:
+        warnings.warn(
+            f"columns that not all of the merged tables have are left out: {', '.join(sorted(partly))}.",
+            BoxscoreWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,224 @@
+"""The free-response ROC: how much is found at how many false positives per image (FPPI).
+
+Conventions
+-----------
+- :mod:`boxscore.scoring.froc` has the definitions. The points and the reading between them are the
+  protocol's (``[froc]``), so that the mean over classes is what a summary metric ``"FROC"`` says.
+- A class is charged with its own false positives. All classes together share one confidence threshold; false
+  positives of classes without ground truth count there, as they would in use.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.diagnostics._reading import area_index, threshold_index
+from boxscore.diagnostics._result import (
+    EVERY_CLASS,
+    MEAN,
+    ClassResult,
+    DiagnosticResult,
+    Floats,
+    mean_over_classes,
+    once_per_evaluation,
+)
+from boxscore.evaluation import Evaluation
+from boxscore.protocols.grids import fppi_points, number_text
+from boxscore.scoring.froc import sensitivity_at
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FrocCurves", "FrocPoints", "FrocScores", "Sensitivities", "froc_curve", "froc_scores"]
+
+FloatArray = NDArray[np.float64]
+
+
+class FrocPoints(NamedTuple):
+    """Points of a curve; float64 arrays of one shape."""
+
+    score: Floats
+    """The confidence threshold."""
+    fppi: Floats
+    """False positives per image."""
+    sensitivity: Floats
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class FrocCurves(DiagnosticResult):
+    """Sensitivity and false positives per image at every confidence that occurs.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    points : FrocPoints, [N]
+        Class by class, all classes together last; scores descend in each.
+    bounds : ndarray of intp, [K + 2]
+        Where each class starts in ``points``, where all classes together start, and the end.
+    """
+
+    classes: list[str]
+    points: FrocPoints
+    bounds: NDArray[np.intp]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per class and distinct score: ``class`` and the columns of :class:`FrocPoints`."""
+        names = np.repeat(np.array(self.classes, dtype=object), np.diff(self.bounds[:-1]))
+        return self._frame(names, slice(self.bounds[-2]))
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return one row per distinct score of all classes together."""
+        names = np.full(self.bounds[-1] - self.bounds[-2], EVERY_CLASS, dtype=object)
+        return self._frame(names, slice(self.bounds[-2], None))
+
+    def _frame(self, names: NDArray[np.object_], part: slice) -> pd.DataFrame:
+        import pandas as pd
+
+        columns = {name: column[part] for name, column in self.points._asdict().items()}
+        return pd.DataFrame({"class": names, **columns})
+
+
+class Sensitivities(NamedTuple):
+    """What is found at R numbers of false positives per image; NaN without ground truth."""
+
+    sensitivity: Floats
+    """Float64, [..., R]."""
+    mean: Floats
+    """Over the R points: LUNA16's competition performance metric (CPM); float64, [...]."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class FrocScores(ClassResult):
+    """Sensitivity at some numbers of false positives per image.
+
+    Attributes
+    ----------
+    classes : list of str, [K]
+    per_class : Sensitivities, [K, R] and [K]
+    total : Sensitivities, [R] and scalar
+        All classes together, under one confidence threshold.
+    mean : Sensitivities, [R] and scalar
+        Mean over classes.
+    fppi : ndarray of float64, [R]
+        The false positives per image, ascending.
+    """
+
+    per_class: Sensitivities
+    total: Sensitivities
+    mean: Sensitivities
+    fppi: FloatArray
+
+    def total_frame(self) -> pd.DataFrame:
+        """Return the row of all classes together and that of the mean over classes."""
+        both = Sensitivities(*map(np.array, zip(self.total, self.mean, strict=True)))
+        return self.frame_of([EVERY_CLASS, MEAN], both)
+
+    def frame_of(self, classes: Sequence[str], values: Sensitivities) -> pd.DataFrame:
+        """Lay out one row per class: a column for each number of false positives per image, and the mean."""
+        import pandas as pd
+
+        columns = dict(zip(map(number_text, self.fppi.tolist()), values.sensitivity.T, strict=True))
+        return pd.DataFrame({"class": np.array(classes, dtype=object), **columns, "mean": values.mean})
+
+
+@once_per_evaluation
+def froc_scores(
+    evaluation: Evaluation,
+    *,
+    fppi: Sequence[float] | None = None,
+    iou_threshold: float | None = None,
+    area: str = "all",
+) -> FrocScores:
+    """Sensitivity of each class at some numbers of false positives per image, and their mean.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    fppi : sequence of float, optional
+        Numbers of false positives per image; the protocol's by default, LUNA16's 1/8, 1/4, 1/2, 1, 2, 4 and 8
+        unless it says otherwise.
+    iou_threshold : float, optional
+        A threshold of the protocol; the first by default.
+    area : str, default "all"
+        An area range of the protocol.
+
+    Returns
+    -------
+    FrocScores
+
+    Raises
+    ------
+    InputError
+        When the protocol does not have the threshold or the range, or ``fppi`` is empty or negative.
+
+    Examples
+    --------
+    >>> from boxscore import Detections, GroundTruth, evaluate
+    >>> truth = GroundTruth.from_arrays([1, 2], ["cat"] * 2, [[0, 0, 9, 9]] * 2)
+    >>> boxes = [[0, 0, 9, 9], [40, 0, 49, 9], [0, 0, 9, 9]]
+    >>> detections = Detections.from_arrays([1, 1, 2], ["cat"] * 3, boxes, [0.9, 0.8, 0.7])
+    >>> froc_scores(evaluate(truth, detections), fppi=[0.25, 0.5]).total.sensitivity.tolist()
+    [0.5, 1.0]
+    """
+    rules = evaluation.protocol.froc
+    points = np.array(rules.false_positives_per_image if fppi is None else fppi_points(fppi, name="fppi"))
+    counts = evaluation.score_counts(threshold_index(evaluation, iou_threshold), area_index(evaluation, area))
+    read = np.array(
+        [
+            sensitivity_at(
+                points,
+                counts.false[counts.part(k)],
+                counts.true[counts.part(k)],
+                positive=positive,
+                images=len(evaluation.matched.images),
+                interpolation=rules.interpolation,
+            )
+            for k, positive in enumerate(counts.positive.tolist())
+        ]
+    )
+    means = read.mean(axis=1)
+    over_classes = Sensitivities(
+        np.array([mean_over_classes(column) for column in read[:-1].T]), mean_over_classes(means[:-1])
+    )
+    return FrocScores(
+        evaluation.labels,
+        Sensitivities(read[:-1], means[:-1]),
+        Sensitivities(read[-1], means[-1]),
+        over_classes,
+        points,
+    )
+
+
+@once_per_evaluation
+def froc_curve(
+    evaluation: Evaluation, *, iou_threshold: float | None = None, area: str = "all"
+) -> FrocCurves:
+    """Sensitivity and false positives per image at every confidence that occurs.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    iou_threshold, area
+        As in :func:`froc_scores`.
+
+    Returns
+    -------
+    FrocCurves
+
+    Raises
+    ------
+    InputError
+        When the protocol does not have the threshold or the range.
+    """
+    counts = evaluation.score_counts(threshold_index(evaluation, iou_threshold), area_index(evaluation, area))
+    positive = np.repeat(counts.positive, np.diff(counts.bounds))
+    with np.errstate(invalid="ignore"):
+        points = FrocPoints(
+            counts.score, counts.false / len(evaluation.matched.images), counts.true / positive
+        )
+    return FrocCurves(evaluation.labels, points, counts.bounds)

@@ -1,0 +1,287 @@
+"""Objects gathered one by one from annotation files, as rows.
+
+Conventions
+-----------
+- An image is called by its file name; its id is the name without folder and ending, with more of it only
+  where two images would be called the same. A number stays a number.
+- A rectangle may be given by any two opposite corners. A rotated one has its four corners, and the box around
+  them; a polygon or a mask has an area of its own.
+- Shapes that are no regions (points, lines) are counted, and left out with a warning.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.vocabulary import Id
+from boxscore.errors import BoxscoreWarning, FileFormatError
+from boxscore.formats import _json
+from boxscore.formats._coco_records import DECODING_ERRORS
+from boxscore.formats._rows import Rows, collected
+
+__all__ = ["Gathered", "Origin", "around", "decoded", "decoded_text", "short_names", "turned"]
+
+FloatArray = NDArray[np.float64]
+Corners = tuple[float, float, float, float]
+Record = TypeVar("Record")
+
+LARGEST = 2_000_000_000
+"""Bytes of a JSON file that is read whole."""
+
+
+class Origin(NamedTuple):
+    """Where an object stands, for messages."""
+
+    kind: str
+    number: int
+    file: object
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.number} of {self.file}"
+
+
+class Gathered:
+    """Images and objects of one side.
+
+    Parameters
+    ----------
+    source : str
+        For messages.
+    endings : bool, default True
+        Whether names of images have endings.
+    """
+
+    def __init__(self, source: object, *, endings: bool = True) -> None:
+        self.source = str(source)
+        self._endings = endings
+        self._images: dict[Id, int] = {}
+        self._sizes: list[tuple[float, float]] = []
+        self._file_names: list[str | None] = []
+        self._image: list[int] = []
+        self._labels: list[Id] = []
+        self._boxes: list[Corners] = []
+        self._scores: list[float] = []
+        self._crowd: list[bool] = []
+        self._areas: list[float] = []
+        self._masks: list[Any] = []
+        self._corners: list[FloatArray | None] = []
+        self._origins: list[Origin] = []
+        self._left_out: Counter[str] = Counter()
+        self._polygons = 0
+        self._own_areas = False
+
+    def image(
+        self,
+        name: Id,
+        width: float | None = None,
+        height: float | None = None,
+        *,
+        file_name: str | None = None,
+    ) -> int:
+        """Add an image and return its position."""
+        if name in self._images:
+            raise FileFormatError(
+                "images",
+                "have different names",
+                got=f"{name!r} twice",
+                place=self.source,
+                cause="several data sets in one, or several annotations of one image?",
+            )
+        position = self._images[name] = len(self._images)
+        known = 1 <= (width or 0) <= 1e9 and 1 <= (height or 0) <= 1e9
+        self._sizes.append((float(width or 0), float(height or 0)) if known else (math.nan, math.nan))
+        self._file_names.append(file_name or (name if isinstance(name, str) else None))
+        return position
+
+    def add(
+        self,
+        image: int,
+        label: Id,
+        box: Corners,
+        origin: Origin,
+        *,
+        score: float | None = None,
+        area: float | None = None,
+        mask: Any = None,
+        corners: FloatArray | None = None,
+        crowd: bool = False,
+    ) -> None:
+        """Add an object by two opposite corners of its box."""
+        if label == "":
+            raise FileFormatError("a class", "have a name", got="none", place=str(origin))
+        self._image.append(image)
+        self._labels.append(label)
+        self._boxes.append(box)
+        self._own_areas |= area is not None
+        self._scores.append(math.nan if score is None else score)
+        self._areas.append(math.nan if area is None else area)
+        self._masks.append(mask)
+        self._corners.append(corners)
+        self._crowd.append(crowd)
+        self._origins.append(origin)
+
+    def add_polygon(
+        self,
+        image: int,
+        label: Id,
+        points: Sequence[float],
+        origin: Origin,
+        *,
+        score: float | None = None,
+        crowd: bool = False,
+    ) -> None:
+        """Add an object by its outline ``x, y, x, y, ...``."""
+        if len(points) < 6 or len(points) % 2:
+            got = f"{len(points)} numbers"
+            raise FileFormatError("a polygon", "have three points or more", got=got, place=str(origin))
+        outline = _finite(points, origin)
+        x, y = outline[0::2], outline[1::2]
+        area = abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
+        self._polygons += 1
+        mask = [outline.tolist()]
+        self.add(image, label, around(outline), origin, score=score, area=area, mask=mask, crowd=crowd)
+
+    def add_turned(
+        self, image: int, label: Id, corners: FloatArray, origin: Origin, *, score: float | None = None
+    ) -> None:
+        """Add a rotated rectangle by its corners in order, [4, 2]."""
+        _finite(corners.ravel(), origin)
+        sides = np.hypot(*(corners[1] - corners[0])) * np.hypot(*(corners[3] - corners[0]))
+        box = around(corners.ravel())
+        self.add(image, label, box, origin, score=score, area=float(sides), corners=corners)
+
+    def leave_out(self, kind: str) -> None:
+        """Count a shape that is no region."""
+        self._left_out[kind] += 1
+
+    def rows(self, *, of_results: bool, classes: Sequence[str] | None = None, **given: Any) -> Rows:
+        """Return everything as rows; ``classes`` are those that the files declare."""
+        if self._left_out:
+            counts = ", ".join(f"{count} {kind}" for kind, count in self._left_out.most_common(8))
+            text = (
+                f"{self.source}: left out, because only boxes and regions with a class are objects: {counts}."
+            )
+            warnings.warn(text, BoxscoreWarning, stacklevel=6)
+        scores = np.array(self._scores, dtype=np.float64)
+        if of_results and np.isnan(scores).any():
+            origin = self._origins[int(np.argmax(np.isnan(scores)))]
+            cause = "is this ground truth?"
+            raise FileFormatError("a detection", "have a score", got="none", place=str(origin), cause=cause)
+        if any(self._crowd):
+            given["crowd"] = np.array(self._crowd)
+        turned_ones = any(corners is not None for corners in self._corners)
+        boxes = _sorted_corners(self._boxes)
+        if self._own_areas:
+            areas = np.array(self._areas, dtype=np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):  # refused when the table is built
+                of_boxes = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+            given["area"] = np.where(np.isnan(areas), of_boxes, areas)
+        if any(mask is not None for mask in self._masks):
+            given["masks"] = self._masks
+        names = list(self._images)
+        labels = collected(self._labels)
+        if classes is not None:
+            classes = list(dict.fromkeys([*classes, *(str(label) for label in labels.values)]))
+        return Rows(
+            source=self.source,
+            images=short_names(names) if self._endings else names,
+            image=np.array(self._image, dtype=np.int64),
+            labels=labels.values,
+            label=labels.positions,
+            boxes=boxes,
+            box_format="xyxy",
+            place=lambda row: str(self._origins[row]),
+            scores=scores if of_results else None,
+            classes=classes,
+            file_names=self._file_names,
+            sizes=np.array(self._sizes, dtype=np.float64).reshape(-1, 2),
+            corners=_all_corners(boxes, self._corners) if turned_ones and not self._polygons else None,
+            given=given,
+        )
+
+
+def _sorted_corners(boxes: Sequence[Corners]) -> FloatArray:
+    """Return boxes given by any two opposite corners as ``x1, y1, x2, y2``, [N, 4]."""
+    given = np.array(boxes, dtype=np.float64).reshape(-1, 4)
+    lower, upper = np.minimum(given[:, :2], given[:, 2:]), np.maximum(given[:, :2], given[:, 2:])
+    return np.hstack([lower, upper])
+
+
+def _all_corners(boxes: FloatArray, corners: Sequence[FloatArray | None]) -> FloatArray:
+    """Return corners of rotated rectangles, and of the others those of their boxes, [N, 4, 2]."""
+    every = boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
+    for row, given in enumerate(corners):
+        if given is not None:
+            every[row] = given
+    return every
+
+
+def _finite(numbers: Sequence[float] | FloatArray, origin: Origin) -> FloatArray:
+    values = np.asarray(numbers, dtype=np.float64)
+    if not np.isfinite(values).all() or np.abs(values).max() > 1e100:
+        raise FileFormatError(
+            "a shape", "have coordinates of at most 1e+100", got="others", place=str(origin)
+        )
+    return values
+
+
+def around(points: Sequence[float] | FloatArray) -> Corners:
+    """Return the box around points ``x, y, x, y, ...``."""
+    return min(points[0::2]), min(points[1::2]), max(points[0::2]), max(points[1::2])
+
+
+def turned(box: Corners, degrees: float, *, about: tuple[float, float]) -> FloatArray:
+    """Return the corners [4, 2] of a box turned clockwise on the screen about a point."""
+    x1, y1, x2, y2 = box
+    offsets = np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)], dtype=np.float64) - about
+    angle = math.radians(math.fmod(degrees, 360)) if math.isfinite(degrees) else math.nan
+    cosine, sine = math.cos(angle), math.sin(angle)
+    return np.asarray(offsets @ np.array([[cosine, sine], [-sine, cosine]]) + about)
+
+
+def short_names(names: Sequence[Id]) -> list[Id]:
+    """Return names without folder and ending; with more of them where some would be the same."""
+    shorter: tuple[Callable[[str], str], ...] = (
+        lambda name: _stem(name.replace("\\", "/").rpartition("/")[2]),
+        lambda name: _stem(name.replace("\\", "/")),
+    )
+    for shorten in shorter:
+        short = [shorten(name) if isinstance(name, str) else name for name in names]
+        if len(set(short)) == len(short) and "" not in short:
+            return short
+    return list(names)
+
+
+def _stem(name: str) -> str:
+    stem, dot, ending = name.rpartition(".")
+    return stem if dot and stem and ending.isalnum() and len(ending) <= 5 and not ending.isdigit() else name
+
+
+def decoded(path: Path, kind: type[Record], *, record: str, whole: tuple[str, str]) -> Record:
+    """Decode a JSON file; ``record`` and ``whole`` are what messages call its parts."""
+    with _json.open_binary(path) as file:
+        text = file.read(LARGEST + 1).removeprefix(b"\xef\xbb\xbf")
+    if len(text) > LARGEST:
+        rule = f"have at most {LARGEST:,} bytes"
+        raise FileFormatError("a JSON file", rule, got="more", place=str(path))
+    return decoded_text(text, path, kind, record=record, whole=whole)
+
+
+def decoded_text(
+    text: bytes, path: Path, kind: type[Record], *, record: str, whole: tuple[str, str]
+) -> Record:
+    """Decode JSON that was read from a file."""
+    try:
+        with _json.paused_collector():
+            return msgspec.json.decode(text, type=kind)
+    except DECODING_ERRORS as error:
+        raise _json.explain(error, path, record=record, text=text, whole=whole) from None

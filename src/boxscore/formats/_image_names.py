@@ -1,0 +1,45 @@
+"""Names of the files that stand for images, where a format has one file per image."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from boxscore._utils import checks
+from boxscore.data.tables import BoxTable
+from boxscore.errors import InputError
+
+__all__ = ["file_stems", "refuse_shared_names"]
+
+
+def file_stems(table: BoxTable) -> list[str]:
+    """Return the name of each image's file, without ending: that of the image file, or else the id.
+
+    Where files of several images have one name, ids that are text stand for all.
+    """
+    stems = []
+    for identifier, file_name in zip(
+        table.images.ids.tolist(), table.images.file_names.tolist(), strict=True
+    ):
+        name = str(identifier) if file_name is None else PurePosixPath(file_name.replace("\\", "/")).stem
+        stems.append(checks.plain_name(name, name="an image's name"))
+    if len(set(stems)) < len(stems) and all(isinstance(one, str) for one in table.images.ids.tolist()):
+        stems = [checks.plain_name(one, name="an image's name") for one in table.images.ids.tolist()]
+    if len(set(stems)) < len(stems):
+        seen: set[str] = set()
+        twice = next(name for name in stems if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InputError("image names", "differ where labels are a file per image", got=f"{twice!r} twice")
+    return stems
+
+
+def refuse_shared_names(table: BoxTable) -> None:
+    """Refuse classes that only their ids tell apart."""
+    names = table.categories.names.tolist()
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(
+            "class names",
+            "differ where a format knows classes by name",
+            got=f"{twice!r} twice",
+            place=table.source,
+            cause="unite or rename them with --remap-classes",
+        )

@@ -1,0 +1,255 @@
+"""Compressed files and archives: ``.json.gz`` and the like, and a data set as ``.zip``.
+
+Conventions
+-----------
+- What is unpacked lies in a temporary folder until the process ends: tables read masks and keypoints later.
+  An archive that has not changed is unpacked once.
+- Names in an archive stay below the folder. What comes out is at most ``LARGEST`` bytes, and above ``ALWAYS``
+  at most ``RATIO`` times what went in; a member is never longer than the archive says.
+- Of images only the beginning is unpacked, where their size stands; other large files never are.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.errors import FileFormatError, InputError
+from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._look import Look
+
+if TYPE_CHECKING:
+    import zipfile
+
+__all__ = ["Unpacked", "is_packed", "only_data", "unpacked"]
+
+LARGEST = 8_000_000_000
+ALWAYS = 100_000_000
+RATIO = 200
+MOST_MEMBERS = 1_000_000
+IMAGE_BYTES = 1 << 18
+"""Of an image that are unpacked; the size stands before them."""
+
+_PIECE = 1 << 20
+_IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".avif"})
+_SKIPPED = frozenset({".mp4", ".avi", ".mov", ".mkv", ".pt", ".pth", ".onnx", ".zip"})
+_DATA = (".json", ".jsonl", ".xml", ".csv", ".parquet", ".manifest", ".yaml", ".yml", ".npz")
+
+_known: dict[tuple[str, int, int], Path] = {}
+
+
+class Unpacked(Format):
+    """The format of what is in an archive, read from where it was unpacked to.
+
+    Parameters
+    ----------
+    inner : Format
+    packed : Path
+        The archive.
+    folder : Path
+        What was unpacked: a file or a folder.
+    """
+
+    def __init__(self, inner: Format, packed: Path, folder: Path) -> None:
+        self.inner, self.packed, self.folder = inner, packed, folder
+        self.name = inner.name  # type: ignore[misc]
+        self.boxes = inner.boxes  # type: ignore[misc]
+        self.takes = inner.takes  # type: ignore[misc]
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise what was unpacked."""
+        return self.inner.detect(Look(self.folder))
+
+    def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
+        """Read ground truth from the archive."""
+        with self._named():
+            return self._called(self.inner.load_ground_truth(self.folder, options))
+
+    @contextlib.contextmanager
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
+        """Read detections from the archive."""
+        with self.inner.reading(self.folder, options, beside=beside) as finish:
+
+            def finish_named(ground_truth: GroundTruth | None) -> Detections:
+                with self._named():
+                    return self._called(finish(ground_truth))
+
+            yield finish_named
+
+    def results_files(self, path: Path) -> list[Path]:
+        """Return the files that were unpacked."""
+        return self.inner.results_files(self.folder)
+
+    def _called(self, table: _Table) -> _Table:
+        return dataclasses.replace(table, source=table.source.replace(str(self.folder), str(self.packed)))
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Call the archive by its own name in messages."""
+        try:
+            yield
+        except (FileFormatError, InputError) as error:
+            text = str(error).replace(str(self.folder), str(self.packed))
+            raise type(error)(text) from None
+
+
+_Table = TypeVar("_Table", bound=BoxTable)
+
+
+def is_packed(look: Look) -> bool:
+    """Whether a path is a compressed file or an archive that is unpacked."""
+    starts = {".gz": b"\x1f\x8b", ".zip": b"PK"}.get(look.suffix)
+    tar = look.path.name.lower().endswith(".tar.gz")
+    return starts is not None and not tar and not look.is_folder and look.head.startswith(starts)
+
+
+def unpacked(path: Path) -> Path:
+    """Return the file or folder that an archive holds, unpacked; any other path as it is."""
+    if not path.exists() or not is_packed(Look(path)):
+        return path
+    import shutil
+
+    status = path.stat()
+    key = (str(path.absolute()), status.st_size, status.st_mtime_ns)
+    if key not in _known or not _known[key].exists():
+        folder = _temporary_folder()
+        try:
+            if path.suffix.lower() == ".gz":
+                _known[key] = _unpack_gzip(path, folder)
+            else:
+                _unpack_zip(path, folder)
+                _known[key] = _root(folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    return _known[key]
+
+
+def _temporary_folder() -> Path:
+    import shutil
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(prefix="boxscore-"))
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
+
+
+class _Budget:
+    """How much may still be unpacked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.left = self.limit = min(LARGEST, max(ALWAYS, RATIO * path.stat().st_size))
+
+    def spend(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            rule = f"hold at most {self.limit:,} bytes, unpacked"
+            cause = "unpack it yourself if it is not broken"
+            raise FileFormatError("an archive", rule, got="more", place=str(self.path), cause=cause)
+
+
+def _unpack_gzip(path: Path, folder: Path) -> Path:
+    import gzip
+    import zlib
+
+    target = folder / (path.name[: -len(".gz")] or "file")
+    budget = _Budget(path)
+    try:
+        with gzip.GzipFile(path) as source, target.open("wb") as file:
+            _copy(source, file, budget)
+    except (OSError, EOFError, zlib.error) as error:
+        raise _damaged(path, error) from None
+    return target
+
+
+def _unpack_zip(path: Path, folder: Path) -> None:
+    import struct
+    import zipfile
+    import zlib
+
+    budget = _Budget(path)
+    errors = (OSError, EOFError, zlib.error, zipfile.BadZipFile, struct.error, NotImplementedError)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            if len(members) > MOST_MEMBERS:
+                rule = f"have at most {MOST_MEMBERS:,} members"
+                raise FileFormatError("an archive", rule, got=len(members), place=str(path))
+            for member in members:
+                _unpack_member(archive, member, path, folder, budget)
+    except (*errors, RuntimeError, ValueError, OverflowError, MemoryError, IndexError) as error:
+        if isinstance(error, (FileFormatError, InputError)):
+            raise
+        raise _damaged(path, error) from None
+
+
+def _unpack_member(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, folder: Path, budget: _Budget
+) -> None:
+    name = member.filename.replace("\\", "/")
+    parts = PurePosixPath(name).parts
+    if member.is_dir() or not parts or parts[0] == "__MACOSX" or parts[-1].startswith("."):
+        return
+    outside = name.startswith("/") or ".." in parts or ":" in parts[0] or any("\0" in part for part in parts)
+    if outside or len(name) > 1000:
+        cause = "was it made to write elsewhere?"
+        rule = "have names below its own folder"
+        raise FileFormatError("an archive", rule, got=repr(name[:60]), place=str(path), cause=cause)
+    ending = PurePosixPath(name).suffix.lower()
+    if ending in _SKIPPED:
+        return
+    if member.flag_bits & 1:
+        rule = "be without a password"
+        raise FileFormatError("an archive", rule, got=f"{name!r} with one", place=str(path))
+    target = folder.joinpath(*parts)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        rule = "name each file once"
+        raise FileFormatError("an archive", rule, got=f"{name!r} twice", place=str(path))
+    most = IMAGE_BYTES if ending in _IMAGES else member.file_size
+    with archive.open(member) as source, target.open("wb") as file:
+        _copy(source, file, budget, most=most)
+
+
+def _copy(source: Any, file: IO[bytes], budget: _Budget, *, most: int = LARGEST) -> None:
+    while most > 0 and (piece := source.read(min(_PIECE, most))):
+        budget.spend(len(piece))
+        most -= len(piece)
+        file.write(piece)
+
+
+def _damaged(path: Path, error: Exception) -> FileFormatError:
+    got = str(error).split("\n", 1)[0][:100].rstrip(".") or "an end in the middle"
+    cause = "was the download or the write cut short?"
+    return FileFormatError("an archive", "be whole", got=got, place=str(path), cause=cause)
+
+
+def _root(folder: Path) -> Path:
+    """Return the folder, or the only thing in it as long as it holds just one."""
+    entries = sorted(folder.iterdir())
+    while len(entries) == 1:
+        folder = entries[0]
+        if not folder.is_dir() or folder.name in ("Annotations", "labels", "ann", "annotations"):
+            break
+        entries = sorted(folder.iterdir())
+    return folder
+
+
+def only_data(folder: Path) -> Path | None:
+    """Return the only file of data below a folder; None where there are none or several."""
+    files = (Path(inner, name) for inner, _, names in os.walk(folder) for name in names)
+    data = [file for file in files if file.name.lower().endswith(_DATA)]
+    return data[0] if len(data) == 1 else None

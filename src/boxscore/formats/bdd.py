@@ -1,0 +1,89 @@
+"""BDD100K and Scalabel: a JSON list of frames with ``labels``.
+
+Conventions
+-----------
+``box2d`` is two corners in pixels. Detections have a ``score``. Labels without ``box2d`` (lanes, areas) are
+left out, with a warning. Objects with the attribute ``crowd`` are crowds.
+
+References
+----------
+https://doc.scalabel.com/format.html
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._gathered import Gathered, Origin, decoded
+from boxscore.formats._look import Look
+from boxscore.formats._rows import RowFormat, Rows
+
+__all__ = ["FORMAT", "BddFormat"]
+
+
+class _Box(msgspec.Struct, gc=False):
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+class _Label(msgspec.Struct, gc=False):
+    category: str
+    box2d: _Box | None = None
+    score: float | None = None
+    attributes: dict[str, Any] | None = None
+
+
+class _Size(msgspec.Struct, gc=False):
+    width: float | None = None
+    height: float | None = None
+
+
+class _Frame(msgspec.Struct, gc=False):
+    name: str
+    labels: list[_Label] | None = None
+    size: _Size | None = None
+
+
+class _Frames(msgspec.Struct, gc=False):
+    frames: list[_Frame]
+
+
+class BddFormat(RowFormat):
+    """BDD100K's JSON files."""
+
+    name = "bdd"
+    boxes = "xyxy"
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise frames with labels."""
+        return "BDD100K's JSON" if look.has_keys("labels", "category", "box2d") else None
+
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read every frame."""
+        whole = ("BDD100K's JSON", "a list of frames")
+        if Look(path).text.lstrip().startswith("{"):
+            frames = decoded(path, _Frames, record="frame", whole=whole).frames
+        else:
+            frames = decoded(path, list[_Frame], record="frame", whole=whole)
+        gathered = Gathered(path)
+        for frame in frames:
+            size = frame.size or _Size()
+            image = gathered.image(frame.name, size.width, size.height)
+            for number, label in enumerate(frame.labels or []):
+                if label.box2d is None:
+                    gathered.leave_out("labels without box2d")
+                    continue
+                box = (label.box2d.x1, label.box2d.y1, label.box2d.x2, label.box2d.y2)
+                origin = Origin(f"frame {frame.name!r}, label", number, path)
+                crowd = (label.attributes or {}).get("crowd") is True
+                gathered.add(image, label.category, box, origin, score=label.score, crowd=crowd)
+        return gathered.rows(of_results=of_results)
+
+
+FORMAT = BddFormat()

@@ -1,0 +1,286 @@
+"""Tables written in any format that can hold them; what a format would lose is named first.
+
+Conventions
+-----------
+- A format says in ``holds`` what its files can hold, in the words of ``_format.CONTENT``. What a table has
+  beside that is refused, or left out with a warning where that is wanted.
+- Ids of images and annotations that only count (0, 1, 2, ... or 1, 2, 3, ...) say nothing, and neither does
+  the number of an image that is in its file's name: they are no content. Ids of classes are, unless a reader
+  of the files gives the same: results that name classes by them would be scored against other classes.
+- Fractions of images of unknown size become no pixels: that is refused in every case.
+- Detections are rows of the images and classes of a ground truth: only their rows are content.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.formats._format import Format
+from boxscore.formats.registry import format_named, format_names
+
+__all__ = ["Target", "format_of_output", "lost", "save_as", "writable_formats"]
+
+
+def writable_formats() -> tuple[str, ...]:
+    """Return the formats that can be written.
+
+    Returns
+    -------
+    tuple of str
+    """
+    return tuple(name for name in format_names(auto=False) if format_named(name).holds)
+
+
+def format_of_output(path: Path, name: str = "auto") -> Format:
+    """Return the named format, or the one whose files' names end as the path does."""
+    if name != "auto":
+        return format_named(checks.one_of(name, writable_formats(), name="the format of the output"))
+    known = {
+        ending: format_named(each) for each in writable_formats() for ending in format_named(each).endings
+    }
+    if path.suffix.lower() in known:
+        return known[path.suffix.lower()]
+    raise InputError(
+        "the format of the output",
+        f"be said (--to) where the name does not end in {', '.join(known)}",
+        got=repr(path.name),
+        cause=f"these are written: {', '.join(writable_formats())}",
+    )
+
+
+def save_as(
+    table: GroundTruth | Detections, path: str | Path, *, format: str = "auto", lossy: bool = False
+) -> list[str]:
+    """Write a table in a format.
+
+    Parameters
+    ----------
+    table : GroundTruth or Detections
+    path : str or Path
+        A file; for VOC and YOLO a folder.
+    format : str, default "auto"
+        One of the formats that can be written; ``"auto"`` goes by the ending of ``path``.
+    lossy : bool, default False
+        Whether what the format cannot hold is left out, with a warning.
+
+    Returns
+    -------
+    list of str
+        What was left out.
+
+    Raises
+    ------
+    InputError
+        When the format cannot hold all that the table has and ``lossy`` is false; when coordinates are
+        fractions of images of unknown size and the format holds pixels; when the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> truth = GroundTruth.from_arrays(["a"], ["cat"], [[0, 0, 9, 9]], crowd=[True])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_as(truth, f"{folder}/gt.json")
+    []
+    """
+    return Target(Path(path), format, lossy=lossy).save(table, Path(path))
+
+
+class Target:
+    """A format that tables are written in, and whether what it cannot hold may be left out.
+
+    Parameters
+    ----------
+    path : Path
+        By whose ending ``"auto"`` goes.
+    format : str
+    lossy : bool
+    """
+
+    def __init__(self, path: Path, format: str, *, lossy: bool) -> None:
+        self.format, self._lossy = format_of_output(path, format), lossy
+        self._ids: str | None = ""
+
+    def check_ids(self, table: BoxTable) -> None:
+        """Look at the ids of a whole, before parts of it are written, whose ids have gaps."""
+        self._ids = lost(table, self.format).get("ids")
+
+    def save(self, table: GroundTruth | Detections, path: Path) -> list[str]:
+        """Write a table; return what was left out."""
+        words = lost(table, self.format)
+        if self._ids is None:
+            words.pop("ids", None)
+        elif self._ids:
+            words["ids"] = self._ids
+        if words and not self._lossy:
+            raise _refusal(words, self.format, table)
+        if words:
+            what = ", ".join(words.values())
+            warnings.warn(
+                f"{path}: left out, for {self.format.name} files cannot hold it: {what}.",
+                BoxscoreWarning,
+                stacklevel=3,
+            )
+        if not self.format.holds_any_text:
+            _check_names(table, self.format)
+        self.format.save(_without(table, [*words]), path)
+        return list(words.values())
+
+
+def _refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
+    """Return the error for content that a format cannot hold."""
+    holding = [
+        name
+        for name in writable_formats()
+        if all(_is_held(word, _all_held(name, table.schema.name)) for word in words)
+    ]
+    return InputError(
+        table.source,
+        f"hold only what {at.name} files can, unless --lossy leaves the rest out",
+        got=", ".join(words.values()),
+        cause=f"these hold it: {', '.join(holding)}" if holding else "",
+    )
+
+
+def lost(table: BoxTable, at: Format) -> dict[str, str]:
+    """Return what files of a format could not hold of a table: words of ``CONTENT`` and what they stand for.
+
+    Raises
+    ------
+    InputError
+        When nothing of it could be held: another kind of table, or fractions without the sizes of images.
+    """
+    holds = at.holds.get(table.schema.name)
+    if holds is None:
+        rule = f"be a format that can hold {table.schema.name}"
+        raise InputError("the format of the output", rule, got=repr(at.name))
+    if table.units == "fractions" and "fractions" not in holds:
+        kind = table.schema.name
+        keeping = [name for name in writable_formats() if "fractions" in _all_held(name, kind)]
+        raise InputError(
+            f"boxes of {at.name} files",
+            "be pixels",
+            got="fractions of images whose sizes are unknown",
+            place=table.source,
+            cause=f"give a table of image sizes (--image-sizes FILE.csv), or write {', '.join(keeping)}",
+        )
+    return {word: text for word, text in _content(table, at) if not _is_held(word, holds)}
+
+
+def _check_names(table: BoxTable, at: Format) -> None:
+    """Refuse names that a file of lines or tags would not give back."""
+    for what, names in (
+        ("a class name", table.categories.names.tolist()),
+        ("an image id", table.images.ids.tolist()),
+        ("a file name", table.images.file_names.tolist()),
+    ):
+        for name in names:
+            if isinstance(name, str) and not (name and name.isprintable() and name == name.strip()):
+                rule = f"be printable, without blanks at its ends, in {at.name} files"
+                cause = "--remap-classes renames classes" if what == "a class name" else ""
+                raise InputError(what, rule, got=repr(name)[:60], place=table.source, cause=cause)
+
+
+def _all_held(name: str, kind: str) -> frozenset[str]:
+    return format_named(name).holds.get(kind, frozenset())
+
+
+def _is_held(word: str, holds: frozenset[str]) -> bool:
+    return word in holds or (word.startswith("column ") and "columns" in holds)
+
+
+def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
+    """Go through what a table has beside images, classes, upright boxes and scores."""
+    masks = table.masks
+    if masks is not None and not masks.missing.all():
+        yield "masks", f"{int((~masks.missing).sum()):,} masks"
+    if table.keypoints is not None:
+        yield "keypoints", "keypoints"
+    if table.rotated is not None:
+        yield "rotated", "rotated boxes (upright ones around them stay)"
+    for name, values in table.columns.items():
+        if values.dtype != bool or values.any():
+            yield f"column {name}", f"column {name}"
+    if isinstance(table, GroundTruth):
+        yield from _content_of_truth(table, at)
+
+
+def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str]]:
+    other = table.area != table.sizes.prod(axis=1)
+    if other.any():
+        yield "areas", f"{int(other.sum()):,} areas other than width times height"
+    for flag in ("crowd", "difficult", "ignore"):
+        marked = int(getattr(table, flag).sum())
+        if marked:
+            drop = " (their boxes stay; --crowd none drops them)" if flag == "crowd" else ""
+            yield flag, f"{marked:,} {flag} flags{drop}"
+    images = table.images
+    sized = int((~np.isnan(images.sizes).any(axis=1)).sum())
+    if sized:
+        yield "sizes", f"sizes of {sized:,} images"
+    if any(name is not None for name in images.file_names.tolist()):
+        yield "file names", "file names of images"
+    for name in images.columns:
+        yield f"column {name}", f"column {name} of images"
+    unused = len(table.categories) - len(np.unique(table.category))
+    if unused:
+        yield "classes", f"{unused:,} classes without objects"
+    if len(set(table.ids.tolist())) < len(table):
+        yield "repeated ids", "annotation ids that occur more than once"
+    class_ids = table.categories.ids.tolist()
+    meaning = [
+        what
+        for what, is_meant in (
+            ("images", not _only_count(images.ids) and not _are_in_names(images.ids, images.file_names)),
+            ("classes", at.class_ids(table) != class_ids and class_ids != table.categories.names.tolist()),
+            ("annotations", not _only_count(np.sort(table.ids))),
+        )
+        if is_meant
+    ]
+    if meaning:
+        yield "ids", f"ids of {', '.join(meaning)}"
+
+
+def _only_count(ids: NDArray[Any]) -> bool:
+    """Whether ids go 0, 1, 2, ... or 1, 2, 3, ..."""
+    if ids.dtype == object:
+        return False
+    return any(np.array_equal(ids, np.arange(start, start + len(ids))) for start in (0, 1))
+
+
+def _are_in_names(ids: NDArray[Any], file_names: NDArray[Any]) -> bool:
+    """Whether every image's id is its file's name, or a number with which the name is written."""
+    for identifier, file_name in zip(ids.tolist(), file_names.tolist(), strict=True):
+        stem = str(identifier)
+        if file_name is not None:
+            stem = PurePosixPath(file_name.replace("\\", "/")).stem
+        if identifier != stem and not (stem.isdecimal() and str(identifier) == str(int(stem))):
+            return False
+    return True
+
+
+def _without(table: BoxTable, words: list[str]) -> Any:
+    """Return a table without what these words stand for."""
+    changes: dict[str, Any] = {}
+    blank = np.zeros(len(table), dtype=bool)
+    for word in words:
+        if word in ("masks", "rotated"):
+            changes[word] = None
+        elif word == "keypoints":
+            changes |= {name: None for name in ("keypoints", "keypoint_count") if name in table.instances}
+        elif word in ("crowd", "difficult", "ignore"):
+            changes[word] = blank
+        elif word == "repeated ids":
+            changes["ids"] = np.arange(1, len(table) + 1)
+    dropped = {word.removeprefix("column ") for word in words if word.startswith("column ")}
+    if dropped & {*table.columns}:
+        changes["columns"] = {name: values for name, values in table.columns.items() if name not in dropped}
+    return table.replaced(**changes) if changes else table

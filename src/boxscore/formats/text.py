@@ -1,0 +1,225 @@
+"""Per-image text files in pixels, as the scripts of Cartucho and of Padilla read them.
+
+Conventions
+-----------
+- Ground truth is a line ``class x1 y1 x2 y2 [difficult]`` an object, detections are ``class confidence`` and
+  four numbers. A class is a name, also one of several words, or a number that counts from 0.
+- What the four numbers are, two corners or corner and size, is not said by one line. A reading is ruled out
+  by boxes of negative size, or by boxes that leave their images where sizes are known. If both readings
+  remain, or none, it must be said.
+- Fractions of the image's size are YOLO's and darknet's; here they are read if they are said to be
+  ``cxcywh``.
+
+References
+----------
+https://github.com/Cartucho/mAP, https://github.com/rafaelpadilla/review_object_detection_metrics
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.collector import paused_collector
+from boxscore._utils.files import read_text
+from boxscore.data.alignment import image_rows_by_name
+from boxscore.data.boxes import BoxFormat
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id, as_ids
+from boxscore.errors import FileFormatError, InputError
+from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._look import Look
+from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._yolo_lines import is_number
+from boxscore.formats.image_sizes import size_in
+
+__all__ = ["FORMAT", "TextFormat"]
+
+FloatArray = NDArray[np.float64]
+
+LARGEST = 16_000_000
+"""Bytes of a file."""
+
+OUTSIDE, FEW = 0.05, 0.05
+"""A reading is ruled out if more than the second share of boxes leaves the image by the first of a side."""
+
+_CLASS_LISTS = ("classes.txt", "obj.names", "voc.names", "class_list.txt")
+
+
+class TextFormat(RowFormat):
+    """Folders of text files with boxes in pixels."""
+
+    name = "text"
+    boxes = "xyxy"
+    takes = frozenset({"classes", "box_format", "image_sizes"})
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise the lines of the first files of a folder."""
+        if not look.is_folder:
+            return None
+        names = [name for name in look.names if name.lower().endswith(".txt") and name not in _CLASS_LISTS]
+        for name in names[:20]:
+            line = Look(look.path / name).first_line if (look.path / name).is_file() else ""
+            if line:
+                fields = line.split()
+                fields = fields[: -1 if fields[-1] == "difficult" else None]
+                words = next((i for i in range(len(fields), 0, -1) if not is_number(fields[i - 1])), 1)
+                fits = len(fields) - words in (4, 5) and (words == 1 or not is_number(fields[0]))
+                return "a folder of text files with boxes" if fits and len(line) < 400 else None
+        return None
+
+    @paused_collector()
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read every file; the form of boxes is told without ground truth."""
+        return _rows(path, options, None, of_results=of_results)
+
+    @contextlib.contextmanager
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
+        """Read detections when the ground truth is known: its image sizes help to tell the form of boxes."""
+
+        def finish(ground_truth: GroundTruth | None) -> Detections:
+            rows = _rows(path, options, ground_truth, of_results=True)
+            return detections_of(rows, options, ground_truth)
+
+        yield finish
+
+
+FORMAT = TextFormat()
+
+
+def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *, of_results: bool) -> Rows:
+    if not path.is_dir():
+        rule = "be the folder of the .txt files, one per image"
+        raise FileFormatError("text files with boxes", rule, got=f"one file, {path}")
+    files = _files(path)
+    images: list[int] = []
+    labels: list[Id] = []
+    numbers: list[list[float]] = []
+    difficult: list[bool] = []
+    places: list[tuple[str, int]] = []
+    for image, file in enumerate(files):
+        text = read_text(Path(file), "a text file with boxes", largest=LARGEST)
+        for number, line in enumerate(text.splitlines(), start=1):
+            fields = line.split()
+            if not fields:
+                continue
+            label, values, marked = _parsed(fields, f"{file}, line {number}", of_results=of_results)
+            images.append(image)
+            labels.append(label)
+            numbers.append(values)
+            difficult.append(marked)
+            places.append((file, number))
+    names = [os.path.split(file)[1][: -len(".txt")] for file in files]
+    table = np.array(numbers, dtype=np.float64).reshape(len(numbers), 5 if of_results else 4)
+    boxes = table[:, -4:]
+    index = np.array(images, dtype=np.int64)
+    extent = _extent(names, options, ground_truth)[index]
+    form = options.box_format or _box_form(
+        boxes, extent, path, "--dt-box-format" if of_results else "--gt-box-format"
+    )
+    found = collected(labels)
+    return Rows(
+        source=str(path),
+        images=names,
+        image=index,
+        labels=found.values,
+        label=found.positions,
+        boxes=boxes,
+        box_format=form,
+        place=lambda row: "{}, line {}".format(*places[row]),
+        fractions=form == "cxcywh" and len(boxes) > 0 and bool(boxes.max() <= 2),
+        scores=table[:, 0] if of_results else None,
+        numbers="positions",
+        given={} if of_results or not any(difficult) else {"difficult": np.array(difficult)},
+    )
+
+
+def _files(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(
+                entry.path
+                for entry in entries
+                if entry.name.lower().endswith(".txt")
+                and not entry.name.startswith(".")
+                and entry.name not in _CLASS_LISTS
+                and entry.is_file()
+            )
+    except OSError as error:
+        raise FileFormatError(f"{folder}: cannot be read: {error.strerror}.") from None
+
+
+def _parsed(fields: list[str], place: str, *, of_results: bool) -> tuple[Id, list[float], bool]:
+    """Return the class, the numbers and the mark of difficult objects of a line."""
+    count = 5 if of_results else 4
+    marked = not of_results and fields[-1] == "difficult"
+    if marked:
+        fields = fields[:-1]
+    elif not of_results and len(fields) == 6 and fields[-1] in ("0", "1") and is_number(fields[1]):
+        marked, fields = fields[-1] == "1", fields[:-1]
+    words, values = fields[:-count], fields[-count:]
+    extra = len(words) > 1 and is_number(words[-1])
+    numbers = _floats(values)
+    if not words or extra or numbers is None:
+        rule = "be class confidence and four numbers" if of_results else "be class x1 y1 x2 y2 [difficult]"
+        cause = "are these detections?" if extra and not of_results else ""
+        cause = "is this ground truth?" if of_results and len(fields) == 5 else cause
+        got = repr(" ".join(fields))[:80]
+        raise FileFormatError("a line of boxes", rule, got=got, place=place, cause=cause)
+    name = " ".join(words)
+    label: Id = int(name) if name.isascii() and name.isdecimal() and len(name) < 10 else name
+    return label, numbers, marked
+
+
+def _floats(words: list[str]) -> list[float] | None:
+    """Return decimal numbers; None where a word is none. What is not finite is refused with the boxes."""
+    try:
+        return None if "_" in "".join(words) else [float(word) for word in words]
+    except ValueError:
+        return None
+
+
+def _extent(names: list[str], options: ReadOptions, ground_truth: GroundTruth | None) -> FloatArray:
+    """Width and height of every image, [I, 2]; NaN where unknown."""
+    sizes = np.full((len(names), 2), np.nan)
+    if ground_truth is not None and names:
+        known = image_rows_by_name(as_ids(names, name="image ids"), ground_truth.images)
+        sizes[known >= 0] = ground_truth.images.sizes[known[known >= 0]]
+    for row, name in enumerate(names):
+        size = size_in(options.image_sizes, name)
+        if size is not None:
+            sizes[row] = size
+    return sizes
+
+
+def _box_form(boxes: FloatArray, extent: FloatArray, path: Path, option: str) -> BoxFormat:
+    """Tell corners from corner and size by what rules one of them out."""
+    if not len(boxes):
+        return "xyxy"
+    lower, upper = boxes[:, :2], boxes[:, 2:]
+    corners = bool((upper >= lower).all()) and not _leave(lower, upper, extent)
+    sizes = bool((upper >= 0).all()) and not _leave(lower, lower + upper, extent)
+    if corners != sizes:
+        return "xyxy" if corners else "xywh"
+    raise InputError(
+        "the four numbers of a box",
+        "be said to be x1 y1 x2 y2 or x y w h",
+        got=f"boxes that fit {'both' if corners else 'neither'}",
+        place=str(path),
+        cause=f"say {option} xyxy, or {option} xywh",
+    )
+
+
+def _leave(lower: FloatArray, upper: FloatArray, extent: FloatArray) -> bool:
+    """Whether many boxes leave their images, as far as sizes are known."""
+    known = ~np.isnan(extent).any(axis=1)
+    if not known.any():
+        return False
+    slack = OUTSIDE * extent[known]
+    outside = ((lower[known] < -slack) | (upper[known] > extent[known] + slack)).any(axis=1)
+    return bool(outside.mean() > FEW)

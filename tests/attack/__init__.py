@@ -1,0 +1,1 @@
+"""The attack: files, options, signals and streams that mean harm, and what becomes of each."""

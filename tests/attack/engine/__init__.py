@@ -1,0 +1,1 @@
+"""What every attack with mutants shares: hostile values, trees that are spoilt, children, verdicts."""

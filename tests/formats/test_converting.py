@@ -1,0 +1,370 @@
+"""What is written in a format is read again: exactly, or with what is lost named before."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pycocotools import mask as coco_mask
+from pycocotools.coco import COCO
+
+import boxscore
+from boxscore.cli import main
+from boxscore.formats import writable_formats
+from boxscore.formats._format import CONTENT
+from boxscore.formats.converting import lost
+from boxscore.formats.registry import format_named
+from support.tables import same_bits
+
+SAMPLES = Path(__file__).parents[2] / "datasets"
+COCO_TRUTH = SAMPLES / "shapes_coco" / "instances.json"
+COCO_FOUND = SAMPLES / "shapes_coco" / "detections.json"
+VOC_TRUTH = SAMPLES / "shapes_voc" / "VOC2007"
+
+
+def quietly(call: Any, *arguments: Any, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        return call(*arguments, **options)
+
+
+# ---------------------------------------------------------------- the words
+
+
+def test_formats_hold_known_content() -> None:
+    for name in writable_formats():
+        for words in format_named(name).holds.values():
+            assert {word for word in words if not word.startswith("column ")} <= CONTENT
+    assert {"coco", "columns", "csv", "darknet", "parquet", "voc", "yolo"} <= {*writable_formats()}
+
+
+# ---------------------------------------------------------------- COCO
+
+
+def test_coco_comes_back_to_the_bit(tmp_path: Path) -> None:
+    truth = boxscore.load_ground_truth(COCO_TRUTH)
+    boxscore.save_as(truth, tmp_path / "a.json")
+    again = boxscore.load_ground_truth(tmp_path / "a.json")
+    same_bits(truth, again)
+    boxscore.save_as(again, tmp_path / "b.npz")
+    boxscore.save_as(boxscore.load_ground_truth(tmp_path / "b.npz"), tmp_path / "c.json")
+    rasterised = boxscore.load_ground_truth(tmp_path / "c.json")
+    same_bits(truth.replaced(masks=None), rasterised.replaced(masks=None))
+    assert truth.masks is not None
+    assert rasterised.masks is not None
+    codes = [coco_mask.decode(code).tolist() for code in truth.masks.codes()]
+    assert codes == [coco_mask.decode(code).tolist() for code in rasterised.masks.codes()]
+    truth_of_file = json.loads((tmp_path / "a.json").read_text())
+    keys = ("id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation")
+    assert truth_of_file["annotations"] == [
+        {key: record[key] for key in keys} for record in json.loads(COCO_TRUTH.read_text())["annotations"]
+    ]
+
+
+def test_pycocotools_reads_what_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = boxscore.load_ground_truth(VOC_TRUTH, image_set="test")
+    quietly(boxscore.save_as, truth, tmp_path / "a.json", lossy=True)
+    found = boxscore.load_detections(SAMPLES / "shapes_voc" / "results", truth)
+    boxscore.save_as(found, tmp_path / "b.json")
+    reference = COCO(str(tmp_path / "a.json"))
+    reference.loadRes(str(tmp_path / "b.json"))
+    assert len(reference.getAnnIds()) == len(truth)
+    again = boxscore.load_ground_truth(tmp_path / "a.json")
+    assert (
+        boxscore.evaluate(
+            again, boxscore.load_detections(tmp_path / "b.json", again), protocol="voc2007"
+        ).metrics
+        == boxscore.evaluate(truth, found, protocol="voc2007").metrics
+    )
+
+
+def test_keypoints_and_rotated_boxes(tmp_path: Path) -> None:
+    points = [[[1.5, 2, 2], [3, 4, 0]], [[0, 0, 0], [0, 0, 0]]]
+    truth = boxscore.GroundTruth.from_arrays(
+        [1, 2], [1, 1], [[0, 0, 9, 9]] * 2, keypoints=points, keypoint_count=[1, 0]
+    )
+    boxscore.save_as(truth, tmp_path / "a.json")
+    same_bits(truth, boxscore.load_ground_truth(tmp_path / "a.json"))
+    turned = boxscore.GroundTruth.from_arrays(
+        [1, 2], [1, 1], None, rotated=[[50, 50, 20, 10, 0.3], [9, 9, 4, 4, -1.2]]
+    )
+    boxscore.save_as(turned, tmp_path / "r.json")
+    again = boxscore.load_ground_truth(tmp_path / "r.json")
+    assert turned.rotated is not None
+    assert again.rotated is not None
+    assert np.array_equal(turned.rotated[:, :4], again.rotated[:, :4])
+    assert np.abs(turned.rotated - again.rotated).max() <= 2**-52  # degrees and back
+
+
+def test_results_with_masks(tmp_path: Path) -> None:
+    square = coco_mask.encode(np.asfortranarray(np.eye(8, dtype=np.uint8)))
+    truth = boxscore.GroundTruth.from_arrays([1], ["a"], [[0, 0, 8, 8]])
+    found = boxscore.Detections.from_arrays([1, 1], ["a", "a"], None, [0.5, 1e9], masks=[square, square])
+    boxscore.save_as(found, tmp_path / "dt.json")
+    assert "bbox" not in (tmp_path / "dt.json").read_text()
+    again = boxscore.load_detections(tmp_path / "dt.json", truth)
+    assert again.masks is not None
+    assert again.masks.area.tolist() == [8, 8]
+    assert again.scores.tolist() == [0.5, 1e9]
+    assert not again.boxes_given
+
+
+# ---------------------------------------------------------------- VOC
+
+
+def test_voc_comes_back_to_the_bit(tmp_path: Path) -> None:
+    truth = boxscore.load_ground_truth(VOC_TRUTH, image_set="test")
+    boxscore.save_as(truth, tmp_path / "voc", format="voc")
+    again = boxscore.load_ground_truth(tmp_path / "voc")
+    same_bits(truth, again)
+    assert truth.columns["truncated"].tolist() == again.columns["truncated"].tolist()
+    found = boxscore.load_detections(SAMPLES / "shapes_voc" / "results", truth)
+    boxscore.save_as(found, tmp_path / "results", format="voc")
+    assert (
+        boxscore.evaluate(
+            truth, boxscore.load_detections(tmp_path / "results", truth), protocol="voc2007"
+        ).metrics
+        == boxscore.evaluate(truth, found, protocol="voc2007").metrics
+    )
+
+
+def test_coco_results_as_voc_results(tmp_path: Path) -> None:
+    """Numbers and names of the ground truth become the names of files and lines."""
+    truth = boxscore.load_ground_truth(COCO_TRUTH)
+    found = boxscore.load_detections(COCO_FOUND, truth)
+    boxscore.save_as(found, tmp_path / "results", format="voc")
+    again = boxscore.load_detections(tmp_path / "results", truth)
+    assert boxscore.evaluate(truth, again).metrics["AP50"] == boxscore.evaluate(truth, found).metrics["AP50"]
+
+
+def test_a_folder_with_other_annotations(tmp_path: Path) -> None:
+    truth = boxscore.load_ground_truth(VOC_TRUTH, image_set="test")
+    (tmp_path / "Annotations").mkdir()
+    (tmp_path / "Annotations" / "other.xml").write_text("<annotation/>")
+    with pytest.raises(boxscore.InputError, match=r"hold no other annotations.*Annotations/other\.xml"):
+        boxscore.save_as(truth, tmp_path, format="voc")
+
+
+# ---------------------------------------------------------------- YOLO
+
+
+@pytest.mark.parametrize("name", ["yolo", "darknet"])
+def test_yolo_with_its_table_of_sizes(name: str, tmp_path: Path) -> None:
+    truth = boxscore.load_ground_truth(COCO_TRUTH)
+    found = boxscore.load_detections(COCO_FOUND, truth)
+    quietly(boxscore.save_as, truth, tmp_path / "gt", format=name, lossy=True)
+    boxscore.save_as(found, tmp_path / "dt", format=name)
+    again = quietly(
+        boxscore.load_ground_truth, tmp_path / "gt", image_sizes=tmp_path / "gt" / "image_sizes.csv"
+    )
+    order = np.argsort(truth.image, kind="stable")
+    assert np.abs(truth.boxes[order] - again.boxes).max() < 1e-12 * 320
+    results = boxscore.load_detections(tmp_path / "dt", again, format=name)
+    assert len(results) == len(found)
+    before = boxscore.evaluate(truth.replaced(crowd=~(truth.area < 0) & False), found).metrics["AP50"]
+    assert boxscore.evaluate(again, results).metrics["AP50"] == pytest.approx(before, abs=1e-3)
+
+
+def test_fractions_become_no_pixels(tmp_path: Path) -> None:
+    truth = boxscore.load_ground_truth(COCO_TRUTH)
+    quietly(boxscore.save_as, truth, tmp_path / "gt", format="yolo", lossy=True)
+    unsized = quietly(boxscore.load_ground_truth, tmp_path / "gt")
+    assert unsized.units == "fractions"
+    for name in ("coco", "voc"):
+        with pytest.raises(boxscore.InputError, match="image-sizes") as error:
+            boxscore.save_as(unsized, tmp_path / "out", format=name, lossy=True)
+        assert "must be pixels" in str(error.value)
+    boxscore.save_as(unsized, tmp_path / "again", format="yolo")
+    boxscore.save_as(unsized, tmp_path / "again.npz")
+
+
+# ---------------------------------------------------------------- what would be lost
+
+
+def test_what_is_lost_is_named(tmp_path: Path) -> None:
+    truth = boxscore.load_ground_truth(COCO_TRUTH)
+    names = {name: [*lost(truth, format_named(name))] for name in ("columns", "coco", "voc", "yolo")}
+    assert names == {
+        "columns": [],
+        "coco": [],
+        "voc": ["masks", "areas", "crowd", "classes", "ids"],
+        "yolo": ["masks", "areas", "crowd", "ids"],
+    }
+    with pytest.raises(
+        boxscore.InputError, match=r"113 masks, 89 areas.*5 crowd flags.*these hold it: .*coco, .*columns"
+    ):
+        boxscore.save_as(truth, tmp_path / "voc", format="voc")
+    with pytest.warns(boxscore.BoxscoreWarning, match="left out, for voc files cannot hold it: 113 masks"):
+        left_out = boxscore.save_as(truth, tmp_path / "voc", format="voc", lossy=True)
+    assert left_out[0] == "113 masks"
+    assert len(boxscore.load_ground_truth(tmp_path / "voc")) == len(truth)
+
+
+def test_ids_that_only_count_are_no_content() -> None:
+    boxes = [[0, 0, 9, 9]] * 2
+    counted = boxscore.GroundTruth.from_arrays([0, 1], [0, 1], boxes, categories={0: "a", 1: "b"})
+    assert lost(counted, format_named("yolo")) == {}
+    from_1 = boxscore.GroundTruth.from_arrays([0, 1], [1, 2], boxes, categories={1: "a", 2: "b"})
+    assert lost(from_1, format_named("voc")) == {}
+    assert lost(from_1, format_named("yolo")) == {"ids": "ids of classes"}  # or results would be off by one
+    unsorted = boxscore.GroundTruth.from_arrays([0, 1], [1, 2], boxes, categories={1: "b", 2: "a"})
+    assert lost(unsorted, format_named("voc")) == {"ids": "ids of classes"}
+    images = boxscore.load_ground_truth(COCO_TRUTH).images
+    named = boxscore.GroundTruth.from_arrays(images.ids[:2], [0, 1], boxes, images=images)
+    assert lost(named, format_named("yolo")) == {}
+    other = boxscore.GroundTruth.from_arrays([7, 9], [1, 3], boxes, ids=[5, 6], categories={1: "a", 3: "b"})
+    assert lost(other, format_named("yolo")) == {"ids": "ids of classes, annotations"}
+    repeated = boxscore.GroundTruth.from_arrays([1, 2], [1, 2], boxes, ids=[5, 5])
+    assert "repeated ids" in lost(repeated, format_named("coco"))
+
+
+NAMES = ("a\nb", " a", "", "\0", "\ud800", "<&>", "a,b", '"q"', "#c", "null", "1.5", "é")
+
+
+@pytest.mark.parametrize("name", ["coco", "voc", "yolo", "columns", "csv", "parquet"])
+def test_names_come_back_or_are_refused(name: str, tmp_path: Path) -> None:
+    at = format_named(name)
+    read = 0
+    for number, label in enumerate(NAMES):
+        truth = boxscore.GroundTruth.from_arrays(
+            ["i"],
+            [0],
+            [[1, 2, 30, 40]],
+            images=boxscore.data.vocabulary.Images.build(["i"], sizes=[[64, 64]]),
+            categories={0: label},
+        )
+        path = tmp_path / f"{number}{(at.endings or ('',))[0]}"
+        try:
+            quietly(boxscore.save_as, truth, path, format=name, lossy=True)
+        except boxscore.InputError:
+            continue
+        again = quietly(boxscore.load_ground_truth, path, format=name)
+        assert again.categories.names.tolist() == [label]
+        read += 1
+    assert read >= 7
+
+
+# ---------------------------------------------------------------- any table, any format
+
+
+numbers = st.floats(0, 200, allow_subnormal=False).map(lambda value: round(value, 3))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> boxscore.GroundTruth:
+    images = [f"im{number}" for number in range(draw(st.integers(1, 4)))]
+    classes = ["ant", "bee", "cow"][: draw(st.integers(1, 3))]
+    count = draw(st.integers(0, 5))
+    boxes = [[*(draw(numbers) for _ in range(2)), *(draw(numbers) for _ in range(2))] for _ in range(count)]
+    flags = [draw(st.lists(st.booleans(), min_size=count, max_size=count)) for _ in range(2)]
+    return boxscore.GroundTruth.from_arrays(
+        [draw(st.sampled_from(images)) for _ in range(count)],
+        [1 + classes.index(draw(st.sampled_from(classes))) for _ in range(count)],
+        np.array(boxes, dtype=float).reshape(-1, 4),
+        box_format="xywh",
+        crowd=np.array(flags[0], dtype=bool),
+        difficult=np.array(flags[1], dtype=bool),
+        images=boxscore.data.vocabulary.Images.build(images, sizes=[[640, 480]] * len(images)),
+        categories=dict(enumerate(classes, start=1)),
+    )
+
+
+@settings(max_examples=25)
+@given(truth=tables(), name=st.sampled_from(["coco", "voc", "yolo", "columns", "csv", "parquet"]))
+def test_any_table_in_any_format(truth: boxscore.GroundTruth, name: str) -> None:
+    """Nothing is lost but what was named; boxes are exact where their form is the format's own."""
+    at = format_named(name)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"out{(at.endings or ('',))[0]}")
+        words = {*lost(truth, at)}
+        quietly(boxscore.save_as, truth, path, format=name, lossy=True)
+        sizes = path / "image_sizes.csv" if name == "yolo" else None
+        again = quietly(boxscore.load_ground_truth, path, format=name, image_sizes=sizes)
+    order = slice(None) if name not in ("voc", "yolo") else np.argsort(truth.image, kind="stable")
+    own = truth.take(order)
+    if name not in ("voc", "yolo"):
+        assert own.boxes.tolist() == again.boxes.tolist()
+        assert own.sizes.tolist() == again.sizes.tolist()
+    elif name == "voc":
+        assert own.boxes.tolist() == again.boxes.tolist()
+    else:
+        assert np.abs(own.boxes - again.boxes).max(initial=0) < 1e-12 * 640
+    for flag in ("crowd", "difficult", "ignore"):
+        assert flag in words or getattr(own, flag).tolist() == getattr(again, flag).tolist()
+    assert own.images.ids[own.image].tolist() == again.images.ids[again.image].tolist()
+    labels = [table.categories.names[table.category].tolist() for table in (own, again)]
+    assert labels[0] == labels[1]
+    assert "classes" in words or own.categories.names.tolist() == again.categories.names.tolist()
+    assert own.images.ids.tolist() == again.images.ids.tolist()
+    assert np.array_equal(own.images.sizes, again.images.sizes)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def run(*arguments: object) -> int:
+    return main(["convert", *map(str, arguments)])
+
+
+def test_the_ending_chooses_the_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--gt", COCO_TRUTH, "--output", tmp_path / "a.json") == 0
+    assert run("--gt", COCO_TRUTH, "--output", tmp_path / "a.npz") == 0
+    assert run("--dt", COCO_FOUND, "--output", tmp_path / "dt.npz") == 0
+    assert run("--gt", tmp_path / "a.npz", "--dt", tmp_path / "dt.npz", "--output", tmp_path / "dt.json") == 0
+    capsys.readouterr()
+    assert json.loads((tmp_path / "dt.json").read_text()) == json.loads(COCO_FOUND.read_text())
+    assert run("--gt", COCO_TRUTH, "--output", tmp_path / "folder") == 2
+    assert "must be said (--to) where the name does not end in" in capsys.readouterr().err
+
+
+def test_parts_of_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "classes.csv").write_text("# from,to\ncircle,round\nmoon,round\nstar,\n")
+    common = ("--gt", COCO_TRUTH, "--remap-classes", tmp_path / "classes.csv", "--crowd", "none")
+    split = ("--split", "train=0.75", "val=0.25", "--seed", 3)
+    assert run(*common, *split, "--output", tmp_path / "a.json") == 0
+    parts = [boxscore.load_ground_truth(tmp_path / f"a-{name}.json") for name in ("train", "val")]
+    assert [len(part.images) for part in parts] == [18, 6]
+    assert not {*parts[0].images.ids.tolist()} & {*parts[1].images.ids.tolist()}
+    whole = boxscore.load_ground_truth(COCO_TRUTH)
+    stars = whole.categories.names[whole.category] == "star"
+    assert sum(map(len, parts)) == int((~stars & ~whole.crowd).sum())
+    assert "round" in parts[0].categories.names.tolist()
+    found = ("--gt", COCO_TRUTH, "--dt", COCO_FOUND)
+    assert run(*found, *split, "--output", tmp_path / "dt.json") == 0
+    for name, part in zip(("train", "val"), parts, strict=True):  # the same images for both
+        rows = json.loads((tmp_path / f"dt-{name}.json").read_text())
+        assert {row["image_id"] for row in rows} <= {*part.images.ids.tolist()}
+    capsys.readouterr()
+
+
+def test_a_part_may_have_gaps_where_the_whole_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = boxscore.GroundTruth.from_arrays(range(1, 9), ["a"] * 8, [[0, 0, 9, 9]] * 8)
+    boxscore.save_as(truth, tmp_path / "a.json")
+    common = ("--gt", tmp_path / "a.json", "--to", "voc", "--output", tmp_path / "v", "--sample", 3)
+    assert run(*common) == 0
+    assert len(list((tmp_path / "v" / "Annotations").iterdir())) == 3
+    capsys.readouterr()
+
+
+def test_sizes_of_a_table_where_the_files_have_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Labels are fractions: they need sizes, which COCO files may lack."""
+    truth = boxscore.GroundTruth.from_arrays([1, 2], [0, 0], [[0, 0, 8, 8], [5, 5, 25, 15]])
+    boxscore.save_as(truth, tmp_path / "a.json")
+    common = ("--gt", tmp_path / "a.json", "--to", "yolo", "--output", tmp_path / "labels")
+    assert run(*common) == 2
+    assert "an image must have a known size" in capsys.readouterr().err
+    (tmp_path / "sizes.csv").write_text("image,width,height\n1,16,8\n2,50,20\n")
+    assert run(*common, "--image-sizes", tmp_path / "sizes.csv") == 0
+    assert (tmp_path / "labels" / "labels" / "2.txt").read_text() == "0 0.3 0.5 0.4 0.5\n"
+    capsys.readouterr()
