@@ -172,6 +172,9 @@ def test_areas_of_the_table_that_are_wrong_are_a_warning(
         "pgt/a.png and 1 more; the rules 'counted' go by the pixels and refuse this.\n"
     )
     assert main([*PANOPTIC, "--strict"]) == 2
+    capsys.readouterr()
+    assert main([*PANOPTIC, "--output", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["warnings"]) == 1
 
 
 def change(file: str, old: str, new: str) -> None:

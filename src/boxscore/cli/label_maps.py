@@ -23,6 +23,7 @@ def print_result(
     note: str,
     summary: Mapping[str, Sequence[Any]],
     counts: Mapping[str, int],
+    warnings: Sequence[str] = (),
 ) -> None:
     """Print a result in the form that is asked for; CSV is one table, the most detailed one."""
     sections = [Section(title, summary, note)]
@@ -32,6 +33,7 @@ def print_result(
         "signature": result.signature,
         "metrics": result.metrics,
         "counts": counts,
+        "warnings": list(warnings),
     }
     if arguments.per_class or arguments.output == "json":
         frame = result.to_frame()

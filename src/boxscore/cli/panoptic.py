@@ -25,6 +25,7 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import readers
 from boxscore.cli.label_maps import print_result
+from boxscore.cli.output import remembered_warnings
 from boxscore.label_maps.folders import panoptic_quality_of_files
 from boxscore.label_maps.rules import load_panoptic_rules
 
@@ -52,15 +53,16 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; return the exit status."""
     rules = load_panoptic_rules(arguments.rules)
-    result = panoptic_quality_of_files(
-        arguments.ground_truth,
-        arguments.gt_folder,
-        arguments.detections,
-        arguments.dt_folder,
-        rules=rules,
-        workers=readers(arguments),
-        progress=True,
-    )
+    with remembered_warnings() as messages:
+        result = panoptic_quality_of_files(
+            arguments.ground_truth,
+            arguments.gt_folder,
+            arguments.detections,
+            arguments.dt_folder,
+            rules=rules,
+            workers=readers(arguments),
+            progress=True,
+        )
     metrics = result.metrics
     groups = {"all": "", "things": "_things", "stuff": "_stuff"}
     summary: dict[str, list[object]] = {"classes": list(groups)}
@@ -71,5 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"images: {counts['images']:,}, classes: {len(result.classes.ids):,}; segments matched: "
         f"{counts['TP']:,}, false: {counts['FP']:,}, missed: {counts['FN']:,}"
     )
-    print_result(result, arguments, title=rules.title, note=note, summary=summary, counts=counts)
+    print_result(
+        result, arguments, title=rules.title, note=note, summary=summary, counts=counts, warnings=messages
+    )
     return 0

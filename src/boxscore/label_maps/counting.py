@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
+from boxscore.data.tensors import as_array
 from boxscore.errors import InputError
 
 __all__ = ["LabelMap", "PixelPairs", "count_pairs", "label_map", "segment_map"]
@@ -35,7 +35,7 @@ class PixelPairs(NamedTuple):
 
 def label_map(values: Any, *, name: str, place: str = "", low: int, high: int) -> LabelMap:
     """Check a map of labels: integers [H, W] between two bounds."""
-    array = checks.any_array(values, name=name)
+    array = as_array(values, name)
     if array.ndim != 2 or array.size == 0:
         raise InputError(name, "have shape [H, W], not empty", got=f"shape {list(array.shape)}", place=place)
     if array.dtype.kind == "b":
@@ -54,7 +54,7 @@ def label_map(values: Any, *, name: str, place: str = "", low: int, high: int) -
 
 def segment_map(values: Any, *, name: str, place: str = "") -> LabelMap:
     """Check a map of segment ids: [H, W], or colours [H, W, 3] of which each is R + 256 G + 65536 B."""
-    array = checks.any_array(values, name=name)
+    array = as_array(values, name)
     if array.ndim == 3 and array.shape[2] == 3 and array.dtype == np.uint8:
         wide = array.astype(np.uint32)
         array = wide[..., 0] | wide[..., 1] << np.uint32(8) | wide[..., 2] << np.uint32(16)
