@@ -109,6 +109,20 @@ def test_semantic_prints_what_the_function_says(capsys: pytest.CaptureFixture[st
     assert value["per_class"][4]["IoU"] is None
 
 
+def test_the_report_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, files in ((SEMANTIC, set()), (PANOPTIC, {"segments.csv"})):
+        assert main([*command, "--report", "out"]) == 0
+        assert capsys.readouterr().err == "boxscore: report written to out\n".removeprefix("boxscore: ")
+        written = {path.name for path in (folder / "out").iterdir()}
+        assert written == {"report.md", "result.json", "per_class.csv", "per_image.csv"} | files
+        value = json.loads((folder / "out" / "result.json").read_text(encoding="utf-8"))
+        rows = (folder / "out" / "per_image.csv").read_text(encoding="utf-8").splitlines()
+        assert [row["image_id"] for row in value["per_image"]] == [row.split(",")[0] for row in rows[1:]]
+        page = (folder / "out" / "report.md").read_text(encoding="utf-8")
+        assert f"## Worst images\n\n{len(rows) - 1} of {len(rows) - 1} images" in page
+        assert value["signature"] in page
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("form", ["text", "csv", "markdown", "latex"])
 @pytest.mark.parametrize("command", [PANOPTIC, SEMANTIC], ids=["panoptic", "semantic"])

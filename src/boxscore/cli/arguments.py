@@ -528,6 +528,7 @@ RESAMPLING = (
 # ---------------------------------------------------------------- label maps
 
 LABEL_MAP_OPTIONS = (
+    REPORT.but(help="write a folder: report.md with the worst images, result.json, tables as CSV", key=""),
     Option("per-image", "list the worst N images as well, 0 for all", kind=int, metavar="N"),
     Option("resamples", "draws for intervals over images (default: none)", kind=int, metavar="N"),
 )
