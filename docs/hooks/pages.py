@@ -31,6 +31,8 @@ sys.path.insert(0, str(SOURCE))
 ORDER = {
     "Tutorial": ["first-evaluation"],
     "How-to": [
+        "your-data",
+        "troubleshooting",
         "evaluate-coco",
         "evaluate-voc",
         "ultralytics-and-coco",
@@ -48,6 +50,7 @@ ORDER = {
         "run-configurations",
         "training-loop",
         "switch-from-pycocotools",
+        "migrate",
         "continuous-integration",
     ],
     "Reference": [

@@ -20,6 +20,7 @@ from boxscore.data.numbering import (
     AS_THEY_ARE,
     BY_EVIDENCE,
     FEWEST,
+    FEWEST_OF_CLASS,
     found_class_map,
     mapped_rows,
     with_classes,
@@ -239,6 +240,8 @@ def _all_looks_right(result: Evaluation) -> bool:
     true = matched.pair_detection[matched.pairs_ever_true(0)]
     of_class = np.bincount(matched.category[best])
     hits = np.bincount(matched.category[true[best[true]]], minlength=len(of_class))
+    if ((of_class >= FEWEST_OF_CLASS) & (hits == 0)).sum() > 1:
+        return False  # two classes may be swapped
     return bool((hits[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)
 
 

@@ -548,6 +548,8 @@ REFUSED = {
     "datumaro_tf_detection_api_dataset/tests/assets/tf_detection_api_dataset": "choose from test, train, val",
     "datumaro_kitti_dataset/tests/assets/kitti_dataset/kitti_raw/tracklet_labels.xml": "KITTI's tracklets",
     "datumaro_kitti_dataset/tests/assets/kitti_dataset/kitti_3d/training/label_2": "a folder of KITTI labels",
+    "datumaro_dota_dataset/tests/assets/dota_dataset/train/labelTxt": "a folder of DOTA labels; boxscore does not",
+    "datumaro_dota_dataset/tests/assets/dota_dataset/train/labelTxt/train_001.txt": "boxscore does not read DOTA",
 }
 
 

@@ -468,3 +468,17 @@ def test_a_place_in_an_xml_file_that_has_changed_since(tmp_path: Path) -> None:
     assert _place_of_object(path, 1) == f"object 1 of {path}"
     path.write_text("<annotation>", encoding="utf-8")
     assert _place_of_object(path, 0) == f"object 0 of {path}"
+
+
+@pytest.mark.parametrize("name", ["valid/_annotations.coco.json", "set/annotations/instances_default.json"])
+def test_a_folder_with_one_file_of_annotations(name: str, tmp_path: Path) -> None:
+    """Roboflow's splits, and CVAT's export."""
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    source = Path(__file__).parents[2] / "datasets" / "shapes_coco" / "instances.json"
+    file.write_bytes(source.read_bytes())
+    folder = tmp_path / name.partition("/")[0]
+    assert boxscore.formats.detect_format(folder) == ("coco", f"a folder with {file.name}")
+    assert boxscore.load_ground_truth(folder).ids.tolist() == boxscore.load_ground_truth(source).ids.tolist()
+    with pytest.raises(boxscore.FileFormatError, match="Is a directory"):
+        boxscore.load_detections(folder, boxscore.load_ground_truth(source))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,12 +50,12 @@ def test_flags_score_as_a_protocol_of_the_same_values(
 def test_every_new_threshold_area_and_cap_has_a_metric() -> None:
     protocol = changed_protocol(
         load_protocol("coco"),
-        iou_thresholds=[0.3, 0.5],
+        iou_thresholds=[0.3, 0.5, 0.6, 0.75],
         area_ranges={"tiny": (0, 100)},
         max_detections=[1, 2, 3, 4],
     )
     assert [row.key for row in protocol.rows] == [
-        *("AP", "AP30", "AP50", "AP_tiny", "AR1", "AR2", "AR3", "AR4", "AR_tiny")
+        *("AP", "AP30", "AP50", "AP60", "AP75", "AP_tiny", "AR1", "AR2", "AR3", "AR4", "AR_tiny")
     ]
     low = boxscore.evaluate(FILES[1], FILES[3], protocol=protocol)
     alone = boxscore.evaluate(
@@ -67,6 +68,12 @@ def test_every_new_threshold_area_and_cap_has_a_metric() -> None:
         },
     )
     assert low["AP30"] == alone["AP"]
+
+
+@pytest.mark.parametrize("change", [{"max_detections": [1, 10, 100]}, {"score_threshold": 0.4}])
+def test_thresholds_that_stay_get_no_metrics(change: dict[str, Any]) -> None:
+    coco = load_protocol("coco")
+    assert [row.key for row in changed_protocol(coco, **change).rows] == [row.key for row in coco.rows]
 
 
 def test_nothing_changed_is_the_same_protocol() -> None:

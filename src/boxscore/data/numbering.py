@@ -273,7 +273,13 @@ def found_class_map(
     total, given = len(on.own), hits[AS_THEY_ARE]
     named = {name: count for name, count in hits.items() if name != BY_EVIDENCE}
     likely = max(named, key=named.__getitem__)  # the first of equals
-    if hits[likely] < MAJORITY * total <= hits[BY_EVIDENCE]:
+    evident = readings[BY_EVIDENCE]
+    reordered = (
+        hits[BY_EVIDENCE] > hits[likely]
+        and on.speak_for(evident, against=readings[likely])
+        and _is_complete(evident, ground_truth)
+    )
+    if hits[BY_EVIDENCE] >= MAJORITY * total and (hits[likely] < MAJORITY * total or reordered):
         likely = BY_EVIDENCE
     enough = total >= FEWEST and (likely == AS_THEY_ARE or hits[likely] >= MAJORITY * total)
     clear = enough and all(on.speak_for(readings[likely], against=readings[name]) for name in named)

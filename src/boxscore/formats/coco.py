@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
+from boxscore._utils.files import is_file
 from boxscore.data.alignment import OwnVocabulary, as_numbers, find_categories, find_images, spelled_as
 from boxscore.data.boxes import ROUNDING, box_convert
 from boxscore.data.building import built_columns, vocabulary_columns
@@ -67,6 +68,8 @@ from boxscore.formats._look import Look
 from boxscore.formats.class_lists import check_listed
 from boxscore.formats.recognising import resemblance
 from boxscore.formats.results import Kept
+
+ROBOFLOW = "_annotations.coco.json"
 
 __all__ = ["FORMAT", "CocoFormat", "ResultsReading"]
 
@@ -113,14 +116,17 @@ class CocoFormat(Format):
     takes_of_detections = frozenset({"classes"})
 
     def detect(self, look: Look) -> str | None:
-        """Accept any JSON file: reading reports what is not COCO's."""
-        if look.is_folder or not (look.is_json or look.suffix == ".json"):
+        """Accept any JSON file, and a folder with one of annotations: reading reports what is not COCO's."""
+        if look.is_folder:
+            name = _annotations_in(look.path)
+            return None if name is None else f"a folder with {name.name}"
+        if not (look.is_json or look.suffix == ".json"):
             return None
         return "a JSON file"
 
     def load_ground_truth(self, path: Path, options: ReadOptions) -> GroundTruth:
         """Read a COCO ground-truth file."""
-        columns = options.columns
+        path, columns = (_annotations_in(path) or path) if path.is_dir() else path, options.columns
         snapshot = Snapshot(path)
         content = _ground_truth_object(path)
         text = text_in_memory(content.annotations)
@@ -189,6 +195,17 @@ class CocoFormat(Format):
 
 
 FORMAT = CocoFormat()
+
+
+def _annotations_in(folder: Path) -> Path | None:
+    """Return the file of annotations in a split of Roboflow's export, or the only one of CVAT's."""
+    roboflow = folder / ROBOFLOW
+    if is_file(roboflow):
+        return roboflow
+    files = (
+        sorted((folder / "annotations").glob("instances_*.json")) if (folder / "annotations").is_dir() else []
+    )
+    return files[0] if len(files) == 1 else None
 
 
 class ResultsReading:

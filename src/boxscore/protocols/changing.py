@@ -102,21 +102,23 @@ def changed_protocol(
         matching=dataclasses.replace(protocol.matching, **matching),
         ignore=ignore,
     )
-    return dataclasses.replace(changed, summary=_summary(changed))
+    return dataclasses.replace(changed, summary=_summary(changed, new_thresholds=iou_thresholds is not None))
 
 
-def _summary(protocol: Protocol) -> tuple[SummaryRow, ...]:
+def _summary(protocol: Protocol, *, new_thresholds: bool) -> tuple[SummaryRow, ...]:
     """Return the summary rows, with rows for what none of them shows."""
     rows = list(protocol.summary)
     means = [
         row for row in rows if row.iou is None and row.area == "all" and row.cap == -1 and row.metric == "AP"
     ]
     thresholds = protocol.matching.iou_thresholds
-    if 1 < len(thresholds) <= MOST_METRICS:
-        shown = {row.iou for row in rows if row.metric == "AP" and row.area == "all"}
-        new = [SummaryRow(f"AP{100 * t:g}", iou=t) for t in thresholds if t not in shown]
+    if new_thresholds and 1 < len(thresholds) <= MOST_METRICS:
+        singles = [row for row in rows if row.metric == "AP" and row.area == "all" and row.iou is not None]
+        rows = [row for row in rows if row not in singles]
+        shown = {row.iou for row in singles}
+        singles += [SummaryRow(f"AP{100 * t:g}", iou=t) for t in thresholds if t not in shown]
         at = rows.index(means[0]) + 1 if means else len(rows)
-        rows[at:at] = new
+        rows[at:at] = sorted(singles, key=lambda row: row.iou or 0.0)
     for metric in ("AP", "AR"):
         shown_areas = {row.area for row in rows if row.metric == metric}
         if not shown_areas:
