@@ -6,6 +6,8 @@
 - In ``reference/cli.md`` the line ``<!-- commands -->`` becomes every option of every subcommand, and in
   ``how-to/run-configurations.md`` the line ``<!-- keys -->`` every key of a run configuration.
 - In ``reference/refused-input.md`` the line ``<!-- cases -->`` becomes every case of ``tests/bad_input``.
+- In ``reference/label-map-rules.md`` the lines ``<!-- semantic rules -->`` and the like become the rules that
+  ship, and their fields.
 - In ``reference/protocols.md`` the line ``<!-- fields -->`` becomes every field of a protocol,
   ``<!-- words -->`` every part of a signature, and ``<!-- protocols -->`` the list of those that ship.
 """
@@ -37,6 +39,7 @@ ORDER = {
         "own-protocol",
         "arrays-and-dataframes",
         "masks-and-keypoints",
+        "label-maps",
         "per-class-reports",
         "reports",
         "know-why",
@@ -54,6 +57,7 @@ ORDER = {
         "cli",
         "diagnostics",
         "protocols",
+        "label-map-rules",
         "file-formats",
         "json-output",
         "report-files",
@@ -100,9 +104,38 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         markdown = markdown.replace("<!-- protocols -->", protocol_list())
         markdown = markdown.replace("<!-- words -->", signature_reference())
         return markdown.replace("<!-- fields -->", protocol_reference())
+    if page.file.src_uri == "reference/label-map-rules.md":
+        for kind in ("semantic", "panoptic"):
+            markdown = markdown.replace(f"<!-- {kind} rules -->", label_map_rules(kind))
+            markdown = markdown.replace(f"<!-- {kind} fields -->", label_map_fields(kind))
+        return markdown
     if page.file.src_uri == "reference/refused-input.md":
         return markdown.replace("<!-- cases -->", bad_input_table())
     return markdown
+
+
+def label_map_rules(kind: str) -> str:
+    """Make the table of the shipped rules of label maps of a kind."""
+    rules = importlib.import_module("boxscore.label_maps")
+    load = getattr(rules, f"load_{kind}_rules")
+    lines = ["| rules | what they are | signature |", "|---|---|---|"]
+    for name in getattr(rules, f"{kind}_rule_names")():
+        chosen = load(name)
+        names = ", ".join(f"`{each}`" for each in (name, *chosen.aliases))
+        signature = chosen.signature().replace("|", "\\|")
+        lines.append(f"| {names} | {chosen.title} | `{signature}` |")
+    return "\n".join(lines)
+
+
+def label_map_fields(kind: str) -> str:
+    """Make the table of the fields of rules of a kind."""
+    rules = importlib.import_module("boxscore.label_maps")
+    lines = ["| key | values | default | what it says |", "|---|---|---|---|"]
+    for field in dataclasses.fields(getattr(rules, f"{kind.capitalize()}Rules")):
+        rule = field.metadata["rule"]
+        default = list(field.default) if isinstance(field.default, tuple) else field.default
+        lines.append(f"| `{field.name}` | {rule.check.values} | `{default!r}` | {rule.doc} |")
+    return "\n".join(lines)
 
 
 def navigation(pages: Iterable[str]) -> list[Any]:

@@ -11,7 +11,7 @@ from boxscore._utils.lazy import lazy_names
 from boxscore._version import __version__
 
 if TYPE_CHECKING:
-    from boxscore import compat, diagnostics, formats, protocols, reports, suppression, validation
+    from boxscore import compat, diagnostics, formats, label_maps, protocols, reports, suppression, validation
     from boxscore.compat import init_as_faster_coco_eval, init_as_pycocotools
     from boxscore.data.boxes import box_convert
     from boxscore.data.masks import Masks
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from boxscore.evaluation import Evaluation, evaluate
     from boxscore.evaluator import Evaluator
     from boxscore.formats import load_detections, load_ground_truth, save_as, save_columns
+    from boxscore.label_maps.panoptic import PanopticQuality, panoptic_quality
+    from boxscore.label_maps.semantic import SemanticIoU, semantic_iou
     from boxscore.protocols.loading import load_protocol
     from boxscore.protocols.protocol import Protocol
     from boxscore.reports import plots
@@ -87,6 +89,8 @@ _NAMES = {
     "boxscore.evaluation": ("Evaluation", "evaluate"),
     "boxscore.evaluator": ("Evaluator",),
     "boxscore.formats": ("load_detections", "load_ground_truth", "save_as", "save_columns"),
+    "boxscore.label_maps.panoptic": ("PanopticQuality", "panoptic_quality"),
+    "boxscore.label_maps.semantic": ("SemanticIoU", "semantic_iou"),
     "boxscore.protocols.loading": ("load_protocol",),
     "boxscore.protocols.protocol": ("Protocol",),
     "boxscore.similarity.boundary": ("boundary_iou", "mask_boundary"),
@@ -116,6 +120,7 @@ _MODULES = (
     "boxscore.compat",
     "boxscore.diagnostics",
     "boxscore.formats",
+    "boxscore.label_maps",
     "boxscore.protocols",
     "boxscore.reports",
     "boxscore.reports.plots",
@@ -137,8 +142,10 @@ __all__ = [
     "InputError",
     "Masks",
     "MissingDependencyError",
+    "PanopticQuality",
     "Protocol",
     "ProtocolError",
+    "SemanticIoU",
     "Suppression",
     "TableStatistics",
     "VerificationError",
@@ -163,6 +170,7 @@ __all__ = [
     "greedy_nmm",
     "init_as_faster_coco_eval",
     "init_as_pycocotools",
+    "label_maps",
     "load_detections",
     "load_ground_truth",
     "load_protocol",
@@ -178,6 +186,7 @@ __all__ = [
     "nms",
     "nmw",
     "object_keypoint_similarity",
+    "panoptic_quality",
     "plots",
     "protocols",
     "remap_classes",
@@ -187,6 +196,7 @@ __all__ = [
     "sample_images",
     "save_as",
     "save_columns",
+    "semantic_iou",
     "soft_nms",
     "split_images",
     "suppress",

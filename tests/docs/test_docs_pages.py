@@ -50,6 +50,16 @@ def test_the_reference_has_every_public_name(pages: ModuleType) -> None:
     assert len(linked) == len(boxscore.__all__) - 1, "all but __version__ have a page"
 
 
+@pytest.mark.parametrize("kind", ["semantic", "panoptic"])
+def test_the_reference_has_every_rule_of_label_maps(kind: str, pages: ModuleType) -> None:
+    from boxscore import label_maps
+
+    fields, rules = pages.label_map_fields(kind), pages.label_map_rules(kind)
+    kinds = {"semantic": label_maps.SemanticRules, "panoptic": label_maps.PanopticRules}
+    assert [name for name in kinds[kind].__dataclass_fields__ if f"| `{name}` |" not in fields] == []
+    assert [name for name in getattr(label_maps, f"{kind}_rule_names")() if f"| `{name}`" not in rules] == []
+
+
 def test_the_reference_has_every_field_of_a_protocol(pages: ModuleType) -> None:
     protocol = boxscore.load_protocol("coco")
     reference = pages.protocol_reference()

@@ -82,6 +82,7 @@ def test_voc2007_does_not_depend_on_workers(protocol: str) -> None:
     assert ap_by_class(one) == ap_by_class(five)
 
 
+@pytest.mark.slow
 def test_coco_numbers_on_voc_files() -> None:
     truth, found = voc2007()
     evaluation = boxscore.evaluate(truth, found, protocol="coco")

@@ -35,6 +35,7 @@ LAYERS = [
     "data",
     "protocols",
     "formats",
+    "label_maps",
     "similarity",
     "matching",
     "scoring",

@@ -41,6 +41,8 @@ COMMANDS = {
     "report": "write an HTML report, tables and plots of a result",
     "draw": "draw boxes over the worst images, or over chosen ones",
     "check": "a gate for pipelines: bounds, and no worse than a baseline",
+    "panoptic": "panoptic quality of id maps and segment tables",
+    "semantic": "mean IoU and accuracies of folders of label maps",
     "explain": "why do two tools give two numbers? which tool gave this number?",
     **{name: diagnostic.summary for name, diagnostic in DIAGNOSTICS.items()},
     "protocols": "list the protocols, or print one as TOML",

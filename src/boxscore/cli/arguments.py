@@ -40,6 +40,7 @@ __all__ = [
     "INPUTS",
     "IOU_THRESHOLD",
     "IOU_TYPE",
+    "LABEL_MAP_OPTIONS",
     "METRICS",
     "OUTPUT",
     "OUTPUT_FORMS",
@@ -523,6 +524,15 @@ RESAMPLING = (
     PER_CLASS,
 )
 """Options of the bootstrap."""
+
+# ---------------------------------------------------------------- label maps
+
+LABEL_MAP_OPTIONS = (
+    REPORT.but(help="write a folder: report.md with the worst images, result.json, tables as CSV", key=""),
+    Option("per-image", "list the worst N images as well, 0 for all", kind=int, metavar="N"),
+    Option("resamples", "draws for intervals over images (default: none)", kind=int, metavar="N"),
+)
+"""Options of the commands of label maps."""
 
 # ---------------------------------------------------------------- suppression
 

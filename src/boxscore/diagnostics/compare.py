@@ -13,21 +13,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils import checks
+from boxscore._utils.resampling import Method, check_intervals, draw_weights, interval, spread
 from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult, Floats
-from boxscore.diagnostics.bootstrap import (
-    Method,
-    chosen_rows,
-    draw_weights,
-    interval,
-    spread,
-    weighted_metrics,
-)
+from boxscore.diagnostics.bootstrap import chosen_rows, weighted_metrics
 from boxscore.diagnostics.ties import decided_by_ties
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -157,8 +150,7 @@ def compare_detectors(
     InputError
         When there are fewer than two, or their images, objects, classes or protocols differ.
     """
-    checks.one_of(method, get_args(Method), name="method")
-    checks.number_between(confidence, 0, 1, name="confidence", open_low=True)
+    check_intervals(confidence, method)
     names, results = list(evaluations), list(evaluations.values())
     _check_comparable(names, results)
     rows = chosen_rows(results[0], metrics)

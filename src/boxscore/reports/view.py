@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.resampling import LARGEST_SEED, MOST_RESAMPLES
 from boxscore._version import __version__
-from boxscore.diagnostics.bootstrap import LARGEST_SEED, MOST_RESAMPLES
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SUMMARY_KINDS
 from boxscore.reports import diagnosis

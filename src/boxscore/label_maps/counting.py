@@ -1,0 +1,104 @@
+"""Which labels stand on each other in two maps, and on how many pixels: the only loop over pixels.
+
+Source: none; a joint histogram of two integer images.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.tensors import as_array
+from boxscore.errors import InputError
+
+__all__ = ["LabelMap", "PixelPairs", "count_pairs", "label_map", "segment_map"]
+
+LabelMap = NDArray[np.integer[Any]]
+"""Labels or segment ids, [H, W] of any integer dtype."""
+
+LARGEST_ID = 2**24 - 1
+"""What three bytes of colour hold."""
+
+LEAST_BINS = 1 << 16
+BINS_PER_PIXEL = 2
+
+
+class PixelPairs(NamedTuple):
+    """The P pairs of labels that occur, ascending, and the pixels of each; int64 [P]."""
+
+    truth: NDArray[np.int64]
+    prediction: NDArray[np.int64]
+    pixels: NDArray[np.int64]
+
+
+def label_map(values: Any, *, name: str, place: str = "", low: int, high: int) -> LabelMap:
+    """Check a map of labels: integers [H, W] between two bounds."""
+    array = as_array(values, name)
+    if array.ndim != 2 or array.size == 0:
+        raise InputError(name, "have shape [H, W], not empty", got=f"shape {list(array.shape)}", place=place)
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    if array.dtype.kind not in "iu":
+        cause = "take the argmax over classes first?" if array.dtype.kind == "f" else ""
+        raise InputError(name, "be whole numbers", got=f"dtype {array.dtype}", place=place, cause=cause)
+    info = np.iinfo(array.dtype)
+    if info.min < low or info.max > high:
+        least, most = int(array.min()), int(array.max())
+        if least < low or most > high:
+            got = least if least < low else most
+            raise InputError(name, f"have labels in [{low}, {high}]", got=got, place=place)
+    return array
+
+
+def segment_map(values: Any, *, name: str, place: str = "") -> LabelMap:
+    """Check a map of segment ids: [H, W], or colours [H, W, 3] of which each is R + 256 G + 65536 B."""
+    array = as_array(values, name)
+    if array.ndim == 3 and array.shape[2] == 3 and array.dtype == np.uint8:
+        wide = array.astype(np.uint32)
+        array = wide[..., 0] | wide[..., 1] << np.uint32(8) | wide[..., 2] << np.uint32(16)
+    return label_map(array, name=name, place=place, low=0, high=LARGEST_ID)
+
+
+def count_pairs(truth: LabelMap, prediction: LabelMap, *, name: str, place: str = "") -> PixelPairs:
+    """Count the pixels of every pair of labels of two maps of one size."""
+    if truth.shape != prediction.shape:
+        sizes = [f"{array.shape[1]} x {array.shape[0]}" for array in (truth, prediction)]
+        rule = f"be as large as the truth ({sizes[0]})"
+        raise InputError(name, rule, got=sizes[1], place=place, cause="resize it with nearest neighbours")
+    low = int(prediction.min())
+    span = int(prediction.max()) - low + 1
+    first = int(truth.min())
+    bins = (int(truth.max()) - first + 1) * span
+    if bins <= max(LEAST_BINS, BINS_PER_PIXEL * truth.size):
+        kind = np.uint16 if bins < 1 << 16 else np.int64
+        codes = _from_zero(truth, first, kind)
+        codes *= kind(span)
+        codes += _from_zero(prediction, low, kind)
+        counts = np.bincount(codes.ravel())
+        found = np.flatnonzero(counts)
+        pixels = counts[found]
+    else:
+        found, pixels = _counted_by_runs(truth, prediction, first, low, span)
+    return PixelPairs(found // span + first, found % span + low, pixels)
+
+
+def _from_zero(array: LabelMap, low: int, kind: type[np.integer[Any]]) -> LabelMap:
+    """Return a new array that begins at 0; unsigned ones stay as narrow as they are while they are moved."""
+    if array.dtype.kind == "u":
+        return (array - array.dtype.type(low)).astype(kind)
+    return (array.astype(np.int64) - low).astype(kind)
+
+
+def _counted_by_runs(
+    truth: LabelMap, prediction: LabelMap, first: int, low: int, span: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count pairs whose codes are spread widely: neighbours are mostly equal, so runs of them are sorted."""
+    codes = (truth.ravel().astype(np.int64) - first) * span
+    codes += prediction.ravel().astype(np.int64) - low
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    lengths = np.diff(starts, append=codes.size)
+    found, rows = np.unique(codes[starts], return_inverse=True)
+    pixels = np.bincount(rows.ravel(), weights=lengths, minlength=len(found))  # exact: far below 2 ** 53
+    return found, pixels.astype(np.int64)

@@ -1,0 +1,254 @@
+"""Label maps in folders: which files belong together, and the work shared out by image.
+
+Conventions
+-----------
+- Images are cut into as many parts as there are processes; parts are joined in order, so that the result does
+  not depend on their number. Only the command line asks for more than one (:mod:`boxscore._utils.processes`).
+- Maps of labels belong together by their names without the endings; a prediction without a truth is left out,
+  a truth without a prediction is an error.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from boxscore._utils import checks
+from boxscore._utils.processes import Forked
+from boxscore._utils.progress import progress as shown
+from boxscore._utils.text import short_list
+from boxscore.errors import FileFormatError, InputError
+from boxscore.label_maps.counting import PixelPairs, count_pairs
+from boxscore.label_maps.panoptic import Counted, Odd, PanopticQuality, compared, warn_of_odd
+from boxscore.label_maps.reading import (
+    PanopticImage,
+    inside,
+    read_labels,
+    read_panoptic_prediction,
+    read_panoptic_truth,
+    read_segment_ids,
+    require_pillow,
+)
+from boxscore.label_maps.rules import (
+    PanopticRules,
+    SemanticRules,
+    load_panoptic_rules,
+    load_semantic_rules,
+)
+from boxscore.label_maps.semantic import (
+    LabelCounts,
+    SemanticIoU,
+    label_classes,
+    labels_of,
+    require_counted,
+)
+
+__all__ = ["panoptic_quality_of_files", "semantic_iou_of_folders"]
+
+Item = TypeVar("Item")
+Part = TypeVar("Part")
+
+
+# ---------------------------------------------------------------- panoptic
+
+
+def panoptic_quality_of_files(
+    truth: str | Path,
+    truth_folder: str | Path,
+    prediction: str | Path,
+    prediction_folder: str | Path,
+    *,
+    rules: str | Path | Mapping[str, Any] | PanopticRules = "panopticapi",
+    workers: int = 1,
+    progress: bool = False,
+) -> PanopticQuality:
+    """Panoptic quality of panoptic files of COCO or Cityscapes.
+
+    Parameters
+    ----------
+    truth, prediction : str or Path
+        JSON files with ``annotations`` (``image_id``, ``file_name``, ``segments_info``); the truth's with
+        ``categories`` (``id``, ``isthing``).
+    truth_folder, prediction_folder : str or Path
+        Where the maps are that ``file_name`` names.
+    rules : str, Path, mapping or PanopticRules, default "panopticapi"
+    workers : int, default 1
+        Processes; more than one forks.
+    progress : bool, default False
+        Show a progress bar if stderr is a terminal.
+
+    Returns
+    -------
+    PanopticQuality
+        Of the images of the truth.
+
+    Raises
+    ------
+    FileFormatError
+        When a file cannot be read, or is not what it must be.
+    InputError
+        When an image has no prediction, or map and table disagree.
+    """
+    chosen = load_panoptic_rules(rules)
+    folders = [_folder(truth_folder, "the folder of the truth"), _folder(prediction_folder, "of predictions")]
+    require_pillow()
+    known = read_panoptic_truth(Path(truth))
+    predicted = read_panoptic_prediction(Path(prediction), known.classes)
+    missing = [image for image in known.images if image not in predicted]
+    if missing:
+        got = f"none for {len(missing):,} of {len(known.images):,}: {short_list(missing)}"
+        raise InputError("an image of the truth", "have a prediction", got=got, place=str(prediction))
+    images = []
+    for image, own in known.images.items():
+        other = predicted[image]
+        paths = (
+            inside(folders[0], own.file_name, place=str(truth)),
+            inside(folders[1], other.file_name, place=str(prediction)),
+        )
+        images.append(PanopticImage(image, paths, (own.segments, other.segments)))
+    count = functools.partial(_panoptic_image, rules=chosen)
+    results = _shared_out(list(enumerate(images)), count, workers=workers, progress=progress)
+    warn_of_odd([each for result in results for each in result.odd])
+    rows = Counted.joined([result.counted for result in results])
+    return PanopticQuality(chosen, known.classes, tuple(known.images), rows)
+
+
+class _ImageResult(NamedTuple):
+    """The segments of an image, and what is odd about its truth."""
+
+    counted: Counted
+    odd: list[Odd]
+
+
+def _panoptic_image(item: tuple[int, PanopticImage], *, rules: PanopticRules) -> _ImageResult:
+    number, image = item
+    odd: list[Odd] = []
+    maps = (read_segment_ids(image.paths[0]), read_segment_ids(image.paths[1]))
+    places = (str(image.paths[0]), str(image.paths[1]))
+    return _ImageResult(compared(number, maps, *image.tables, rules, places=places, odd=odd), odd)
+
+
+# ---------------------------------------------------------------- semantic
+
+
+def semantic_iou_of_folders(
+    truth: str | Path,
+    prediction: str | Path,
+    *,
+    truth_ending: str = ".png",
+    prediction_ending: str = ".png",
+    classes: Any = None,
+    rules: str | Path | Mapping[str, Any] | SemanticRules = "plain",
+    workers: int = 1,
+    progress: bool = False,
+) -> SemanticIoU:
+    """Mean IoU and accuracies of folders of label maps.
+
+    Parameters
+    ----------
+    truth, prediction : str or Path
+        Folders, with those inside them; or two PNG files.
+    truth_ending, prediction_ending : str, default ".png"
+        Which files are maps; without it their names are the same in both folders. Cityscapes' truth has
+        ``"_gtFine_labelIds.png"``.
+    classes : int, list of str, or mapping of int to str, optional
+        As for :func:`boxscore.semantic_iou`.
+    rules : str, Path, mapping or SemanticRules, default "plain"
+    workers : int, default 1
+        Processes; more than one forks.
+    progress : bool, default False
+        Show a progress bar if stderr is a terminal.
+
+    Returns
+    -------
+    SemanticIoU
+        Of the maps in the folder of the truth; an image is called by its file's name without the ending.
+
+    Raises
+    ------
+    FileFormatError
+        When a file cannot be read, or is no label map.
+    InputError
+        When a map has no prediction, sizes differ, or a label is neither a class nor ignored.
+    """
+    chosen, given = load_semantic_rules(rules), label_classes(classes)
+    first, second = Path(truth), Path(prediction)
+    require_pillow()
+    if first.is_file() and second.is_file():
+        files = {first.stem: (first, second)}
+    else:
+        own = _maps_in(_folder(first, "the truth"), truth_ending, "the truth")
+        other = _maps_in(_folder(second, "the prediction"), prediction_ending, "the prediction")
+        missing = [name for name in own if name not in other]
+        if missing:
+            got = f"none for {len(missing):,} of {len(own):,}: {short_list(missing)}"
+            raise InputError("a map of the truth", "have a prediction", got=got, place=str(second))
+        files = {name: (path, other[name]) for name, path in own.items()}
+    pairs = _shared_out(list(files.values()), _semantic_image, workers=workers, progress=progress)
+    result = SemanticIoU(chosen, given, tuple(files), LabelCounts.of(pairs))
+    require_counted(result)
+    return result
+
+
+def _semantic_image(paths: tuple[Path, Path]) -> PixelPairs:
+    places = [str(path) for path in paths]
+    truth = labels_of(read_labels(paths[0]), name="the truth", place=places[0])
+    prediction = labels_of(read_labels(paths[1]), name="the prediction", place=places[1])
+    return count_pairs(truth, prediction, name="the prediction", place=places[1])
+
+
+def _folder(path: str | Path, name: str) -> Path:
+    folder = Path(path)
+    if not folder.is_dir():
+        got = repr(str(folder)) if not folder.exists() else f"the file {str(folder)!r}"
+        raise InputError(name, "be a folder", got=got)
+    return folder
+
+
+def _maps_in(folder: Path, ending: str, name: str) -> dict[str, Path]:
+    """Return the maps of a folder by name without the ending, in the order of names."""
+    paths = sorted(path for path in folder.rglob(f"*{_literal(ending)}") if path.is_file())
+    if not paths:
+        raise InputError(name, f"hold files that end with {ending}", got="none", place=str(folder))
+    maps: dict[str, Path] = {}
+    for path in paths:
+        stem = path.name.removesuffix(ending)
+        if stem in maps:
+            got = f"{maps[stem].relative_to(folder)} and {path.relative_to(folder)}"
+            raise FileFormatError("maps", "have different names", got=got, place=str(folder))
+        maps[stem] = path
+    return maps
+
+
+def _literal(ending: str) -> str:
+    import glob
+
+    return glob.escape(checks.plain_name(ending, name="the ending of maps"))
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def _shared_out(
+    items: Sequence[Item], count: Callable[[Item], Part], *, workers: int, progress: bool
+) -> list[Part]:
+    """Apply a function to every item, in this process and in ``workers - 1`` others; results are in order."""
+    workers = checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
+    workers = min(workers, len(items)) or 1
+    ends = [len(items) * number // workers for number in range(workers + 1)]
+    parts = [items[start:end] for start, end in itertools.pairwise(ends)]
+    forked = Forked([functools.partial(_part, part, count) for part in parts[1:]])
+    try:
+        own: Any = parts[0]
+        own = shown(own, desc="images", unit="image", unit_scale=workers) if progress else own
+        first = [count(item) for item in own]
+        return [*first, *(result for part in forked.results() for result in part)]
+    finally:
+        forked.close()
+
+
+def _part(items: Sequence[Item], count: Callable[[Item], Part]) -> list[Part]:
+    return [count(item) for item in items]

@@ -1,0 +1,49 @@
+"""Images of label maps: what belongs together, and that none is there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from boxscore.errors import InputError
+
+__all__ = ["different_images", "matched_streams", "of_images"]
+
+
+def different_images(images: Sequence[int | str]) -> None:
+    """Check that no image is there twice."""
+    if len(set(images)) != len(images):
+        seen: set[int | str] = set()
+        twice = next(image for image in images if image in seen or seen.add(image))  # type: ignore[func-returns-value]
+        raise InputError("images", "be different", got=f"{twice!r} twice")
+
+
+def matched_streams(
+    truth: Iterable[Any], prediction: Iterable[Any], images: Iterable[int | str] | None
+) -> Iterator[tuple[int | str, Any, Any]]:
+    """Go through truth, prediction and images together; each must have as many as the others."""
+    streams: dict[str, Iterator[Any]] = {"truth": iter(truth), "prediction": iter(prediction)}
+    if images is not None:
+        streams["images"] = iter(images)
+    number, missing = 0, object()
+    while True:
+        values: dict[str, Any] = {name: next(stream, missing) for name, stream in streams.items()}
+        over = [name for name, value in values.items() if value is missing]
+        if len(over) == len(values):
+            return
+        if over:
+            longer = next(name for name in values if name not in over)
+            raise InputError(
+                over[0], f"be as many as {longer}", got=f"{number} of them, and {longer} has more"
+            )
+        image: Any = values.get("images", number)
+        image = image.item() if isinstance(image, np.generic) else image
+        yield image, values["truth"], values["prediction"]
+        number += 1
+
+
+def of_images(images: Sequence[int | str]) -> str:
+    """Say how many images there are."""
+    return f"{len(images):,} image{'s' * (len(images) != 1)}"

@@ -1,0 +1,75 @@
+"""Intervals of the metrics of label maps, over resampled images.
+
+Conventions
+-----------
+An image that is drawn three times counts three times: its counts are multiplied, nothing is matched again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.resampling import Method, check_intervals, draw_weights, interval, spread
+from boxscore.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MetricIntervals", "intervals_of"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MetricIntervals:
+    """Intervals of M metrics over resampled images.
+
+    Attributes
+    ----------
+    metrics : list of str, [M]
+    value, low, high, standard_error : ndarray, float64 [M]
+        The metric, the ends of its interval, and its standard deviation over the draws.
+    draws : ndarray, int64 [M]
+        Draws in which it is defined.
+    """
+
+    metrics: list[str]
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    standard_error: FloatArray
+    draws: NDArray[np.int64]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per metric."""
+        import pandas as pd
+
+        names = ("value", "low", "high", "standard_error", "draws")
+        return pd.DataFrame({"metric": self.metrics, **{name: getattr(self, name) for name in names}})
+
+
+def intervals_of(
+    metrics_of: Callable[[FloatArray], Mapping[str, float]],
+    images: int,
+    *,
+    resamples: int,
+    confidence: float,
+    method: Method,
+    seed: int,
+    progress: bool,
+) -> MetricIntervals:
+    """Compute the metrics for the weights of each draw, and the intervals."""
+    check_intervals(confidence, method)
+    if not images:
+        raise InputError("a bootstrap", "have images to draw from", got="none")
+    own = metrics_of(np.ones(images))
+    weights = draw_weights(images, resamples, seed=seed, progress=progress)
+    draws = np.array([list(metrics_of(drawn).values()) for drawn in weights])
+    value = np.array(list(own.values()))
+    low, high = interval(draws, value, confidence, method)
+    return MetricIntervals(list(own), value, low, high, spread(draws), np.isfinite(draws).sum(axis=0))

@@ -1,0 +1,275 @@
+"""The rules of label maps: what tools do differently, as data, with a signature.
+
+Conventions
+-----------
+- A set of rules is a TOML file in ``panoptic_rules`` or ``semantic_rules``, or the user's own; it may say
+  ``extends = "plain"`` and give only what differs.
+- Fields are made as a protocol's are (:mod:`boxscore.protocols.fields`): check, doc and word in one place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from boxscore._utils import checks
+from boxscore._version import __version__
+from boxscore.errors import ProtocolError
+from boxscore.protocols.fields import Check, Rules, Word, choice, list_of, read, rule, text, with_attributes
+from boxscore.protocols.loading import read_toml
+
+__all__ = [
+    "LARGEST_LABEL",
+    "PanopticRules",
+    "SemanticRules",
+    "load_panoptic_rules",
+    "load_semantic_rules",
+    "panoptic_rule_names",
+    "semantic_rule_names",
+]
+
+LARGEST_LABEL = 65535
+"""What a PNG of 16 bits holds."""
+
+_FOLDER = Path(__file__).parent
+_PANOPTIC, _SEMANTIC = _FOLDER / "panoptic_rules", _FOLDER / "semantic_rules"
+
+
+def _pair(value: Any, name: str) -> tuple[int, int]:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ProtocolError(name, "be pairs [from, to]", got=repr(value))
+    first, second = (_label(each, name) for each in value)
+    return first, second
+
+
+def _label(value: Any, name: str) -> int:
+    return checks.whole_number(value, -(2**31), name=name, high=LARGEST_LABEL)
+
+
+_LABEL = Check("whole number", _label)
+_LABELS = list_of(_LABEL, "a list of labels")
+
+
+def _labels_text(labels: tuple[int, ...]) -> str:
+    """Write labels in ascending order, runs as ``first-last``."""
+    runs: list[list[int]] = []
+    for label in sorted(set(labels)):
+        if runs and label == runs[-1][1] + 1:
+            runs[-1][1] = label
+        else:
+            runs.append([label, label])
+    return "+".join(str(low) if low == high else f"{low}..{high}" for low, high in runs) or "none"
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
+class PanopticRules(Rules):
+    """How panoptic quality is counted."""
+
+    name: str = rule("own", check=text, doc="In the signature.")
+    title: str = rule("", check=text, doc="Stands above the result.")
+    aliases: tuple[str, ...] = rule((), check=list_of(text, "a list of names"), doc="Other names.")
+    truth_area: Literal["table", "map"] = rule(
+        "map",
+        check=choice(Literal["table", "map"]),
+        doc="The area of a segment of the truth: `area` of its table, or its pixels counted.",
+        word=Word("area"),
+    )
+    unlisted_truth: Literal["background", "refuse"] = rule(
+        "refuse",
+        check=choice(Literal["background", "refuse"]),
+        doc="Where map and table of the truth disagree: warn, and take pixels of no listed segment as "
+        "background that no prediction may cover; or refuse.",
+        word=Word("unlisted"),
+    )
+    crowds: Literal["last", "all"] = rule(
+        "all",
+        check=choice(Literal["last", "all"]),
+        doc="Which crowd segments of a class excuse predictions in an image: the last, or all.",
+        word=Word("crowd"),
+    )
+
+    def signature(self) -> str:
+        """Return every choice in one line, to print beside every number."""
+        return _signature("panoptic", self)
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
+class SemanticRules(Rules):
+    """How a confusion matrix of labels is read."""
+
+    name: str = rule("own", check=text, doc="In the signature.")
+    title: str = rule("", check=text, doc="Stands above the result.")
+    aliases: tuple[str, ...] = rule((), check=list_of(text, "a list of names"), doc="Other names.")
+    classes: tuple[int, ...] = rule(
+        (), check=_LABELS, doc="Labels that are classes; where there are none, the caller says, or the maps."
+    )
+    class_names: tuple[str, ...] = rule((), check=list_of(text, "a list of names"), doc="Their names.")
+    ignored_labels: tuple[int, ...] = rule(
+        (255,),
+        check=_LABELS,
+        doc="Pixels of the truth with such a label do not count; predicted, such a label is wrong.",
+        word=Word("ignore", text=lambda rules: _labels_text(rules.ignored_labels)),
+    )
+    truth_outside: Literal["refuse", "leave_out"] = rule(
+        "refuse",
+        check=choice(Literal["refuse", "leave_out"]),
+        doc="Labels of the truth that are neither classes nor ignored.",
+        word=Word("truth", silent="refuse"),
+    )
+    prediction_outside: Literal["refuse", "wrong"] = rule(
+        "refuse",
+        check=choice(Literal["refuse", "wrong"]),
+        doc="Predicted labels that are neither classes nor ignored.",
+        word=Word("outside"),
+    )
+    relabelled_predictions: tuple[tuple[int, int], ...] = rule(
+        (),
+        check=list_of(Check("[from, to]", _pair), "a list of pairs [from, to]"),
+        doc="Predicted labels that count as another.",
+        word=Word(
+            "relabel",
+            silent=(),
+            text=lambda rules: "+".join(f"{old}>{new}" for old, new in rules.relabelled_predictions),
+        ),
+    )
+    reduced: Literal["none", "truth", "both"] = rule(
+        "none",
+        check=choice(Literal["none", "truth", "both"]),
+        doc="Where label 0 becomes 255 and every other label one less (`reduce_zero_label`).",
+        word=Word("reduced", silent="none"),
+    )
+    averaged: Literal["truth", "union", "all"] = rule(
+        "union",
+        check=choice(Literal["truth", "union", "all"]),
+        doc="Classes in the mean IoU: those in the truth; those in the truth or predicted; all, absent ones "
+        "with IoU 0.",
+        word=Word("mean"),
+    )
+
+    def _check_together(self) -> None:
+        if len(set(self.classes)) != len(self.classes):
+            raise ProtocolError("classes", "be different", got=list(self.classes))
+        if self.class_names and len(self.class_names) != len(self.classes):
+            rule = f"be as many as classes ({len(self.classes)})"
+            raise ProtocolError("class_names", rule, got=len(self.class_names))
+
+    def signature(self) -> str:
+        """Return every choice in one line, to print beside every number."""
+        return _signature("semantic", self)
+
+
+AnyRules = TypeVar("AnyRules", PanopticRules, SemanticRules)
+
+
+def _signature(kind: str, rules: PanopticRules | SemanticRules) -> str:
+    words = []
+    for field in dataclasses.fields(rules):
+        word: Word | None = field.metadata["rule"].word
+        value = getattr(rules, field.name)
+        if word is not None and value != word.silent:
+            words.append(f"{word.key}:{word.text(rules) if callable(word.text) else value}")
+    return "|".join(["boxscore", kind, rules.name, *words, f"v:{__version__}"])
+
+
+def panoptic_rule_names() -> list[str]:
+    """Names of the rules of panoptic quality that ship with boxscore."""
+    return sorted(file.stem for file in _PANOPTIC.glob("*.toml"))
+
+
+def semantic_rule_names() -> list[str]:
+    """Names of the rules of semantic IoU that ship with boxscore."""
+    return sorted(file.stem for file in _SEMANTIC.glob("*.toml"))
+
+
+def load_panoptic_rules(rules: str | Path | Mapping[str, Any] | PanopticRules) -> PanopticRules:
+    """Return rules of panoptic quality by name, from a TOML file, or from the values of one.
+
+    Parameters
+    ----------
+    rules : str, Path, mapping or PanopticRules
+        ``"panopticapi"``, ``"counted"``, a path that ends in ``.toml``, or a mapping with the keys of such a
+        file, which may extend another.
+
+    Returns
+    -------
+    PanopticRules
+
+    Raises
+    ------
+    ProtocolError
+        When a key or value breaks a rule.
+
+    Examples
+    --------
+    >>> load_panoptic_rules("panopticapi").crowds
+    'last'
+    """
+    return _load(PanopticRules, rules, _PANOPTIC)
+
+
+def load_semantic_rules(rules: str | Path | Mapping[str, Any] | SemanticRules) -> SemanticRules:
+    """Return rules of semantic IoU by name, from a TOML file, or from the values of one.
+
+    Parameters
+    ----------
+    rules : str, Path, mapping or SemanticRules
+        A shipped name (:func:`semantic_rule_names`), a path that ends in ``.toml``, or a mapping with the
+        keys of such a file, which may extend another.
+
+    Returns
+    -------
+    SemanticRules
+
+    Raises
+    ------
+    ProtocolError
+        When a key or value breaks a rule.
+
+    Examples
+    --------
+    >>> load_semantic_rules({"extends": "plain", "averaged": "all"}).averaged
+    'all'
+    """
+    return _load(SemanticRules, rules, _SEMANTIC)
+
+
+def _load(kind: type[AnyRules], rules: Any, folder: Path) -> AnyRules:
+    if isinstance(rules, kind):
+        return rules
+    own = isinstance(rules, Mapping)
+    values = dict(rules) if isinstance(rules, Mapping) else _values(str(rules), folder)
+    parent = values.pop("extends", None)
+    if parent is not None:
+        if not isinstance(parent, str):
+            raise ProtocolError("extends", "be the name of rules", got=repr(parent))
+        base = _shipped(parent, folder)
+        base.pop("aliases", None)
+        if own and "name" not in values:
+            base["name"] = f"{base['name']}+"
+            base.pop("title", None)
+        values = base | values
+    known = [field.name for field in dataclasses.fields(kind)]
+    for key in values:
+        if key not in known:
+            raise ProtocolError(checks.unknown_key(key, key, known))
+    return read(kind, values, name="")
+
+
+def _values(name: str, folder: Path) -> dict[str, Any]:
+    if name.endswith(".toml"):
+        path = Path(name)
+        return {"name": path.stem} | read_toml(path)
+    return _shipped(name, folder)
+
+
+def _shipped(name: str, folder: Path) -> dict[str, Any]:
+    files = {file.stem: read_toml(file) for file in sorted(folder.glob("*.toml"))}
+    for stem, values in files.items():
+        if name in (stem, *values.get("aliases", ())):
+            return {"name": stem} | values
+    cause = checks.did_you_mean(name, files)
+    raise ProtocolError("rules", "be a known name or a .toml file", got=repr(name), cause=cause)

@@ -1,0 +1,521 @@
+"""Semantic IoU: label maps to a table of counted pixels, and named rules that read it.
+
+Goal
+----
+``IoU = TP / (TP + FP + FN)`` in pixels per class, over all images together; ``mIoU`` is their mean, ``fwIoU``
+their mean weighted by the class's share of the truth, ``mAcc`` the mean recall and ``pAcc`` the share of
+pixels that are right. Tools differ in which pixels and classes take part (:class:`SemanticRules`).
+
+Conventions
+-----------
+- The table holds the labels as they are in the maps. Rules read it afterwards, so one count of the pixels
+  answers for every tool (:meth:`SemanticIoU.read_as`).
+- Pixels are counted as integers, and only sums over classes, in the order of the classes, are rounded:
+  neither the order of images nor the number of processes changes a bit.
+- A pixel takes part if its label in the truth is a class. What is predicted there and is no class, is wrong.
+
+References
+----------
+J. Long, E. Shelhamer and T. Darrell, *Fully Convolutional Networks for Semantic Segmentation*, CVPR 2015.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.resampling import Method
+from boxscore._utils.text import short_list
+from boxscore.errors import InputError
+from boxscore.label_maps.counting import PixelPairs, count_pairs, label_map
+from boxscore.label_maps.images import different_images, matched_streams, of_images
+from boxscore.label_maps.resampled import MetricIntervals, intervals_of
+from boxscore.label_maps.rules import LARGEST_LABEL, SemanticRules, load_semantic_rules
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Areas",
+    "LabelClasses",
+    "LabelCounts",
+    "SemanticIoU",
+    "label_classes",
+    "labels_of",
+    "require_counted",
+    "semantic_iou",
+]
+
+LOWEST_LABEL = -(2**15)
+NO_CLASS, LEFT_OUT, OUTSIDE = -1, -2, -3
+METRICS = ("mIoU", "fwIoU", "mAcc", "pAcc")
+
+
+class LabelClasses(NamedTuple):
+    """The K classes: their labels in the maps, and their names."""
+
+    labels: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+class LabelCounts(NamedTuple):
+    """Pixels by image and pair of labels, as the maps have them; N rows."""
+
+    image: NDArray[np.int32]
+    truth: NDArray[np.int32]
+    prediction: NDArray[np.int32]
+    pixels: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, pairs: Sequence[PixelPairs], *, first: int = 0) -> LabelCounts:
+        """Put the pairs of images under each other; the images are ``first``, ``first`` + 1, ..."""
+        sizes = [len(each.pixels) for each in pairs]
+        image = np.repeat(np.arange(first, first + len(pairs), dtype=np.int32), sizes)
+        columns = [
+            np.concatenate([np.zeros(0, dtype=np.int64), *(each[i] for each in pairs)]) for i in range(3)
+        ]
+        return cls(image, columns[0].astype(np.int32), columns[1].astype(np.int32), columns[2])
+
+
+class Areas(NamedTuple):
+    """Pixels per image and class, int64 [I, K]: right ones, those of the truth, and those predicted."""
+
+    right: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+
+
+# ---------------------------------------------------------------- what is given
+
+
+def label_classes(classes: Any) -> LabelClasses | None:
+    """Read classes: how many, their names, or a mapping from label to name."""
+    if classes is None or isinstance(classes, LabelClasses):
+        return classes
+    if isinstance(classes, (int, np.integer)):
+        count = checks.whole_number(classes, 1, name="classes", high=LARGEST_LABEL)
+        return LabelClasses(tuple(range(count)), tuple(map(str, range(count))))
+    if isinstance(classes, Mapping):
+        labels = [
+            checks.whole_number(label, LOWEST_LABEL, name="label of a class", high=LARGEST_LABEL)
+            for label in classes
+        ]
+        named = LabelClasses(tuple(labels), tuple(map(str, classes.values())))
+    elif isinstance(classes, (list, tuple)) and all(isinstance(name, str) for name in classes):
+        named = LabelClasses(tuple(range(len(classes))), tuple(classes))
+    else:
+        rule = "be their number, a list of names, or a mapping from label to name"
+        raise InputError("classes", rule, got=f"a {type(classes).__name__}")
+    if not named.labels:
+        raise InputError("classes", "hold at least one class", got="none")
+    return named
+
+
+def labels_of(values: Any, *, name: str, place: str) -> NDArray[np.integer[Any]]:
+    """Check a map of labels."""
+    return label_map(values, name=name, place=place, low=LOWEST_LABEL, high=LARGEST_LABEL)
+
+
+def require_counted(result: SemanticIoU) -> None:
+    """Refuse a result in which no pixel takes part: the classes are then those of another data set."""
+    areas = result.areas
+    if result.images and not areas.truth.any():
+        found = short_list(np.unique(result.counts.truth).tolist())
+        cause = f"the rules {result.rules.name!r} have classes of their own; say yours with classes"
+        raise InputError("the truth", "have a pixel of a class", got=f"the labels {found}", cause=cause)
+
+
+# ---------------------------------------------------------------- the result
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SemanticIoU:
+    """Semantic IoU of a set of images; results of different images add up with ``+``.
+
+    Attributes
+    ----------
+    rules : SemanticRules
+    given : LabelClasses or None
+        The classes as the caller gave them.
+    images : tuple
+        The ids of the I images.
+    counts : LabelCounts
+        Pixels by image, label of the truth and predicted label, before any rule.
+    """
+
+    rules: SemanticRules
+    given: LabelClasses | None
+    images: tuple[int | str, ...]
+    counts: LabelCounts
+
+    @property
+    def signature(self) -> str:
+        """Every choice of the rules in one line."""
+        return self.rules.signature()
+
+    @functools.cached_property
+    def classes(self) -> LabelClasses:
+        """The classes: those given, else those of the rules, else every label that occurs and counts."""
+        if self.given is not None:
+            return self.given
+        rules = self.rules
+        if rules.classes:
+            return LabelClasses(rules.classes, rules.class_names or tuple(map(str, rules.classes)))
+        if rules.averaged == "all":
+            cause = "IoU 0 for absent classes needs to know which there are"
+            raise InputError("classes", "be given", got="none", cause=cause)
+        truth, prediction = self._labels
+        found = sorted({*truth.tolist(), *prediction.tolist()} - {*rules.ignored_labels})
+        return LabelClasses(tuple(found), tuple(map(str, found)))
+
+    @functools.cached_property
+    def _labels(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Labels of truth and prediction after what the rules rename."""
+        truth, prediction = self.counts.truth, self.counts.prediction
+        if self.rules.reduced != "none":
+            truth = _reduced(truth)
+        if self.rules.reduced == "both":
+            prediction = _reduced(prediction)
+        if self.rules.relabelled_predictions:
+            prediction = prediction.copy()
+            for before, after in self.rules.relabelled_predictions:
+                if self.given is None or after in self.given.labels:
+                    prediction[self.counts.prediction == before] = after
+        return truth, prediction
+
+    @functools.cached_property
+    def _rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of the classes of truth and prediction; below 0 for what is none."""
+        rules, (truth, prediction) = self.rules, self._labels
+        rows: dict[int, int] = dict.fromkeys(rules.ignored_labels, LEFT_OUT)
+        rows |= {label: row for row, label in enumerate(self.classes.labels)}
+        sides = []
+        for labels in (truth, prediction):
+            found, back = np.unique(labels, return_inverse=True)
+            table = np.array([rows.get(label, OUTSIDE) for label in found.tolist()], dtype=np.int64)
+            sides.append(table[back.ravel()])
+        first, second = sides
+        if rules.truth_outside == "refuse":
+            self._refuse("the truth", first == OUTSIDE, truth)
+        counted = first >= 0
+        if rules.prediction_outside == "refuse":
+            self._refuse("the prediction", counted & (second == OUTSIDE), prediction)
+        return np.where(counted, first, LEFT_OUT), np.where(second >= 0, second, NO_CLASS)
+
+    def _refuse(self, name: str, outside: NDArray[np.bool_], labels: NDArray[np.int32]) -> None:
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise InputError(
+                name,
+                "have labels that are classes or ignored",
+                got=f"label {labels[row]} on {self.counts.pixels[row]:,} pixels",
+                place=f"image {self.images[self.counts.image[row]]!r}",
+                cause="other classes, trainIds for ids, or another label for pixels that do not count?",
+            )
+
+    @functools.cached_property
+    def areas(self) -> Areas:
+        """Pixels per image and class."""
+        (truth, prediction), pixels = self._rows, self.counts.pixels
+        I, K = len(self.images), len(self.classes.labels)  # noqa: E741
+        counted = truth >= 0
+
+        def summed(chosen: NDArray[np.bool_], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+            cells = self.counts.image[chosen].astype(np.int64) * K + rows[chosen]
+            sums = np.bincount(cells, weights=pixels[chosen], minlength=I * K)  # exact below 2 ** 53 pixels
+            return sums.reshape(I, K).astype(np.int64)
+
+        return Areas(
+            summed(counted & (truth == prediction), truth),
+            summed(counted, truth),
+            summed(counted & (prediction >= 0), prediction),
+        )
+
+    @functools.cached_property
+    def confusion(self) -> NDArray[np.int64]:
+        """Pixels by class of the truth (rows) and predicted class, [K, K + 1], the last for no class."""
+        (truth, prediction), K = self._rows, len(self.classes.labels)
+        counted = truth >= 0
+        columns = np.where(prediction[counted] >= 0, prediction[counted], K)
+        matrix = np.zeros((K, K + 1), dtype=np.int64)
+        np.add.at(matrix, (truth[counted], columns), self.counts.pixels[counted])
+        return matrix
+
+    @functools.cached_property
+    def metrics(self) -> dict[str, float]:
+        """``mIoU``, ``fwIoU``, ``mAcc`` and ``pAcc``; NaN where nothing takes part."""
+        return _metrics(*(part.sum(axis=0) for part in self.areas), averaged=self.rules.averaged)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per class.
+
+        ``label, class, IoU, Acc, in_mean, right, truth, predicted``: the last three in pixels. IoU is NaN for
+        a class that is neither in the truth nor predicted, accuracy for one that is not in the truth.
+        """
+        import pandas as pd
+
+        right, truth, predicted = (part.sum(axis=0) for part in self.areas)
+        iou, accuracy, used = _per_class(right, truth, predicted, self.rules.averaged)
+        return pd.DataFrame(
+            {
+                "label": self.classes.labels,
+                "class": self.classes.names,
+                "IoU": iou,
+                "Acc": accuracy,
+                "in_mean": used,
+                "right": right,
+                "truth": truth,
+                "predicted": predicted,
+            }
+        )
+
+    def per_image_frame(self) -> pd.DataFrame:
+        """Return one row per image, the worst first: the metrics of the image alone, and its pixels.
+
+        ``image_id, mIoU, fwIoU, mAcc, pAcc, pixels``; NaN comes last.
+        """
+        import pandas as pd
+
+        averaged = self.rules.averaged
+        lines = [_metrics(*parts, averaged=averaged) for parts in zip(*self.areas, strict=True)]
+        table = {name: np.array([line[name] for line in lines]) for name in METRICS}
+        frame = pd.DataFrame(
+            {"image_id": pd.Series(list(self.images), dtype=object)}
+            | table
+            | {"pixels": self.areas.truth.sum(axis=1)}
+        )
+        worst = np.lexsort((np.nan_to_num(frame["pAcc"], nan=2.0), np.nan_to_num(frame["mIoU"], nan=2.0)))
+        return frame.iloc[worst].reset_index(drop=True)
+
+    def read_as(
+        self, rules: str | Path | Mapping[str, Any] | SemanticRules, *, classes: Any = None
+    ) -> SemanticIoU:
+        """Return the same pixels read by other rules.
+
+        Parameters
+        ----------
+        rules : str, Path, mapping or SemanticRules
+        classes : int, list of str or mapping, optional
+            Other classes; those of this result when not given.
+
+        Returns
+        -------
+        SemanticIoU
+        """
+        given = self.given if classes is None else label_classes(classes)
+        return SemanticIoU(load_semantic_rules(rules), given, self.images, self.counts)
+
+    def bootstrap_intervals(
+        self,
+        *,
+        resamples: int = 1000,
+        confidence: float = 0.95,
+        method: Method = "bias_corrected",
+        seed: int = 0,
+        progress: bool = False,
+    ) -> MetricIntervals:
+        """Intervals of the metrics over resampled images.
+
+        Parameters
+        ----------
+        resamples : int, default 1000
+        confidence : float, default 0.95
+        method : {"bias_corrected", "percentile"}, default "bias_corrected"
+        seed : int, default 0
+        progress : bool, default False
+            Show a progress bar if stderr is a terminal.
+
+        Returns
+        -------
+        MetricIntervals
+
+        Raises
+        ------
+        InputError
+            When an option is out of range, or there are no images.
+        """
+        parts = [part.astype(np.float64) for part in self.areas]
+
+        def metrics_of(weights: NDArray[np.float64]) -> dict[str, float]:
+            return _metrics(*(weights @ part for part in parts), averaged=self.rules.averaged)
+
+        return intervals_of(
+            metrics_of,
+            len(self.images),
+            resamples=resamples,
+            confidence=confidence,
+            method=method,
+            seed=seed,
+            progress=progress,
+        )
+
+    @classmethod
+    def merge(cls, results: Iterable[SemanticIoU]) -> SemanticIoU:
+        """Return the result of all images of several results.
+
+        Parameters
+        ----------
+        results : iterable of SemanticIoU
+            Of the same rules and classes, and of different images.
+
+        Returns
+        -------
+        SemanticIoU
+
+        Raises
+        ------
+        InputError
+            When there is none, or rules, classes or images do not fit.
+        """
+        parts = list(results)
+        if not parts:
+            raise InputError("results to merge", "be at least one", got="none")
+        first = parts[0]
+        for part in parts[1:]:
+            if (part.rules, part.given) != (first.rules, first.given):
+                raise InputError("results to merge", "have the same rules and classes", got="different ones")
+        images = tuple(image for part in parts for image in part.images)
+        different_images(images)
+        starts = np.cumsum([0, *(len(part.images) for part in parts)])
+        moved = [
+            part.counts._replace(image=part.counts.image + np.int32(start))
+            for part, start in zip(parts, starts[:-1], strict=True)
+        ]
+        columns = (np.concatenate(column) for column in zip(*moved, strict=True))
+        return cls(first.rules, first.given, images, LabelCounts(*columns))
+
+    def __add__(self, other: SemanticIoU) -> SemanticIoU:
+        if not isinstance(other, SemanticIoU):
+            return NotImplemented
+        return self.merge([self, other])
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
+        return f"SemanticIoU of {of_images(self.images)}\n{values}\n{self.signature}"
+
+
+def _reduced(labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Label 0 becomes 255, the others one less; 255 stays."""
+    less = np.where(labels == 0, 255, labels - 1)
+    return np.where(less == 254, 255, less).astype(np.int32)
+
+
+def _per_class(
+    right: NDArray[Any], truth: NDArray[Any], predicted: NDArray[Any], averaged: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """IoU and accuracy per class, and which classes are in the mean IoU."""
+    union = truth + predicted - right
+    with np.errstate(invalid="ignore", divide="ignore"):
+        iou, accuracy = right / union, right / truth
+    if averaged == "all":
+        return np.nan_to_num(iou, nan=0.0), accuracy, np.ones(len(union), dtype=bool)
+    return iou, accuracy, (truth if averaged == "truth" else union) > 0
+
+
+def _metrics(
+    right: NDArray[Any], truth: NDArray[Any], predicted: NDArray[Any], *, averaged: str
+) -> dict[str, float]:
+    """Compute the metrics from pixels per class, [K] each."""
+    iou, accuracy, used = _per_class(right, truth, predicted, averaged)
+    there = truth > 0
+    total = truth.sum()
+    if not total:
+        return dict.fromkeys(METRICS, math.nan)
+    values = (
+        _mean(iou[used]),
+        float(np.sum((truth / total * iou)[there])),
+        _mean(accuracy[there]),
+        float(right.sum() / total),
+    )
+    return dict(zip(METRICS, values, strict=True))
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """Mean over classes, in their order, as the tools take it."""
+    return float(np.mean(values)) if len(values) else math.nan
+
+
+# ---------------------------------------------------------------- one call
+
+
+def semantic_iou(
+    truth: Any,
+    prediction: Any,
+    *,
+    classes: Any = None,
+    images: Iterable[int | str] | None = None,
+    rules: str | Path | Mapping[str, Any] | SemanticRules = "plain",
+) -> SemanticIoU:
+    """Mean IoU and accuracies of label maps, over all images together.
+
+    Parameters
+    ----------
+    truth, prediction : array_like [H, W], or an iterable of such maps
+        Labels, whole numbers. Iterables (an array [N, H, W] is one) are read map by map; generators will do.
+    classes : int, list of str, or mapping of int to str, optional
+        How many classes there are (labels 0, 1, 2, ...), their names, or label and name of each. When not
+        given, those of the rules, or else every label that occurs and is not ignored.
+    images : iterable of int or str, optional
+        Ids of the images; 0, 1, 2, ... when not given.
+    rules : str, Path, mapping or SemanticRules, default "plain"
+        As for :func:`boxscore.label_maps.load_semantic_rules`: ``"plain"``, ``"mmseg"``, ``"detectron2"``,
+        ``"coco-stuff"``, ``"cityscapes"``, or own ones:
+        ``{"extends": "plain", "ignored_labels": [0], "reduced": "truth"}``.
+
+    Returns
+    -------
+    SemanticIoU
+
+    Raises
+    ------
+    InputError
+        When maps differ in size, a label is neither a class nor ignored and the rules refuse that, no pixel
+        takes part, or there are more of the one than of the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth = np.array([[0, 0, 1, 1, 255]])
+    >>> prediction = np.array([[0, 1, 1, 1, 0]])
+    >>> result = semantic_iou(truth, prediction, classes=["road", "car"])
+    >>> round(result.metrics["mIoU"], 4), result.metrics["pAcc"]
+    (0.5833, 0.75)
+    """
+    chosen, given = load_semantic_rules(rules), label_classes(classes)
+    pairs: list[PixelPairs] = []
+    ids: list[int | str] = []
+    for image, first, second in matched_streams(_maps(truth), _maps(prediction), images):
+        places = (f"truth of image {image!r}", f"prediction of image {image!r}")
+        one = labels_of(first, name="the truth", place=places[0])
+        other = labels_of(second, name="the prediction", place=places[1])
+        pairs.append(count_pairs(one, other, name="the prediction", place=places[1]))
+        ids.append(image)
+    different_images(ids)
+    result = SemanticIoU(chosen, given, tuple(ids), LabelCounts.of(pairs))
+    require_counted(result)
+    return result
+
+
+def _maps(given: Any) -> Iterable[Any]:
+    """Return an iterable of maps; an array or tensor of two axes is one map."""
+    if getattr(given, "ndim", None) == 2:
+        return [given]
+    if isinstance(given, (list, tuple)) and given and not _is_map(given[0]):
+        return [given]
+    maps: Iterable[Any] = given
+    return maps
+
+
+def _is_map(value: Any) -> bool:
+    """Whether an item of a list is a map of its own, and not a row of one or a number."""
+    if hasattr(value, "ndim"):
+        return bool(value.ndim >= 2)
+    return isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], (list, tuple))
