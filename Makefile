@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 # Under two minutes on two cores: a fifth of the generated cases; pytest by itself draws all, `make fuzz` four times as many.
 test: export BOXSCORE_EXAMPLES ?= 0.2
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not browser'
 
 # Made-up cases scored twice, here and by another program; bytes that no reader may fail with; the slow tests.
 CASES ?= 100000

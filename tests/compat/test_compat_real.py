@@ -61,7 +61,7 @@ def check(truth: str, found: str, kind: str, **changes: Any) -> Any:
     return ours
 
 
-@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("pooled", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("run", RUNS)
 def test_real_detectors(run: str, pooled: bool) -> None:
     truth, found, kind, ids = RUNS[run]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fuzz.differential import CORPUS, Record, difference, fuzz, main, save, shrink
+from support.examples import examples
 
 SAVED = sorted(CORPUS.glob("*.json"))
 
@@ -20,6 +21,7 @@ SAVED = sorted(CORPUS.glob("*.json"))
 def test_no_difference(kind: str, count: int, tmp_path: Path) -> None:
     if kind == "faster":
         pytest.importorskip("faster_coco_eval")
+    count = max(count // 2, examples(count))
     tally = fuzz(kind, count, 20_260, tmp_path)
     assert tally.cases[kind] >= 0.9 * count
     assert tally.refused[kind] == 0
