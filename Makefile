@@ -10,8 +10,8 @@ demo: $(VENV)/.installed
 	@echo
 	$(BIN)/boxscore run configs/shapes-voc.toml
 
-# Under two minutes on two cores: a fifth of the generated cases; pytest by itself draws all, `make fuzz` four times as many.
-test: export BOXSCORE_EXAMPLES ?= 0.2
+# Under two minutes on two cores: a tenth of the generated cases; pytest by itself draws all, `make fuzz` four times as many.
+test: export BOXSCORE_EXAMPLES ?= 0.1
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not browser'
 
