@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from boxscore.errors import InputError
 
-__all__ = ["different_images", "matched_streams", "of_images"]
+__all__ = ["OfImages", "different_images", "joined_images", "matched_streams", "of_images"]
+
+
+class OfImages(Protocol):
+    """A result of some images."""
+
+    @property
+    def images(self) -> tuple[int | str, ...]:
+        """Their ids."""
 
 
 def different_images(images: Sequence[int | str]) -> None:
@@ -47,3 +56,19 @@ def matched_streams(
 def of_images(images: Sequence[int | str]) -> str:
     """Say how many images there are."""
     return f"{len(images):,} image{'s' * (len(images) != 1)}"
+
+
+def joined_images(
+    parts: Sequence[OfImages], choices: Sequence[object]
+) -> tuple[tuple[int | str, ...], list[int]]:
+    """Return the images of results that are merged, and the position of each one's first image among them.
+
+    ``choices`` are the rules and classes of each result, which must be the same.
+    """
+    if not parts:
+        raise InputError("results to merge", "be at least one", got="none")
+    if any(choice != choices[0] for choice in choices):
+        raise InputError("results to merge", "have the same rules and classes", got="different ones")
+    images = tuple(image for part in parts for image in part.images)
+    different_images(images)
+    return images, list(itertools.accumulate((len(part.images) for part in parts[:-1]), initial=0))

@@ -39,7 +39,7 @@ from boxscore._utils.resampling import Method
 from boxscore._utils.text import short_list
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.label_maps.counting import LARGEST_ID, LabelMap, PixelPairs, count_pairs, segment_map
-from boxscore.label_maps.images import different_images, matched_streams, of_images
+from boxscore.label_maps.images import different_images, joined_images, matched_streams, of_images
 from boxscore.label_maps.resampled import MetricIntervals, intervals_of
 from boxscore.label_maps.rules import PanopticRules, load_panoptic_rules
 
@@ -556,18 +556,11 @@ class PanopticQuality:
             When there is none, or rules, classes or images do not fit.
         """
         parts = list(results)
-        if not parts:
-            raise InputError("results to merge", "be at least one", got="none")
+        images, starts = joined_images(parts, [(part.rules, part.classes) for part in parts])
         first = parts[0]
-        for part in parts[1:]:
-            if (part.rules, part.classes) != (first.rules, first.classes):
-                raise InputError("results to merge", "have the same rules and classes", got="different ones")
-        images = tuple(image for part in parts for image in part.images)
-        different_images(images)
-        starts = np.cumsum([0, *(len(part.images) for part in parts)])
         moved = [
             part.segments._replace(image=part.segments.image + np.int32(start))
-            for part, start in zip(parts, starts[:-1], strict=True)
+            for part, start in zip(parts, starts, strict=True)
         ]
         return cls(first.rules, first.classes, images, Counted.joined(moved))
 

@@ -36,7 +36,7 @@ from boxscore._utils.resampling import Method
 from boxscore._utils.text import short_list
 from boxscore.errors import InputError
 from boxscore.label_maps.counting import PixelPairs, count_pairs, label_map
-from boxscore.label_maps.images import different_images, matched_streams, of_images
+from boxscore.label_maps.images import different_images, joined_images, matched_streams, of_images
 from boxscore.label_maps.resampled import MetricIntervals, intervals_of
 from boxscore.label_maps.rules import LARGEST_LABEL, SemanticRules, load_semantic_rules
 
@@ -376,18 +376,11 @@ class SemanticIoU:
             When there is none, or rules, classes or images do not fit.
         """
         parts = list(results)
-        if not parts:
-            raise InputError("results to merge", "be at least one", got="none")
+        images, starts = joined_images(parts, [(part.rules, part.given) for part in parts])
         first = parts[0]
-        for part in parts[1:]:
-            if (part.rules, part.given) != (first.rules, first.given):
-                raise InputError("results to merge", "have the same rules and classes", got="different ones")
-        images = tuple(image for part in parts for image in part.images)
-        different_images(images)
-        starts = np.cumsum([0, *(len(part.images) for part in parts)])
         moved = [
             part.counts._replace(image=part.counts.image + np.int32(start))
-            for part, start in zip(parts, starts[:-1], strict=True)
+            for part, start in zip(parts, starts, strict=True)
         ]
         columns = (np.concatenate(column) for column in zip(*moved, strict=True))
         return cls(first.rules, first.given, images, LabelCounts(*columns))
