@@ -43,7 +43,7 @@ LARGEST_VERTEX = 1e6
 LONGEST_OUTLINE = 1 << 26
 """Pixels, an edge counted by its longer side: 4 bytes for each are 256 MB."""
 
-PLACES_TOGETHER = 1 << 18
+PLACES_TOGETHER = 1 << 16
 """Steps computed together, about."""
 
 
@@ -81,87 +81,91 @@ def toggles(
 
     ``base`` [P] is the number of each one's first pixel, ``sizes`` [P,2] are height and width of its image.
     """
-    (x1, y1, x2, y2), polygon = edges.ends, edges.polygon
-    dx, dy = np.abs(x2 - x1), np.abs(y2 - y1)
-    flat = dx >= dy
-    swap = np.where(flat, x1 > x2, y1 > y2)
-    x1, x2 = np.where(swap, x2, x1), np.where(swap, x1, x2)
-    y1, y2 = np.where(swap, y2, y1), np.where(swap, y1, y2)
-    left, right = np.minimum(x1, x2), np.maximum(x1, x2)
-    begin = np.maximum(-((2 - left) // FINENESS), 0)  # the first step from 5n+2 at or after the left end
-    end = np.minimum((right - 3) // FINENESS, (sizes[:, 1] - 1).astype(np.int32)[polygon])
-    counts = np.maximum(end - begin + 1, 0)
+    ends, polygon = edges.ends, edges.polygon
+    x1, y1, x2, y2 = ends
+    dx, dy = x2 - x1, y2 - y1
+    begin = np.maximum((np.minimum(x1, x2) + np.int32(2)) // FINENESS, 0)  # the first step at or after it
+    last = np.minimum(
+        (np.maximum(x1, x2) - np.int32(3)) // FINENESS, (sizes[:, 1] - 1).astype(np.int32)[polygon]
+    )
+    counts = np.maximum(last - begin + 1, 0)
     number = np.zeros(len(base), dtype=np.intp)
     starts = run_starts(polygon)
     if len(starts):
         number[polygon[starts]] = np.add.reduceat(counts, starts)
-    places = np.empty(int(counts.sum()), dtype=np.int32)
-    heights = np.int32(sizes[0, 0]) if len(sizes) else np.int32(0)
-    one_height = bool((sizes[:, 0] == heights).all())
-    at = 0
-    for chosen, of_edges in ((flat, _along), (~flat, _across)):
-        rows = np.flatnonzero(chosen & (counts > 0))
-        some = counts[rows]
-        cuts = run_starts(np.cumsum(some) // PLACES_TOGETHER).tolist()
+    flat, some = np.abs(dx) >= np.abs(dy), counts > 0
+    parts = []
+    for of_edges, chosen in ((_along, flat & some), (_across, ~flat & some)):
+        rows = np.flatnonzero(chosen)
+        cuts = run_starts(np.cumsum(counts[rows]) // PLACES_TOGETHER).tolist()
         for low, high in itertools.pairwise([*cuts, len(rows)]):
-            part, size = rows[low:high], some[low:high]
+            part = rows[low:high]
+            size, first, height = counts[part], begin[part], sizes[polygon[part], 0]
+            starts = np.cumsum(size) - size
+            backwards = (dx if of_edges is _along else dy)[part] < 0  # walked from its end
+            x, y = np.where(backwards, ends[2:, part], ends[:2, part])
             steps = np.arange(int(size.sum()), dtype=np.int32)
-            steps -= np.repeat((np.cumsum(size) - size - begin[part]).astype(np.int32), size)
-            y = of_edges(FINENESS * steps + np.int32(2), x1[part], y1[part], x2[part], y2[part], size)
-            y += np.int32(2)
-            y //= np.int32(FINENESS)
-            height = heights if one_height else np.repeat(sizes[polygon[part], 0].astype(np.int32), size)
-            np.clip(y, 0, height, out=y)
-            steps *= height
-            y += steps
-            y += np.repeat(base[polygon[part]].astype(np.int32), size)
-            places[at : at + len(y)] = y
-            at += len(y)
-    places.sort()
-    return places, number
+            c = FINENESS * (first - starts) + 2
+            places = of_edges(c, FINENESS * steps, x, y, dx[part], dy[part], size)
+            places += np.int32(2)
+            places //= np.int32(FINENESS)
+            lowest = (base[polygon[part]] + (first - starts) * height).astype(np.int32)  # wraps, as below
+            heights = height[:1] if (height == height[0]).all() else np.repeat(height, size)
+            heights = heights.astype(np.int32)
+            np.clip(places, 0, heights, out=places)
+            steps *= heights
+            places += steps
+            places += np.repeat(lowest, size)
+            parts.append(places)
+    together = np.concatenate(parts or [np.empty(0, dtype=np.int32)])
+    together.sort()
+    return together, number
 
 
 def _along(
-    c: NDArray[np.int32],
-    x1: NDArray[np.int32],
-    y1: NDArray[np.int32],
-    x2: NDArray[np.int32],
-    y2: NDArray[np.int32],
+    c: Positions,
+    steps: NDArray[np.int32],
+    x: NDArray[np.int32],
+    y: NDArray[np.int32],
+    dx: NDArray[np.int32],
+    dy: NDArray[np.int32],
     size: Positions,
 ) -> NDArray[np.int32]:
     """Y of edges that the C code walks in x, x ascending: the smaller of those at c and c+1."""
-    slope = (y2 - y1) / (x2 - x1)
-    edge = np.repeat(np.stack([x1 - (slope < 0), y1, slope], axis=1), size, axis=0)
-    t = c - edge[:, 0]
-    t *= edge[:, 2]
-    t += edge[:, 1]
+    line = np.empty((len(size), 4))  # rows of 32 bytes are repeated fastest
+    slope = line[:, 1] = dy / dx
+    line[:, 0], line[:, 2] = c - x + (slope < 0), y
+    line = np.repeat(line, size, axis=0)
+    t = line[:, 0] + steps
+    t *= line[:, 1]
+    t += line[:, 2]
     t += 0.5
-    y: NDArray[np.int32] = t.astype(np.int32)
-    return y
+    places: NDArray[np.int32] = t.astype(np.int32)
+    return places
 
 
 def _across(
-    c: NDArray[np.int32],
-    x1: NDArray[np.int32],
-    y1: NDArray[np.int32],
-    x2: NDArray[np.int32],
-    y2: NDArray[np.int32],
+    c: Positions,
+    steps: NDArray[np.int32],
+    x: NDArray[np.int32],
+    y: NDArray[np.int32],
+    dx: NDArray[np.int32],
+    dy: NDArray[np.int32],
     size: Positions,
 ) -> NDArray[np.int32]:
     """Y of edges that the C code walks in y, y ascending: that before the first beyond c+1/2."""
-    rise = (y2 - y1).astype(np.float64)
-    edge = np.repeat(np.stack([x1, y1, rise, (x2 - x1).astype(np.float64)], axis=1), size, axis=0)
-    exact = c + 0.5
-    exact -= edge[:, 0]
-    exact *= edge[:, 2]
-    exact /= edge[:, 3]
+    line = np.empty((len(size), 4))
+    line[:, 0], line[:, 1], line[:, 2], line[:, 3] = c - x + 0.5, np.abs(dy), np.where(dy < 0, -dx, dx), x
+    line = np.repeat(line, size, axis=0)
+    half = line[:, 0] + steps
+    exact = half * line[:, 1]
+    exact /= line[:, 2]
     first = np.ceil(exact)
     # Only where the line meets c+1/2 at a whole step does the rounding of the C code decide on its side.
     tied = np.flatnonzero(first == exact)
-    start, _, rise, run = edge[tied].T
-    beyond = (start + run / rise * first[tied]) + 0.5 >= c[tied] + 1
+    _, rise, run, start = line[tied].T
+    beyond = (start + run / rise * first[tied]) + 0.5 >= half[tied] + start + 0.5
     first[tied] += beyond != (run > 0)
-    first += edge[:, 1]
-    first -= 1
-    y: NDArray[np.int32] = first.astype(np.int32)
-    return y
+    places: NDArray[np.int32] = first.astype(np.int32)
+    places += np.repeat(y - np.int32(1), size)
+    return places
