@@ -271,6 +271,11 @@ class Masks:
         return texts
 
     @property
+    def measured_area(self) -> FloatArray:
+        """Pixels of each mask whose spans were asked for, [N]."""
+        return self._store.area[self._rows]
+
+    @property
     def area(self) -> FloatArray:
         """Pixels of each mask, [N] float64."""
         store = self._store

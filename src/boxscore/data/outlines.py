@@ -43,7 +43,7 @@ LARGEST_VERTEX = 1e6
 LONGEST_OUTLINE = 1 << 26
 """Pixels, an edge counted by its longer side: 4 bytes for each are 256 MB."""
 
-PLACES_TOGETHER = 1 << 16
+PLACES_TOGETHER = 1 << 17
 """Steps computed together, about."""
 
 
@@ -60,12 +60,15 @@ def edges_of(points: FloatArray, counts: Positions) -> Edges:
     corners = counts // 2
     if (counts & 1).any():  # an odd last number is not read
         points = np.delete(points, (np.cumsum(counts) - 1)[(counts & 1) == 1])
-    grid = (FINENESS * points + 0.5).astype(np.int32).reshape(-1, 2).T  # towards 0
-    stops = np.cumsum(corners)
-    following = np.arange(1, grid.shape[1] + 1)
+    grid = (FINENESS * points + 0.5).astype(np.int32).reshape(-1, 2)  # towards 0
+    stops = corners.cumsum()
+    following = np.arange(1, len(grid) + 1)
     some = corners > 0
     following[stops[some] - 1] = (stops - corners)[some]
-    ends = np.concatenate([grid, grid[:, following]])
+    ends = np.empty((4, len(grid)), dtype=np.int32)
+    ends[:2] = grid.T
+    for side in (0, 1):
+        ends[side].take(following, out=ends[side + 2])
     polygon = np.repeat(np.arange(len(counts)), corners)
     longer = np.maximum(np.abs(ends[2] - ends[0]), np.abs(ends[3] - ends[1]))
     length = np.zeros(len(counts), dtype=np.int64)
@@ -81,43 +84,46 @@ def toggles(
 
     ``base`` [P] is the number of each one's first pixel, ``sizes`` [P,2] are height and width of its image.
     """
-    ends, polygon = edges.ends, edges.polygon
-    x1, y1, x2, y2 = ends
+    (x1, y1, x2, y2), polygon = edges.ends, edges.polygon
     dx, dy = x2 - x1, y2 - y1
     begin = np.maximum((np.minimum(x1, x2) + np.int32(2)) // FINENESS, 0)  # the first step at or after it
-    last = np.minimum(
-        (np.maximum(x1, x2) - np.int32(3)) // FINENESS, (sizes[:, 1] - 1).astype(np.int32)[polygon]
-    )
-    counts = np.maximum(last - begin + 1, 0)
+    last = (np.maximum(x1, x2) - np.int32(3)) // FINENESS
+    np.minimum(last, (sizes[:, 1] - 1).astype(np.int32).take(polygon), out=last)
+    counts = np.maximum(last - begin + np.int32(1), 0).astype(np.intp)
     number = np.zeros(len(base), dtype=np.intp)
     starts = run_starts(polygon)
     if len(starts):
         number[polygon[starts]] = np.add.reduceat(counts, starts)
     flat, some = np.abs(dx) >= np.abs(dy), counts > 0
-    parts = []
-    for of_edges, chosen in ((_along, flat & some), (_across, ~flat & some)):
-        rows = np.flatnonzero(chosen)
-        cuts = run_starts(np.cumsum(counts[rows]) // PLACES_TOGETHER).tolist()
+    one_height = bool((sizes[:, 0] == sizes[:1, 0]).all())
+    parts = [np.empty(0, dtype=np.int32)]
+    for of_edges, chosen, way in ((_along, flat & some, dx), (_across, ~flat & some, dy)):
+        rows = chosen.nonzero()[0]
+        cuts = run_starts(counts.take(rows).cumsum() // PLACES_TOGETHER).tolist()
         for low, high in itertools.pairwise([*cuts, len(rows)]):
             part = rows[low:high]
-            size, first, height = counts[part], begin[part], sizes[polygon[part], 0]
-            starts = np.cumsum(size) - size
-            backwards = (dx if of_edges is _along else dy)[part] < 0  # walked from its end
-            x, y = np.where(backwards, ends[2:, part], ends[:2, part])
-            steps = np.arange(int(size.sum()), dtype=np.int32)
-            c = FINENESS * (first - starts) + 2
-            places = of_edges(c, FINENESS * steps, x, y, dx[part], dy[part], size)
+            size, first, of = counts.take(part), begin.take(part), polygon.take(part)
+            starts = size.cumsum() - size
+            backwards = way.take(part) < 0  # walked from its end
+            x = np.where(backwards, x2.take(part), x1.take(part))
+            y = np.where(backwards, y2.take(part), y1.take(part))
+            steps = np.arange(starts[-1] + size[-1], dtype=np.int32)
+            first = first - starts
+            places = of_edges(FINENESS * first + 2, FINENESS * steps, x, y, dx.take(part), dy.take(part), size)
             places += np.int32(2)
             places //= np.int32(FINENESS)
-            lowest = (base[polygon[part]] + (first - starts) * height).astype(np.int32)  # wraps, as below
-            heights = height[:1] if (height == height[0]).all() else np.repeat(height, size)
-            heights = heights.astype(np.int32)
-            np.clip(places, 0, heights, out=places)
+            height = sizes[:1, 0] if one_height else sizes[:, 0].take(of)
+            lowest = (base.take(of) + first * height).astype(np.int32)  # wraps, as below
+            heights = height.astype(np.int32)
+            if not one_height:
+                heights = heights.repeat(size)
+            np.maximum(places, 0, out=places)
+            np.minimum(places, heights, out=places)
             steps *= heights
             places += steps
-            places += np.repeat(lowest, size)
+            places += lowest.repeat(size)
             parts.append(places)
-    together = np.concatenate(parts or [np.empty(0, dtype=np.int32)])
+    together = np.concatenate(parts)
     together.sort()
     return together, number
 
@@ -132,13 +138,11 @@ def _along(
     size: Positions,
 ) -> NDArray[np.int32]:
     """Y of edges that the C code walks in x, x ascending: the smaller of those at c and c+1."""
-    line = np.empty((len(size), 4))  # rows of 32 bytes are repeated fastest
-    slope = line[:, 1] = dy / dx
-    line[:, 0], line[:, 2] = c - x + (slope < 0), y
-    line = np.repeat(line, size, axis=0)
-    t = line[:, 0] + steps
-    t *= line[:, 1]
-    t += line[:, 2]
+    slope = dy / dx
+    t = (c - x + (slope < 0)).astype(np.float64).repeat(size)
+    t += steps
+    t *= slope.repeat(size)
+    t += y.astype(np.float64).repeat(size)
     t += 0.5
     places: NDArray[np.int32] = t.astype(np.int32)
     return places
@@ -154,18 +158,21 @@ def _across(
     size: Positions,
 ) -> NDArray[np.int32]:
     """Y of edges that the C code walks in y, y ascending: that before the first beyond c+1/2."""
-    line = np.empty((len(size), 4))
-    line[:, 0], line[:, 1], line[:, 2], line[:, 3] = c - x + 0.5, np.abs(dy), np.where(dy < 0, -dx, dx), x
-    line = np.repeat(line, size, axis=0)
-    half = line[:, 0] + steps
-    exact = half * line[:, 1]
-    exact /= line[:, 2]
+    half = (c - x + 0.5).repeat(size)
+    half += steps
+    rise = np.abs(dy).astype(np.float64)
+    run = np.where(dy < 0, -dx, dx).astype(np.float64)
+    exact = half * rise.repeat(size)
+    exact /= run.repeat(size)
     first = np.ceil(exact)
     # Only where the line meets c+1/2 at a whole step does the rounding of the C code decide on its side.
-    tied = np.flatnonzero(first == exact)
-    _, rise, run, start = line[tied].T
-    beyond = (start + run / rise * first[tied]) + 0.5 >= half[tied] + start + 0.5
-    first[tied] += beyond != (run > 0)
+    tied = (first == exact).nonzero()[0]
+    if len(tied):
+        edge = np.repeat(np.arange(len(size)), size).take(tied)
+        rise, run, start = rise.take(edge), run.take(edge), x.take(edge).astype(np.float64)
+        step = first.take(tied)
+        beyond = (start + run / rise * step) + 0.5 >= half.take(tied) + start + 0.5
+        first[tied] = step + (beyond != (run > 0))
     places: NDArray[np.int32] = first.astype(np.int32)
-    places += np.repeat(y - np.int32(1), size)
+    places += (y - np.int32(1)).repeat(size)
     return places

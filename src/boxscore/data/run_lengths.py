@@ -86,7 +86,7 @@ def run_totals(codes: Sequence[bytes]) -> NDArray[np.int64]:
     """Count the pixels of each code, int64 [N]; :data:`DAMAGED` where it cannot be one."""
     lengths = np.fromiter(map(len, codes), np.intp, len(codes))
     batch = np.cumsum(lengths) // BATCH
-    bounds = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(codes)]
+    bounds = [0, *(np.diff(batch).nonzero()[0] + 1).tolist(), len(codes)]
     parts = [read_runs(codes[low:high]).totals() for low, high in itertools.pairwise(bounds) if high > low]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
@@ -100,19 +100,19 @@ def read_runs(codes: Sequence[bytes]) -> Runs:
     digits = np.frombuffer(text, dtype=np.uint8) - np.uint8(48)
     unfinished = digits[ends - 1] > 31
     if digits.max() > 63 or unfinished.any():
-        foreign = np.flatnonzero(digits > 63)
+        foreign = (digits > 63).nonzero()[0]
         damaged |= unfinished
         damaged[np.searchsorted(ends, foreign)] = True
         digits[foreign] = 0
         digits[ends[unfinished] - 1] &= 31
         text = (digits + np.uint8(48)).tobytes()
-    more = np.flatnonzero(digits > 31)
+    more = (digits > 31).nonzero()[0]
     before = np.searchsorted(more, ends)
     given = sizes - np.diff(before, prepend=0)
     numbers = text.translate(LAST_DIGIT, GOING_ON)
     number = more - np.arange(len(more))  # as many numbers end before a character as are no such characters
     # A code that ends in foreground gets a zero more, so that all have pairs.
-    odd = np.flatnonzero(given & 1 == 0)
+    odd = (given & 1 == 0).nonzero()[0]
     counts = given // 2 + 1
     if len(odd):
         cuts = np.cumsum(given + 1)[odd]
@@ -134,7 +134,7 @@ def read_runs(codes: Sequence[bytes]) -> Runs:
 def split_runs(numbers: NDArray[np.int64], counts: Positions) -> Runs:
     """Arrange runs that are given as numbers, ``counts`` [N] of each mask; one without any has no pixel."""
     damaged = np.zeros(len(counts), dtype=bool)
-    odd = np.flatnonzero((numbers < 0) | (numbers > MOST_PIXELS))
+    odd = ((numbers < 0) | (numbers > MOST_PIXELS)).nonzero()[0]
     if len(odd):
         damaged[np.searchsorted(np.cumsum(counts), odd, side="right")] = True
     pairs = counts // 2 + 1
@@ -150,7 +150,7 @@ def _longer_numbers(
 
     ``more`` are the characters that do not end a number, ``number`` those to which they belong.
     """
-    heads = np.flatnonzero(number[1:] != number[:-1])
+    heads = (number[1:] != number[:-1]).nonzero()[0]
     heads += 1
     heads = np.concatenate([np.arange(min(len(number), 1)), heads])
     longer, head = number[heads], more[heads]
@@ -159,10 +159,10 @@ def _longer_numbers(
         return heads[:0]
     extra = np.diff(heads, append=len(number))  # characters before the last
     end, value = head + extra, values[longer]
-    left = np.flatnonzero(extra >= MOST_CHARACTERS - 1)
+    left = (extra >= MOST_CHARACTERS - 1).nonzero()[0]
     wrong = longer[left[(extra[left] >= MOST_CHARACTERS) | (np.abs(2 * value[left] + 1) > 3)]]
     value = (value << 5) | (digits[end - 1] & 31)
-    left = np.flatnonzero(extra > 1)
+    left = (extra > 1).nonzero()[0]
     for back in range(2, MOST_CHARACTERS):
         if not len(left):
             break
@@ -188,7 +188,7 @@ def code_text(runs: NDArray[np.int64], counts: Positions) -> list[bytes]:
     starts = np.cumsum(counts) - counts
     rank = np.arange(len(runs)) - np.repeat(starts, counts)
     numbers = runs.astype(np.int64)
-    later = np.flatnonzero(rank > 2)
+    later = (rank > 2).nonzero()[0]
     numbers[later] -= runs[later - 2]
     size = np.ones(len(numbers), dtype=np.intp)
     for characters in range(1, MOST_CHARACTERS):

@@ -44,7 +44,7 @@ class Spans(NamedTuple):
         """Pixels of each mask, [N]."""
         length = self.bounds[:, 1] - self.bounds[:, 0]
         area = np.zeros(len(self.counts), dtype=np.int64)
-        some = np.flatnonzero(self.counts)
+        some = self.counts.nonzero()[0]
         if len(some):
             area[some] = np.add.reduceat(length, (np.cumsum(self.counts) - self.counts)[some])
         return area
@@ -59,7 +59,7 @@ class Spans(NamedTuple):
             bounds = bounds[full]
         stops = np.append(0, np.cumsum(counts))
         for low, high in equal_sizes(self.sizes):
-            some = np.flatnonzero(counts[low:high]) + low
+            some = counts[low:high].nonzero()[0] + low
             if not len(some):
                 continue
             height, width = (np.int32(side) for side in self.sizes[low].tolist())
@@ -81,10 +81,10 @@ class Spans(NamedTuple):
 
     def merged(self) -> Spans:
         """Return the same pixels, no span empty and none touching the next."""
-        kept = np.flatnonzero(self.bounds[:, 1] > self.bounds[:, 0])
+        kept = (self.bounds[:, 1] > self.bounds[:, 0]).nonzero()[0]
         mask = np.repeat(np.arange(len(self.counts)), self.counts)[kept]
         bounds = self.bounds[kept]
-        apart = np.flatnonzero((bounds[1:, 0] != bounds[:-1, 1]) | (mask[1:] != mask[:-1]))
+        apart = ((bounds[1:, 0] != bounds[:-1, 1]) | (mask[1:] != mask[:-1])).nonzero()[0]
         first = np.concatenate([np.arange(len(kept))[:1], apart + 1])
         last = np.append(apart, len(kept) - 1)[: len(first)]
         return self._replace(
@@ -115,7 +115,7 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
 
     The last span of every mask is empty.
     """
-    pixels = sizes.prod(axis=1)
+    pixels = sizes[:, 0] * sizes[:, 1]
     ends = np.cumsum(pixels)
     base = ends - pixels
     lengths, starts = runs.lengths, runs.starts
@@ -132,7 +132,7 @@ def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
     # A code may begin with an empty run, and each mask with its zero; one fills up an odd number.
     filled = len(starts) + int((lengths[starts + 1] == 0).sum()) + int((runs.given & 1 == 0).sum())
     if len(lengths) - np.count_nonzero(lengths) != filled + 1:
-        empty = np.flatnonzero(lengths[:-1] == 0)
+        empty = (lengths[:-1] == 0).nonzero()[0]
         mask = np.searchsorted(starts, empty, side="right") - 1
         run = empty - starts[mask] - 1
         own = (run > 0) & (run < runs.given[mask]) & (bounds[empty] < ends[mask])
@@ -145,7 +145,7 @@ def union_of_parts(bounds: NDArray[np.int32]) -> NDArray[np.int32]:
     bounds = bounds[bounds[:, 1] > bounds[:, 0]]
     # Both in order, a span starts a new one where as many have ended as have started before it.
     starts, ends = np.sort(bounds[:, 0]), np.sort(bounds[:, 1])
-    apart = np.flatnonzero(starts[1:] >= ends[:-1])
+    apart = (starts[1:] >= ends[:-1]).nonzero()[0]
     union = np.empty((len(apart) + min(len(starts), 1), 2), dtype=np.int32)
     if len(starts):
         union[0, 0], union[-1, 1] = starts[0], ends[-1]

@@ -80,22 +80,22 @@ def column_runs(spans: Spans) -> ColumnRuns:
     widths = right - left + 1  # each mask's columns are followed by an empty one
     begin = np.cumsum(widths) - widths
     room = int(widths.sum())
-    place = first + np.repeat(begin - left - origin, counts)
+    place = first + (begin - left - origin).astype(np.int32).repeat(counts)
     runs = one_integer(lanes)
     cut = None
-    apart = np.flatnonzero(first != last)
+    apart = (first != last).nonzero()[0]
     if len(apart):
         empty = apart[first[apart] > last[apart]]  # at a column's end
         place[empty], runs[empty] = room, NONE
         over = apart[first[apart] < last[apart]]
         if len(over):
             height = np.repeat(heights, counts)[over]
-            cut = _cut(place[over], (last - first)[over], lanes[over, 1], height)
+            cut = _cut(place[over].astype(np.intp), last[over] - first[over], lanes[over, 1], height)
             lanes[over, 1] = height - 1
     dense = np.full(room + 1, NONE, dtype=runs.dtype)
-    dense[place] = runs  # the last of a column's runs remains
-    further = np.flatnonzero(place[1:] == place[:-1])
-    extra = _full_runs(place[further], lanes[further])
+    dense[place.astype(np.intp)] = runs  # the last of a column's runs remains
+    further = (place[1:] == place[:-1]).nonzero()[0]
+    extra = _full_runs(place.take(further).astype(np.intp), lanes_of(runs.take(further)))
     if cut is not None:
         extra = _with_cut(dense, extra, cut)
     more = np.searchsorted(extra[0], np.append(begin, room))
@@ -136,7 +136,7 @@ def _extents(
     """Return the first column that each mask reaches, and the one after the last."""
     left, right = np.zeros((2, len(spans.counts)), dtype=np.intp)
     stops = np.cumsum(spans.counts)
-    some = np.flatnonzero(spans.counts)
+    some = spans.counts.nonzero()[0]
     ends = stops[some] - 1
     # Codes end with an empty span at the end of the image.
     closing = (first[ends] > last[ends]) & (spans.counts[some] > 1)
@@ -151,7 +151,7 @@ def _full_runs(
 ) -> tuple[Positions, NDArray[np.int64], NDArray[np.int64]]:
     """Return the columns, lows and highs of runs that are not empty."""
     low, high = ~lanes[:, 0].astype(np.int64), lanes[:, 1].astype(np.int64) + 1
-    full = np.flatnonzero(high > low)
+    full = (high > low).nonzero()[0]
     return columns[full], low[full], high[full]
 
 
@@ -192,7 +192,7 @@ def shared_pixels(one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions
     left = np.maximum(one.left[i], other.left[j])
     width = np.maximum(np.minimum(one.right[i], other.right[j]) - left, 0)
     shared = np.zeros(len(i), dtype=np.int64)
-    meeting = np.flatnonzero(width)
+    meeting = width.nonzero()[0]
     i, j, left, width = i[meeting], j[meeting], left[meeting], width[meeting]
     counted = np.empty(len(meeting), dtype=np.int64)
     cuts = run_starts(np.cumsum(width) // COLUMNS_TOGETHER).tolist()
@@ -229,7 +229,7 @@ def _of_further_runs(
     """Pixels that further runs of ``one`` share with first runs, and ``pairwise`` with further runs too."""
     shared = np.zeros(len(i), dtype=np.int64)
     counts = one.more[i + 1] - one.more[i]
-    some = np.flatnonzero(counts)
+    some = counts.nonzero()[0]
     cuts = run_starts(np.cumsum(counts[some]) // COLUMNS_TOGETHER).tolist()
     for low, high in itertools.pairwise([*cuts, len(some)]):
         pairs = some[low:high]
@@ -261,7 +261,7 @@ def _covered(
         return covered
     has_more = np.zeros(len(other.dense), dtype=bool)
     has_more[other.column] = True
-    rows = np.flatnonzero(has_more[column])
+    rows = has_more[column].nonzero()[0]
     if not len(rows):
         return covered
     # On one axis, column after column, the further runs do not overlap: what lies before a point is a sum.

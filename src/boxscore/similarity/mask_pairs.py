@@ -47,7 +47,7 @@ class Batch:
         self.spans, self.position = masks.spans()
         self.runs = column_runs(self.spans)
         self.area = np.empty(len(masks), dtype=np.int64)  # in the order of the spans
-        self.area[self.position] = masks.area
+        self.area[self.position] = masks.measured_area
         self.kept: dict[float, Any] = {}  # what a similarity computes from them
 
     @functools.cached_property
@@ -97,7 +97,7 @@ class MaskBlock:
             return
         low, low2 = self.one.stops[a], self.other.stops[b]
         high, high2 = self.one.stops[a + 1], self.other.stops[b + 1]
-        for pair in np.flatnonzero((high > low) & (high2 > low2)).tolist():
+        for pair in ((high > low) & (high2 > low2)).nonzero()[0].tolist():
             mask, other = int(a[pair]), int(b[pair])
             places = self.one.spans.empty_runs[low[pair] : high[pair]] - self.one.spans.base[mask]
             others = self.other.spans.empty_runs[low2[pair] : high2[pair]] - self.other.spans.base[other]
@@ -146,7 +146,7 @@ def overlaps_of_pairs(
         other = Batch(second[rows[low:high]])
         own, first_of = np.unique(pair_first[pairs], return_inverse=True)
         for left, right in batches(first[own].weights):
-            some = np.flatnonzero((first_of >= left) & (first_of < right))
+            some = ((first_of >= left) & (first_of < right)).nonzero()[0]
             block = MaskBlock(own[left:right], rows[low:high], Batch(first[own[left:right]]), other)
             for chunk in range(0, len(some), PAIRS_TOGETHER):
                 here = some[chunk : chunk + PAIRS_TOGETHER]
@@ -212,4 +212,4 @@ def _may_agree(
     near &= smaller >= lowest * over * (1 - 1e-12)
     if len(block.one.spans.empty_runs) and len(block.other.spans.empty_runs):
         return np.arange(len(i))
-    return np.flatnonzero(near)
+    return near.nonzero()[0]
