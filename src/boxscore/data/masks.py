@@ -270,6 +270,11 @@ class Masks:
                 texts[row] = text
         return texts
 
+    def remember_area(self, area: FloatArray) -> None:
+        """Keep the pixels of each mask, [N], as another process has counted them."""
+        self._store.area[self._rows] = area
+        self._store.measured[self._rows] = True
+
     @property
     def measured_area(self) -> FloatArray:
         """Pixels of each mask whose spans were asked for, [N]."""
