@@ -122,7 +122,7 @@ class Masks:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, rows: NDArray[Any]) -> Masks:
+    def __getitem__(self, rows: NDArray[Any] | slice) -> Masks:
         """Return these rows; they share what is computed."""
         return self._at(self._rows[rows])
 

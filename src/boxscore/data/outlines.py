@@ -109,16 +109,15 @@ def toggles(
             y = np.where(backwards, y2.take(part), y1.take(part))
             steps = np.arange(starts[-1] + size[-1], dtype=np.int32)
             first = first - starts
-            places = of_edges(FINENESS * first + 2, FINENESS * steps, x, y, dx.take(part), dy.take(part), size)
+            places = of_edges(
+                FINENESS * first + 2, FINENESS * steps, x, y, dx.take(part), dy.take(part), size
+            )
             places += np.int32(2)
             places //= np.int32(FINENESS)
-            height = sizes[:1, 0] if one_height else sizes[:, 0].take(of)
+            height = sizes[0, 0] if one_height else sizes[:, 0].take(of)
             lowest = (base.take(of) + first * height).astype(np.int32)  # wraps, as below
-            heights = height.astype(np.int32)
-            if not one_height:
-                heights = heights.repeat(size)
-            np.maximum(places, 0, out=places)
-            np.minimum(places, heights, out=places)
+            heights = np.int32(height) if one_height else height.astype(np.int32).repeat(size)
+            np.clip(places, 0, heights, out=places)
             steps *= heights
             places += steps
             places += lowest.repeat(size)

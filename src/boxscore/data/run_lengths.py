@@ -64,7 +64,9 @@ Positions = NDArray[np.intp]
 class Runs(NamedTuple):
     """Runs of several masks one after the other: those of each begin with a zero, and are even in number."""
 
-    lengths: NDArray[np.int32]  # [2 R + 1], zero, background, foreground, background, ..., zero; one zero last
+    lengths: NDArray[
+        np.int32
+    ]  # [2 R + 1], zero, background, foreground, background, ..., zero; one zero last
     counts: Positions  # [N], pairs of each mask
     given: Positions  # [N], runs that its code has
     damaged: NDArray[np.bool_]  # [N], what can be told from the text alone
@@ -160,7 +162,7 @@ def _longer_numbers(
     extra = np.diff(heads, append=len(number))  # characters before the last
     end, value = head + extra, values[longer]
     left = (extra >= MOST_CHARACTERS - 1).nonzero()[0]
-    wrong = longer[left[(extra[left] >= MOST_CHARACTERS) | (np.abs(2 * value[left] + 1) > 3)]]
+    wrong: Positions = longer[left[(extra[left] >= MOST_CHARACTERS) | (np.abs(2 * value[left] + 1) > 3)]]
     value = (value << 5) | (digits[end - 1] & 31)
     left = (extra > 1).nonzero()[0]
     for back in range(2, MOST_CHARACTERS):

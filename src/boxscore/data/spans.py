@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import ragged_ranges, run_starts
+from boxscore._utils.ordering import run_starts
 from boxscore.data.run_lengths import Runs
 
 __all__ = ["Spans", "equal_sizes", "joined_spans", "spans_of_runs", "union_of_parts"]

@@ -364,7 +364,8 @@ def _flags(records: list[Any], name: str) -> FloatArray:
     """Read a column of flags; null is 0."""
     values = list(map(operator.attrgetter(name), records))
     try:
-        return np.clip(numbers_of(values, "d"), -EXACT, EXACT)
+        flags: FloatArray = np.clip(numbers_of(values, "d"), -EXACT, EXACT)
+        return flags
     except (struct.error, OverflowError):  # null, or more than a float holds
         whole_numbers = (max(-EXACT, min(value or 0, EXACT)) for value in values)
         return np.fromiter(whole_numbers, np.float64, len(values))

@@ -32,7 +32,7 @@ class Similarity(abc.ABC):
     column: ClassVar[str | None] = None
     """The column of a table that is compared; None for the boxes, which every table has."""
     forks: ClassVar[bool] = False
-    """Whether several workers are processes that share the pairs, rather than threads that share the images."""
+    """Whether several workers are processes that share the pairs, not threads that share the images."""
 
     def __init__(self, protocol: Protocol) -> None:
         self.pixel_offset = protocol.boxes.pixel_offset

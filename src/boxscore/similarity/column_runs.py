@@ -10,7 +10,7 @@ Conventions
 -----------
 - A run from ``low`` up to ``top``, the last pixel, is kept as ``-low - 1, top``: the minimum of two of these
   is the run that they share, of the length that is their sum plus 2. -1, -1 is none.
-- Dense columns are those that masks of a batch reach, one mask after the other, each followed by an empty one.
+- Dense columns are those that the masks of a batch reach, mask after mask, each followed by an empty one.
 - Memory is that of the runs and the columns that they reach; pairs are compared a few at a time.
 """
 
@@ -25,7 +25,16 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.spans import Spans, equal_sizes
 
-__all__ = ["NONE", "SHORT", "ColumnRuns", "column_runs", "lanes_of", "one_integer", "shared_pixels"]
+__all__ = [
+    "NONE",
+    "SHORT",
+    "ColumnRuns",
+    "column_runs",
+    "lanes_of",
+    "one_integer",
+    "run_lengths",
+    "shared_pixels",
+]
 
 Positions = NDArray[np.intp]
 
@@ -105,7 +114,7 @@ def column_runs(spans: Spans) -> ColumnRuns:
 def _in_columns(spans: Spans) -> tuple[NDArray[np.int32], NDArray[Any], Positions]:
     """Columns [S,2] and heights [S,2] of the first and the last pixel of spans; heights as runs are kept.
 
-    Columns are numbered on through masks of equal sizes; the third are those of the masks' first columns, [N].
+    Columns are numbered on through masks of equal sizes; the third, [N], are those of the masks' first ones.
     The last pixel of an empty span is the one before its first.
     """
     sizes, stops = spans.sizes, 2 * np.append(0, np.cumsum(spans.counts))
@@ -210,17 +219,28 @@ def _of_dense_runs(
 ) -> NDArray[Any]:
     ends = np.cumsum(width)
     starts = ends - width
+    origin = one.begin.take(i) - one.left.take(i)
     columns = np.arange(ends[-1])
-    columns += np.repeat(one.begin[i] - one.left[i] + left - starts, width)
+    columns += (origin + left - starts).repeat(width)
     runs = lanes_of(one.dense.take(columns))
-    columns += np.repeat(other.begin[j] - other.left[j] - one.begin[i] + one.left[i], width)
+    columns += (other.begin.take(j) - other.left.take(j) - origin).repeat(width)
     others = lanes_of(other.dense.take(columns))
     if runs.dtype != others.dtype:
         runs, others = runs.astype(np.int32), others.astype(np.int32)
     np.minimum(runs, others, out=runs)
-    length = runs[:, 0] + runs[:, 1]
-    np.maximum(length, -2, out=length)
-    return np.add.reduceat(length, starts, dtype=np.int32) + 2 * width
+    return np.add.reduceat(run_lengths(runs), starts)
+
+
+def run_lengths(runs: NDArray[Any]) -> NDArray[Any]:
+    """Return the lengths [C] of runs ``-low - 1, top`` [C,2]; 0 of what is none."""
+    both = one_integer(runs)
+    half = 4 * both.dtype.itemsize
+    length: NDArray[Any] = both << half  # the sum of the two, without reading every other one
+    length += both
+    length >>= half
+    np.clip(length, -2, np.iinfo(length.dtype).max, out=length)
+    length += 2
+    return length
 
 
 def _of_further_runs(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.spans import Spans, equal_sizes
-from boxscore.similarity.column_runs import NONE, SHORT, ColumnRuns, one_integer
+from boxscore.similarity.column_runs import NONE, SHORT, ColumnRuns, one_integer, run_lengths
 
 __all__ = ["inner_runs"]
 
@@ -35,13 +35,14 @@ def inner_runs(
     """Return the inner pixels of masks by column, and how many each has; ``distance`` [N] is ``d``."""
     height, room = spans.sizes[:, 0], len(runs.dense) - 1
     wide = int((height + distance).max()) >= SHORT
-    lanes = runs.lanes.astype(np.int32 if wide else np.int16)
+    lanes = runs.lanes.astype(np.int32 if wide else np.int16)  # a copy
     end = np.append(runs.begin, room)
     groups = equal_sizes(np.stack([distance, distance], axis=1))
     inner = np.full_like(lanes, NONE)
     for low, high in groups:
         some = slice(end[low], end[high])
-        lanes[some] -= lanes.dtype.type(distance[low])  # a run that is too short has a negative length from here on
+        # A run that is too short has a negative length from here on.
+        np.subtract(lanes[some], lanes.dtype.type(distance[low]), out=lanes[some])
         inner[some] = _eroded(lanes[some], int(distance[low]))
     mask = np.repeat(np.arange(len(height)), np.diff(runs.more))
     bottom, top = runs.low + distance[mask], runs.high - distance[mask]
@@ -56,18 +57,13 @@ def inner_runs(
             inner[end[one] : end[one + 1]] = NONE
         new = run_starts(column)
         inner[column[new], 0], inner[column[new], 1] = -bottom[new] - 1, top[new] - 1
-        further = tuple(np.delete(part, new) for part in (column, bottom, top))
-    length = inner[:, 0] + inner[:, 1]
-    np.maximum(length, -2, out=length)
-    length += 2
-    area = np.add.reduceat(length, runs.begin, dtype=np.int64)
+        further = np.delete(column, new), np.delete(bottom, new), np.delete(top, new)
+    area = np.add.reduceat(run_lengths(inner), runs.begin, dtype=np.int64)
     more = np.searchsorted(further[0], end)
     if len(further[0]):
         np.add.at(area, np.repeat(np.arange(len(area)), np.diff(more)), further[2] - further[1])
     reach = np.maximum(runs.right - distance, runs.left + distance)
-    made = ColumnRuns(
-        one_integer(inner), runs.begin + distance, runs.left + distance, reach, *further, more
-    )
+    made = ColumnRuns(one_integer(inner), runs.begin + distance, runs.left + distance, reach, *further, more)
     return made, area
 
 

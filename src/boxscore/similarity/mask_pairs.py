@@ -248,13 +248,13 @@ def shared_out(
         return compare(first, second, comparison)
     groups = np.append(run_starts(comparison.starts), len(weights))
     total = np.append(0.0, np.cumsum(weights))[groups]
-    cuts = groups[np.searchsorted(total, np.linspace(0, total[-1], workers + 1)[1:-1])]
-    cuts = [0, *cuts.tolist(), len(weights)]
+    middle = np.searchsorted(total, np.linspace(0, total[-1], workers + 1)[1:-1])
+    cuts = [0, *groups[middle].tolist(), len(weights)]
     columns = np.append(comparison.starts, len(comparison.rows))[cuts].tolist()
     thirds = np.linspace(0, 0 if rest is None else len(rest), workers + 1).astype(int).tolist()
 
-    def parts(number: int) -> tuple[slice, slice, slice]:
-        return tuple(slice(*each[number : number + 2]) for each in (columns, cuts, thirds))
+    def parts(number: int) -> list[slice]:
+        return [slice(*each[number : number + 2]) for each in (columns, cuts, thirds)]
 
     def share(number: int) -> _Share:
         of_first, of_second, of_rest = parts(number)
@@ -272,7 +272,9 @@ def shared_out(
         area = np.empty(0) if rest is None else rest[of_rest].area
         return _Share(pairs, one.measured_area, other.measured_area, area)
 
-    with contextlib.closing(Forked([functools.partial(share, number) for number in range(1, workers)])) as forked:
+    with contextlib.closing(
+        Forked([functools.partial(share, number) for number in range(1, workers)])
+    ) as forked:
         shares = [share(0), *forked.results()]
     for number, found in enumerate(shares):
         of_first, of_second, of_rest = parts(number)
