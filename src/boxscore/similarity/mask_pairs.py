@@ -49,7 +49,7 @@ Positions = NDArray[np.intp]
 
 PAIRS_TOGETHER = 1 << 16
 
-SHARE = 8.0
+SHARE = 4.0
 """Weight of the masks, in batches, that are worth a process."""
 
 
