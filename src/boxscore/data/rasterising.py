@@ -55,9 +55,7 @@ def batches(weight: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
 def spans_of(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, Positions]:
     """Return the spans of some rows in any order, and the position there of each of ``rows``."""
     _check_sizes(columns, rows, place)
-    kind, size = columns.kind[rows], columns.size[rows]
-    keys = size[:, 0] << 32 | size[:, 1]
-    various = bool((keys != keys[:1]).any())  # masks of equal sizes are cut into columns together
+    kind = columns.kind[rows]
     parts, order = [], []
     for kinds, spans in (
         ((TEXT, BYTES), _of_texts),
@@ -65,8 +63,6 @@ def spans_of(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans
         ((POLYGONS,), _of_polygons),
     ):
         chosen = ((kind >= kinds[0]) & (kind <= kinds[-1])).nonzero()[0]
-        if various:
-            chosen = chosen.take(keys.take(chosen).argsort(kind="stable"))
         if len(chosen):
             part, own_order = spans(columns, rows[chosen], place)
             parts.append(part)
