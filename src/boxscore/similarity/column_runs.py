@@ -79,6 +79,13 @@ class ColumnRuns(NamedTuple):
         """``dense`` as [C+1,2]."""
         return lanes_of(self.dense)
 
+    def touch(self) -> bool:
+        """Whether a run begins where another one of its column ends."""
+        column, low, high = self.column, self.low, self.high
+        first = self.lanes[column]
+        with_first = (high == ~first[:, 0].astype(np.int64)) | (low == first[:, 1].astype(np.int64) + 1)
+        return bool(with_first.any() or ((column[1:] == column[:-1]) & (low[1:] == high[:-1])).any())
+
 
 def column_runs(spans: Spans) -> ColumnRuns:
     """Cut the spans of masks into runs of one column each."""
