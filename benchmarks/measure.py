@@ -117,6 +117,7 @@ def run(
     result = Run(contender)
     # Packages install into the environment; the boxscore measured is the source tree's.
     environment = os.environ | thread_limits(setting.threads) | {"PYTHONPATH": str(setting.source)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or the source tree is compiled again in every process
     with tempfile.TemporaryDirectory(prefix="boxscore-bench-") as folder:
         answer, output, errors = (Path(folder) / name for name in ("answer.json", "output", "errors"))
         command = [setting.python]

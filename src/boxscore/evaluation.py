@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.records import record
 from boxscore.data.alignment import align, select
 from boxscore.data.numbering import (
     AS_THEY_ARE,
@@ -245,7 +246,7 @@ def _all_looks_right(result: Evaluation) -> bool:
     return bool((hits[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Evaluation(PicklesFields):
     """The result of :func:`evaluate`.
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.records import record
 from boxscore._utils.text import html_lines, short_list
 from boxscore.errors import InputError
 
@@ -111,7 +112,7 @@ def _sort_key(identifier: Id) -> tuple[bool, Id]:
     return isinstance(identifier, str), identifier
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """Sorted unique ids, and what is known of each.
 
@@ -177,7 +178,7 @@ def _integer_rows(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArra
     return np.where(known[rows] == values, rows, -1).astype(np.int32)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Images(Vocabulary):
     """The images of a data set.
 
@@ -254,7 +255,7 @@ class Images(Vocabulary):
         return "\n  ".join(lines)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Categories(Vocabulary):
     """The classes of a data set.
 

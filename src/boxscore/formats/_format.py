@@ -10,7 +10,6 @@ before it is asked. ``columns`` and ``processes`` are hints that it may ignore.
 from __future__ import annotations
 
 import abc
-import dataclasses
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from boxscore._utils.records import record
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
@@ -47,7 +47,7 @@ Read = Callable[[GroundTruth | None], Detections]
 """Finishes reading detections, aligned to a ground truth or, with None, on their own."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class ReadOptions:
     """What a user says beside a path.
 

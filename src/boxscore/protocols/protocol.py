@@ -19,6 +19,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.records import record
 from boxscore.errors import ProtocolError
 from boxscore.protocols import wording
 from boxscore.protocols.fields import (
@@ -137,7 +139,7 @@ _ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class RoundingRules(Rules):
     """What detections lose before anything else, as in tools that write them to text and read them again."""
 
@@ -161,7 +163,7 @@ class RoundingRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class BoxRules(Rules):
     """How boxes are measured."""
 
@@ -177,7 +179,7 @@ class BoxRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class MaskRules(Rules):
     """How masks are measured."""
 
@@ -191,7 +193,7 @@ class MaskRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class KeypointRules(Rules):
     """How keypoints are measured."""
 
@@ -229,7 +231,7 @@ class KeypointRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class IgnoreRules(Rules):
     """What counts neither for nor against."""
 
@@ -290,7 +292,7 @@ class IgnoreRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class MatchingRules(Rules):
     """How detections and ground truths are matched."""
 
@@ -399,7 +401,7 @@ class MatchingRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class ApRules(Rules):
     """How a precision-recall curve becomes one number."""
 
@@ -460,7 +462,7 @@ class ApRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class FrocRules(Rules):
     """Where the free-response ROC is read."""
 
@@ -482,7 +484,7 @@ class FrocRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class SummaryRow(Rules):
     """One summary metric.
 
@@ -511,7 +513,7 @@ def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class Protocol(Rules):
     """Everything that decides a score. See the module's page for the conventions."""
 
@@ -567,7 +569,7 @@ class Protocol(Rules):
         """The detection caps, ascending; ``(None,)`` for no cap. The axis M."""
         return self.matching.max_detections or (None,)
 
-    @property
+    @functools.cached_property
     def rows(self) -> tuple[SummaryRow, ...]:
         """The summary rows that apply, their keys filled in, each key once."""
         rows: dict[str, SummaryRow] = {}

@@ -20,13 +20,13 @@ Conventions
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import ApRules, Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
@@ -46,7 +46,7 @@ SUMMED_TOGETHER = 1 << 16
 EVERY = slice(None)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Curves:
     """The curves of one area range and detection cap, and what follows from them.
 
