@@ -241,7 +241,7 @@ def spelled_as(
 ) -> tuple[NDArray[Any], int]:
     """Write ids as known ones of the same value are written; return them and how many changed."""
     known = list(known)
-    if ids.dtype != object and not any(isinstance(identifier, str) for identifier in known):
+    if ids.dtype != object and not any(issubclass(kind, str) for kind in set(map(type, known))):
         return ids, 0
     given = ids.tolist()
     other = other_spellings(given, known, names=names)
@@ -276,6 +276,8 @@ def as_numbers(ids: NDArray[Any]) -> tuple[NDArray[Any], int]:
 
     Returns the ids and how many changed.
     """
+    if ids.dtype != object:
+        return ids, 0
     given = ids.tolist()
     texts = sum(isinstance(identifier, str) for identifier in given)
     if not 0 < texts < len(given):

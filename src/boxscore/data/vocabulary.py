@@ -82,7 +82,7 @@ def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
     """Return ids as an int64 array, or as an object array when any is a string."""
     if not isinstance(values, np.ndarray):
         values = list(values)
-        if all(type(item) is int for item in values):
+        if set(map(type, values)) <= {int}:
             with contextlib.suppress(OverflowError):
                 return np.array(values, dtype=np.int64)
     array = (
