@@ -84,8 +84,8 @@ def evaluate(
     images, classes : sequence of ids, optional
         Evaluate only these; classes by id or name.
     workers : int, default 1
-        Threads; images are split into as many blocks, which are matched separately and merged. The
-        result does not depend on it.
+        Threads; images are split into as many blocks, which are matched separately and merged. Where masks
+        are compared they are processes, forked from this one. The result does not depend on it.
 
     Returns
     -------

@@ -58,7 +58,8 @@ class Inputs(NamedTuple):
 def read_inputs(arguments: argparse.Namespace) -> Inputs:
     """Read the files that the input arguments name."""
     protocol = chosen_protocol(arguments)
-    columns, processes = similarity_of(protocol).needed_columns, readers(arguments)
+    similarity, processes = similarity_of(protocol), readers(arguments)
+    columns = similarity.needed_columns
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)
         if arguments.format == "auto" and stderr_is_terminal():
@@ -76,7 +77,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         protocol,
         chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
         chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
-        arguments.workers or 1,
+        arguments.workers or (processes if similarity.forks else 1),
     )
 
 

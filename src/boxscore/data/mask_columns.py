@@ -84,8 +84,8 @@ class MaskColumns(NamedTuple):
     def texts(self, rows: NDArray[np.intp]) -> list[bytes]:
         """Texts of rows that are compressed RLEs."""
         text, low = self.text, self.start[rows]
-        bounds = zip(low.tolist(), (low + self.length[rows]).tolist(), strict=True)
-        return [text[start:end] for start, end in bounds]
+        bounds = map(slice, low.tolist(), (low + self.length[rows]).tolist())
+        return list(map(text.__getitem__, bounds))
 
     @property
     def weight(self) -> NDArray[np.int64]:

@@ -43,7 +43,7 @@ from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 from boxscore.formats._coco_masks import Segmentation, mask_columns
-from boxscore.formats._packed import packed_columns
+from boxscore.formats._packed import numbers_of, packed_columns
 
 __all__ = [
     "DECODING_ERRORS",
@@ -369,16 +369,11 @@ def _with_boxes(columns: Columns, readers: Readers) -> Columns:
 # ---------------------------------------------------------------- records that hold more than numbers
 
 
-def _numbers_of(values: list[Any], code: str) -> NDArray[Any]:
-    """Turn Python numbers into an array; struct reads them several times faster than NumPy."""
-    return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
-
-
 def _ids(records: list[Any], name: str) -> NDArray[Any]:
     """Read a column of ids: int64, or object where any is no integer or a large one."""
     values = list(map(operator.attrgetter(name), records))
     try:
-        return _numbers_of(values, "q")
+        return numbers_of(values, "q")
     except struct.error:
         column = np.empty(len(values), dtype=object)
         column[:] = values
@@ -387,13 +382,22 @@ def _ids(records: list[Any], name: str) -> NDArray[Any]:
 
 def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
     """Read a column of numbers; null is NaN."""
-    return np.array(list(map(operator.attrgetter(name), records)), dtype=np.float64)
+    values = list(map(operator.attrgetter(name), records))
+    try:
+        return numbers_of(values, "d")
+    except struct.error:
+        return np.array(values, dtype=np.float64)
 
 
 def _flags(records: list[Any], name: str) -> FloatArray:
     """Read a column of flags; null is 0."""
-    values = (record or 0 for record in map(operator.attrgetter(name), records))
-    return np.fromiter((max(-EXACT, min(value, EXACT)) for value in values), np.float64, len(records))
+    values = list(map(operator.attrgetter(name), records))
+    try:
+        flags: FloatArray = np.clip(numbers_of(values, "d"), -EXACT, EXACT)
+        return flags
+    except (struct.error, OverflowError):  # null, or more than a float holds
+        whole_numbers = (max(-EXACT, min(value or 0, EXACT)) for value in values)
+        return np.fromiter(whole_numbers, np.float64, len(values))
 
 
 def _boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
@@ -401,7 +405,7 @@ def _boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
     flat: list[float] = []
     for record in records:
         flat += record.bbox
-    return _numbers_of(flat, "d").reshape(-1, sides).copy()  # the table overwrites it
+    return numbers_of(flat, "d").reshape(-1, sides).copy()  # the table overwrites it
 
 
 def _objects(records: list[Any], name: str) -> NDArray[Any]:
@@ -411,9 +415,9 @@ def _objects(records: list[Any], name: str) -> NDArray[Any]:
 def _boxes_or_nan(records: list[Any], name: str, *, sides: int) -> FloatArray:
     """Read boxes [N, sides]; NaN for a record without one, infinite for one of another length."""
     missing, wrong = [np.nan] * sides, [np.inf] * sides
+    if not any(map(operator.attrgetter(name), records)):
+        return np.full((len(records), sides), np.nan)
     boxes = list(map(operator.attrgetter(name), records))
-    if not any(boxes):
-        return np.full((len(boxes), sides), np.nan)
     rows = [wrong if box and len(box) != sides else box or missing for box in boxes]
     return np.array(rows, dtype=np.float64).reshape(-1, sides)
 

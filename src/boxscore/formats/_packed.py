@@ -19,7 +19,8 @@ https://github.com/msgpack/msgpack/blob/master/spec.md: maps, strings, arrays an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -28,13 +29,18 @@ from numpy.typing import NDArray
 
 from boxscore._utils.collector import paused_collector
 
-__all__ = ["packed_columns"]
+__all__ = ["numbers_of", "packed_columns"]
 
 Columns = dict[str, NDArray[Any]]
 
 _NUMBER = np.dtype({"names": ["number"], "formats": [">f8"], "offsets": [1], "itemsize": 9})
 _SPARE = 17 / 16
 """Room for this multiple of the estimate."""
+
+
+def numbers_of(values: Sequence[Any], code: str) -> NDArray[Any]:
+    """Turn Python numbers into an array; struct reads them several times faster than NumPy."""
+    return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
 
 
 def packed_columns(

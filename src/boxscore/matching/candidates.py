@@ -49,13 +49,15 @@ def candidate_pairs(
     ignoring: Ignoring,
     *,
     most: int = sys.maxsize,
+    workers: int = 1,
 ) -> Pairs:
     """Find every pair whose similarity reaches the lowest threshold.
 
-    Raises :exc:`TooManyPairsError` when there are more than ``most``.
+    Raises :exc:`TooManyPairsError` when there are more than ``most``. ``workers`` are processes, which only
+    some similarities use.
     """
     return _Candidates(ground_truth, detections, ranking, protocol, ignoring).between(
-        0, len(ranking.group), most
+        0, len(ranking.group), most, workers
     )
 
 
@@ -118,7 +120,7 @@ class _Candidates:
         truths[ragged_ranges(starts, ends - starts)] = np.repeat(np.diff(self._truth_bounds), ends - starts)
         return truths
 
-    def between(self, low: int, high: int, most: int) -> Pairs:
+    def between(self, low: int, high: int, most: int, workers: int = 1) -> Pairs:
         """Find the pairs of the detections from ``low`` to ``high`` in group order."""
         ranking = self._ranking
         groups, bounds, truth_rows = self._groups, self._truth_bounds, self._truth_rows
@@ -148,6 +150,7 @@ class _Candidates:
                 by_foreground,
                 float(self._protocol.matching.effective_thresholds[0]),
                 most,
+                workers,
             ),
         )
         order = stable_order(pairs.detection, len(positions))

@@ -158,13 +158,13 @@ class Matcher:
         return self.similarity.detection_areas(self.detections)
 
     def match(self, *, workers: int = 1) -> Matches:
-        """Match all detections; the number of threads does not change the result."""
-        if workers == 1:
+        """Match all detections; the number of threads, or of processes, does not change the result."""
+        if workers == 1 or self.similarity.forks:
             ranking = self._rank()
             return self._matches(
                 self._ordered_detections,
                 ranking,
-                self._pairs(ranking),
+                self._pairs(ranking, workers=workers),
                 self._ordered(self.areas),
                 self.protocol,
             )
@@ -268,7 +268,7 @@ class Matcher:
         """Rank all detections; not kept, since sorting again costs less than the memory."""
         return rank_detections(self._ordered_detections, self.protocol)
 
-    def _pairs(self, ranking: Ranking) -> Iterable[Pairs]:
+    def _pairs(self, ranking: Ranking, *, workers: int = 1) -> Iterable[Pairs]:
         """Find the candidate pairs of all detections: once and together, or block by block if very many."""
         if self._shares:
             return [self._overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)]
@@ -276,7 +276,7 @@ class Matcher:
             tables = self._ordered_truth, self._ordered_detections
             try:
                 self._candidates = candidate_pairs(
-                    *tables, ranking, self.protocol, self._truth_ignoring, most=MOST_PAIRS
+                    *tables, ranking, self.protocol, self._truth_ignoring, most=MOST_PAIRS, workers=workers
                 )
             except TooManyPairsError as many:
                 return candidate_blocks(
