@@ -85,7 +85,8 @@ def evaluate(
         Evaluate only these; classes by id or name.
     workers : int, default 1
         Threads; images are split into as many blocks, which are matched separately and merged. Where masks
-        are compared they are processes, forked from this one. The result does not depend on it.
+        are compared, or the boxes of a million detections and more, they are processes, forked from this
+        one. The result does not depend on it.
 
     Returns
     -------

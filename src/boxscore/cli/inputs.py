@@ -77,7 +77,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         protocol,
         chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
         chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
-        arguments.workers or (processes if similarity.forks else 1),
+        arguments.workers or (processes if similarity.forks_for(detections) else 1),
     )
 
 
