@@ -1,7 +1,8 @@
 """Make COCO JSON of real data in other forms: ``python real_data.py CASE FOLDER OUTPUT``.
 
 Run by ``compare.py`` with the interpreter of the peers; WIDER FACE's ground truth is a MATLAB file, which
-SciPy reads. The output goes to a temporary folder of the caller's: real data is never copied into the project.
+SciPy reads. The output goes to a temporary folder of the caller's: real data is never copied into the
+project.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ from typing import Any
 
 
 def voc2007(folder: Path, output: Path) -> None:
-    """VOC 2007 test with YOLOv2's results, by boxscore itself; images are numbered: not all peers take text."""
+    """VOC 2007 test with YOLOv2's results, read by boxscore; images are numbered."""
     import boxscore
 
     truth = boxscore.load_ground_truth(folder / "voc2007" / "VOC2007", image_set="test")
     found = boxscore.load_detections(folder / "voc2007" / "results" / "yolov2", truth)
-    numbers = {
-        label: row for row, label in enumerate(truth.images.ids.tolist())
-    }  # text ids: not for all peers
+    names, sizes = truth.images.ids.tolist(), truth.images.sizes.tolist()
     labels = truth.categories.ids.tolist()
     write(
         output,
@@ -46,7 +45,7 @@ def rows(table: Any, labels: list[int]) -> list[tuple[int, int, list[float]]]:
 
 
 def widerface(folder: Path, output: Path) -> None:
-    """WIDER FACE's validation set with the boxes of a YOLOv7 face detector."""
+    """WIDER FACE's validation set with the boxes of a YOLOv7 face detector; sides below 0 are made 0."""
     from scipy.io import loadmat
 
     known = loadmat(folder / "crowd" / "widerface" / "ground_truth" / "wider_face_val.mat")
@@ -55,7 +54,10 @@ def widerface(folder: Path, output: Path) -> None:
     for names, boxes in zip(known["file_list"][:, 0], known["face_bbx_list"][:, 0], strict=True):
         for name, some in zip(names[:, 0], boxes[:, 0], strict=True):
             image = images.setdefault(str(name[0]), len(images))
-            truth += [(image, 1, [float(side) for side in box]) for box in some]
+            truth += [
+                (image, 1, [*map(float, box[:2]), *(max(float(side), 0.0) for side in box[2:])])
+                for box in some
+            ]
     found, scores = [], []
     with tarfile.open(folder / "crowd" / "widerface" / "widerface_txt.tar.gz") as archive:
         for member in archive:
