@@ -31,7 +31,8 @@ from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, box_of, confident_mistakes, image_errors, worst_images
 from boxscore.reports.pictures import embed_pictures
-from boxscore.validation.digest import WARNED_OF, page_findings
+from boxscore.validation import Finding
+from boxscore.validation.digest import WARNED_OF, findings_of
 
 __all__ = ["Note", "ReportOptions", "notes", "number_or_none", "report_view"]
 
@@ -89,22 +90,31 @@ class ReportOptions:
 
 
 class Note(NamedTuple):
-    """A sentence about the data, and its level: ``warning`` or ``note``."""
+    """A sentence about the data, and its level: ``error``, ``warning`` or ``note``."""
 
     level: str
     text: str
+    code: str = ""
+    effect: str = ""
+    examples: tuple[str, ...] = ()
 
 
-def notes(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> list[Note]:
-    """List findings about the data, warnings first, without what ``warnings`` already say."""
-    findings = page_findings(evaluation)
+def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[Note]:
+    """Word findings about the data for a page, without what ``warnings`` already say."""
     said = WARNED_OF if warnings else ()
     own = [
-        Note("note" if finding.severity == "info" else "warning", _sentence(finding.message))
+        Note(
+            "note" if finding.severity == "info" else finding.severity,
+            _sentence(finding.message),
+            finding.code,
+            finding.effect_text,
+            finding.examples,
+        )
         for finding in findings
         if finding.code not in said
     ]
-    return [*(Note("warning", text) for text in warnings), *own]
+    given = [Note("warning", text) for text in warnings]
+    return sorted([*given, *own], key=lambda note: ("error", "warning", "note").index(note.level))
 
 
 def _sentence(text: str) -> str:
@@ -129,6 +139,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     resamples = options.resamples_for(evaluation)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
     tiles = _summary_tiles(evaluation, intervals.metrics)
+    findings = findings_of(evaluation)
     view: dict[str, Any] = {
         "kind": "evaluation",
         "title": options.title or Path(evaluation.detections.source).name,
@@ -141,7 +152,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "counts": evaluation.counts,
         "lede": f"{evaluation.protocol.title or evaluation.protocol.name}, "
         f"against {Path(evaluation.ground_truth.source).name}",
-        "findings": notes(evaluation, warnings=options.warnings),
+        "findings": notes(findings, warnings=options.warnings),
         "summary": tiles,
         "interval": intervals.text,
         "classes": evaluation.labels,

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +30,7 @@ from boxscore.protocols.protocol import Protocol
 __all__ = [
     "IN_PASSING",
     "ON_A_PAGE",
+    "SEVERITIES",
     "WHEN_ASKED",
     "Context",
     "Finding",
@@ -38,12 +39,15 @@ __all__ = [
     "Repair",
     "Severity",
     "Tables",
+    "by_weight",
     "counted",
     "image_rows",
     "quietly",
+    "verb",
 ]
 
 Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 Kind = Literal["structural", "geometric", "semantic"]
 Tables = tuple[GroundTruth, Detections, Protocol]
 Repair = Callable[["Context", Detections], Tables]
@@ -51,7 +55,7 @@ Repair = Callable[["Context", Detections], Tables]
 MOST_EXAMPLES = 5
 
 IN_PASSING, ON_A_PAGE, WHEN_ASKED = range(3)
-"""How much a check may cost: almost nothing, little beside a report, or evaluations of repaired tables."""
+"""How much a check may cost: almost nothing, no second evaluation, or evaluations of repaired tables."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +80,8 @@ class Finding:
         The first summary metric of the protocol.
     value, repaired : float
         That metric, of the data as given and with ``repair``; NaN where it cannot be computed.
+    bound : bool
+        Whether ``repaired`` is the most that the metric could be, where it cannot be evaluated.
     """
 
     code: str
@@ -88,11 +94,24 @@ class Finding:
     metric: str = ""
     value: float = float("nan")
     repaired: float = float("nan")
+    bound: bool = False
 
     @property
     def effect(self) -> float:
         """Change of the metric by the repair; NaN where it cannot be computed."""
         return self.repaired - self.value
+
+    @property
+    def effect_text(self) -> str:
+        """The effect in words, without a full stop; empty without a repair."""
+        if not self.repair:
+            return ""
+        if math.isnan(self.effect):
+            return f"{self.metric}: undefined {'as it is' if math.isnan(self.value) else self.repair}"
+        return (
+            f"{self.metric} {self.value:.4f}; {self.repair}: {'at most ' * self.bound}{self.repaired:.4f} "
+            f"({self.effect:+.4f})"
+        )
 
 
 class Renumbered(NamedTuple):
@@ -104,7 +123,10 @@ class Renumbered(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Context:
-    """The aligned tables, how they are scored, and the effort that checks may take."""
+    """The aligned tables, how they are scored, and the effort that checks may take.
+
+    ``repairs`` collects the repairs that were too costly to evaluate, by the code of the finding.
+    """
 
     ground_truth: GroundTruth
     detections: Detections | None
@@ -116,7 +138,9 @@ class Context:
     renumbered: Renumbered | None = None
     """The detections by the class map that they need, where they come from a file that was read again."""
     effort: int = WHEN_ASKED
-    """Only findings of the last have examples and effects."""
+    """Only findings of the last have examples and every effect."""
+    repairs: dict[str, tuple[str, Repair]] = dataclasses.field(default_factory=dict)
+    _repaired_values: dict[Repair, float] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def evaluation(self) -> Evaluation | None:
@@ -139,7 +163,15 @@ class Context:
         """Return that metric of repaired tables; NaN where there is none."""
         if self.detections is None or not self.metric:
             return math.nan
-        return self._metric_of(quietly(*repaired(self, self.detections)))
+        if repaired not in self._repaired_values:
+            tables = repaired(self, self.detections)
+            self._repaired_values[repaired] = self._metric_of(quietly(*tables))
+        return self._repaired_values[repaired]
+
+    @property
+    def chosen_classes(self) -> bool:
+        """Whether the tables hold only some classes of what was given: their absence is then no fault."""
+        return self.given is not None and self.given.chosen_classes
 
     def _metric_of(self, evaluation: Evaluation | None) -> float:
         return evaluation.metrics[self.metric] if evaluation is not None and self.metric else math.nan
@@ -179,15 +211,34 @@ class Context:
         examples: Sequence[str] = (),
         repair: str = "",
         repaired: Repair | None = None,
+        most: float | None = None,
     ) -> Finding:
-        """Make a finding; ``rows`` of ``table`` become its examples, ``repaired`` its effect."""
-        if self.effort < WHEN_ASKED:
-            return Finding(code, kind, severity, int(count), message)
-        if table is not None:
-            examples = [self.locate(table, int(row)) for row in rows[:MOST_EXAMPLES]]
-        finding = Finding(code, kind, severity, int(count), message, tuple(examples[:MOST_EXAMPLES]))
-        if repaired is None or self.detections is None or not self.metric:
+        """Make a finding; ``rows`` of ``table`` become its examples, ``repaired`` its effect.
+
+        ``most`` is a bound of the metric, in place of ``repaired``.
+        """
+        finding = Finding(code, kind, severity, int(count), message)
+        if self.effort == WHEN_ASKED:
+            if table is not None:
+                examples = [self.locate(table, int(row)) for row in rows[:MOST_EXAMPLES]]
+            finding = dataclasses.replace(finding, examples=tuple(examples[:MOST_EXAMPLES]))
+        if self.detections is None or not self.metric:
             return finding
+        if most is not None:
+            return dataclasses.replace(
+                finding, repair=repair, metric=self.metric, value=self.value, repaired=most, bound=True
+            )
+        if repaired is None:
+            return finding
+        self.repairs[code] = (repair, repaired)
+        known = self.effort == WHEN_ASKED or repaired in self._repaired_values
+        return self.with_effect(finding) if known else finding
+
+    def with_effect(self, finding: Finding) -> Finding:
+        """Evaluate the repair of a finding, where it has one."""
+        if finding.code not in self.repairs:
+            return finding
+        repair, repaired = self.repairs[finding.code]
         return dataclasses.replace(
             finding,
             repair=repair,
@@ -204,10 +255,28 @@ def quietly(ground_truth: GroundTruth, detections: Detections, protocol: Protoco
         return evaluate(ground_truth, detections, protocol=protocol)
 
 
+def by_weight(findings: Iterable[Finding]) -> list[Finding]:
+    """Order findings: errors first, of one severity those that cost most."""
+    return sorted(
+        findings,
+        key=lambda finding: (
+            SEVERITIES.index(finding.severity),
+            -finding.effect if finding.effect > 0 else 0.0,
+        ),
+    )
+
+
 def counted(count: int, noun: str) -> str:
-    """Write a count with its noun: ``1 box``, ``2 boxes``."""
+    """Write a count with its noun: ``1 box``, ``1,040 boxes``."""
     ending = "es" if noun.endswith(("s", "x")) else "s"
-    return f"{count} {noun}{ending * (count != 1)}"
+    return f"{count:,} {noun}{ending * (count != 1)}"
+
+
+def verb(count: int, plural: str) -> str:
+    """Return a verb for what was counted: ``have`` or ``has``, ``overlap`` or ``overlaps``."""
+    if count != 1:
+        return plural
+    return {"have": "has", "are": "is"}.get(plural, f"{plural}s")
 
 
 def image_rows(images: Images, rows: NDArray[Any]) -> list[str]:
