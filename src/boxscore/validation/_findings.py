@@ -25,7 +25,8 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation, evaluate
-from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.scoring.kinds import summary_total
 
 __all__ = [
     "IN_PASSING",
@@ -149,12 +150,16 @@ class Context:
             return self.given
         return quietly(self.ground_truth, self.detections, self.protocol)
 
+    @functools.cached_property
+    def _row(self) -> SummaryRow | None:
+        return next(iter(self.protocol.rows), None)
+
     @property
     def metric(self) -> str:
         """Key of the protocol's first summary metric; empty without a summary."""
-        return self.protocol.rows[0].key if self.protocol.rows else ""
+        return "" if self._row is None else self._row.key
 
-    @property
+    @functools.cached_property
     def value(self) -> float:
         """That metric of the tables; NaN where there is none."""
         return self._metric_of(self.evaluation)
@@ -174,7 +179,9 @@ class Context:
         return self.given is not None and self.given.chosen_classes
 
     def _metric_of(self, evaluation: Evaluation | None) -> float:
-        return evaluation.metrics[self.metric] if evaluation is not None and self.metric else math.nan
+        if evaluation is None or self._row is None:
+            return math.nan
+        return summary_total(self._row, evaluation.protocol, evaluation.curves_of)
 
     def is_file(self, table: BoxTable) -> bool:
         """Whether a table came from one file, which for COCO holds ``x, y, width, height``."""
