@@ -62,6 +62,7 @@ __all__ = [
     "ErrorTypes",
     "error_list",
     "error_types",
+    "missed_objects",
 ]
 
 Absent = Literal["skip", "zero"]
@@ -275,6 +276,20 @@ def error_list(
         np.append(_where(about, truth.ids, object_row), truth.ids[missed].astype(object)),
         np.append(_where(about, labels[truth.category], object_row), labels[truth.category[missed]]),
     )
+
+
+def missed_objects(
+    evaluation: Evaluation,
+    *,
+    iou_threshold: float = 0.5,
+    background_iou: float = 0.1,
+    max_detections: int = 100,
+) -> NDArray[np.intp]:
+    """Rows of the ground truth that are ``missed`` in :func:`error_types` of the same options, ascending."""
+    errors = _errors(
+        evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
+    )
+    return np.flatnonzero(errors.missed)
 
 
 def _where(condition: BoolArray, values: NDArray[np.object_], rows: NDArray[np.intp]) -> NDArray[np.object_]:

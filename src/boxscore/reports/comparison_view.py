@@ -131,7 +131,7 @@ def _notes(evaluations: Mapping[str, Evaluation], options: ReportOptions) -> lis
     both = [(name, notes(findings_of(result, effects=False))) for name, result in evaluations.items()]
     common = {note.text for note in both[0][1]} & {note.text for note in both[1][1]}
     own = [
-        note._replace(text=note.text if note.text in common else f"{name}: {note.text}", effect="")
+        note._replace(text=note.text if note.text in common else f"{name}: {note.text}", code="", effect="")
         for name, each in both
         for note in each
     ]

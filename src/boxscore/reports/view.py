@@ -28,6 +28,7 @@ from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SUMMARY_KINDS
 from boxscore.reports import diagnosis
+from boxscore.reports.conclusions import conclusions, threshold_advice
 from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, box_of, confident_mistakes, image_errors, worst_images
 from boxscore.reports.pictures import embed_pictures
@@ -140,6 +141,9 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
     tiles = _summary_tiles(evaluation, intervals.metrics)
     findings = findings_of(evaluation)
+    confidence = diagnosis.confidence_view(evaluation)
+    if confidence is not None:
+        confidence["advice"] = "".join(part.text for part in threshold_advice(evaluation, findings))
     view: dict[str, Any] = {
         "kind": "evaluation",
         "title": options.title or Path(evaluation.detections.source).name,
@@ -154,6 +158,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         f"against {Path(evaluation.ground_truth.source).name}",
         "findings": notes(findings, warnings=options.warnings),
         "summary": tiles,
+        "conclusions": conclusions(evaluation, findings, confusions_from=max(score, -1e300)),
         "interval": intervals.text,
         "classes": evaluation.labels,
         "names": evaluation.ground_truth.categories.labels,
@@ -161,7 +166,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "table": _class_table(evaluation, intervals.classes),
         "ap_by_iou": _ap_by_iou(evaluation),
         "curves": curve_view(evaluation),
-        "confidence": diagnosis.confidence_view(evaluation),
+        "confidence": confidence,
         "confusion": diagnosis.confusion_view(evaluation, gallery),
         "errors": error_costs,
         "sizes": _sizes(tiles),

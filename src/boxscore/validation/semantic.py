@@ -272,7 +272,7 @@ def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding
         "warning" if floor >= 0.2 else "info",
         count,
         f"{cut}. Write all detections, down to 0.001 or so",
-        repair="with those that were left out",
+        repair="with all detections",
         most=most,
     )
 
