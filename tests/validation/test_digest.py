@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import re
 import warnings
@@ -15,11 +16,15 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.protocols import load_protocol
-from boxscore.validation import Finding, validate
+from boxscore.reports import ReportOptions
+from boxscore.reports.html import render_page
+from boxscore.reports.view import report_view
+from boxscore.validation import Finding, validate, validate_files
 from boxscore.validation.digest import digest, findings_of, quick_findings
 from boxscore.validation.mismatch import LOW
 from support.evaluations import evaluation
 from support.program import run_boxscore, run_python
+from support.real_data import real
 from validation.test_validation import CASES, DATASETS, Spoil, data, silent_class
 
 ALWAYS = {
@@ -261,3 +266,33 @@ def test_pandas_is_not_loaded(tmp_path: Path) -> None:
     status, output, errors = run_python(["-c", code], folder=tmp_path)
     assert (status, errors) == (0, "")
     assert output.endswith("[]\n")
+
+
+@pytest.mark.slow
+@pytest.mark.real
+def test_three_faces_of_a_real_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`validate`, the page and the lines below ``evaluate``: the same counts, words and effects."""
+    paths = [str(real("coco_val2017", name)) for name in ("ground_truth_boxes.json", "yolov2_608.json")]
+    known = validate_files(*paths)
+    assert [(item.code, item.count) for item in known] == [
+        ("score-floor", 12457),
+        ("class-without-detections", 5),
+        ("near-duplicate-annotation", 4),
+        ("image-without-detections", 371),
+        ("detection-outside-image", 1040),
+        ("image-without-annotations", 48),
+    ]
+    result = boxscore.evaluate(*paths)
+    assert findings_of(result) == known
+    capsys.readouterr()
+    assert main(["evaluate", "--gt", paths[0], "--dt", paths[1]]) == 0
+    floor = known[0]
+    words = " ".join(capsys.readouterr().err.split())
+    assert words == f"boxscore: warning about the input: {floor.message}. {floor.effect_text}."
+    page = render_page(report_view(result, options=ReportOptions(resamples=0)))
+    text = html.unescape(re.sub("<[^>]*>", "", page))
+    for item in known:
+        assert item.message[1:] in text, item.code
+        assert item.effect_text in text, item.code
+    assert text.count(f"{floor.message}. {floor.effect_text}.") == 1  # the first sentence
+    assert "No confidence threshold can be advised" in text

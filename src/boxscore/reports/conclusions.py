@@ -16,6 +16,7 @@ Conventions
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -113,14 +114,13 @@ def _fault(finding: Finding) -> Conclusion | None:
     cost = finding.effect if finding.effect > NEGLIGIBLE else 0.0
     if finding.severity == "info" or (finding.severity == "warning" and not cost):
         return None
-    head, colon, rest = finding.message.partition(":")
-    if len(head) > 80:
-        head, colon, rest = finding.message, "", ""
+    head = re.split(r": |\. ", finding.message, maxsplit=1)[0]
+    rest = finding.message[len(head) :]
     stop = "" if finding.message.endswith((".", "?")) else "."
     effect = f" {finding.effect_text}." if finding.effect_text else ""
     parts = (
         Part(head[:1].upper() + head[1:], f"finding-{finding.code}"),
-        Part(f"{colon}{rest}{stop}{effect}"),
+        Part(f"{rest}{stop}{effect}"),
     )
     return Conclusion(finding.code, parts, math.inf if finding.severity == "error" else cost)
 

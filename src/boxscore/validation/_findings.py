@@ -43,6 +43,7 @@ __all__ = [
     "by_weight",
     "counted",
     "image_rows",
+    "named",
     "quietly",
     "verb",
 ]
@@ -54,6 +55,7 @@ Tables = tuple[GroundTruth, Detections, Protocol]
 Repair = Callable[["Context", Detections], Tables]
 
 MOST_EXAMPLES = 5
+MOST_NAMED, LONGEST_NAME = 3, 40
 
 IN_PASSING, ON_A_PAGE, WHEN_ASKED = range(3)
 """How much a check may cost: almost nothing, no second evaluation, or evaluations of repaired tables."""
@@ -277,6 +279,14 @@ def counted(count: int, noun: str) -> str:
     """Write a count with its noun: ``1 box``, ``1,040 boxes``."""
     ending = "es" if noun.endswith(("s", "x")) else "s"
     return f"{count:,} {noun}{ending * (count != 1)}"
+
+
+def named(names: Sequence[str]) -> str:
+    """List the first few names, none of them long: ``cat, dog, cow and 2 more``."""
+    first = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in names]
+    if len(first) > MOST_NAMED + 1:
+        return f"{', '.join(first[:MOST_NAMED])} and {len(first) - MOST_NAMED:,} more"
+    return " and ".join([*([", ".join(first[:-1])] if first[1:] else []), first[-1]])
 
 
 def verb(count: int, plural: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from boxscore.data.alignment import select
 from boxscore.matching.ignoring import zero_ids
-from boxscore.validation._findings import IN_PASSING, Context, Finding, counted, image_rows, verb
+from boxscore.validation._findings import IN_PASSING, Context, Finding, counted, image_rows, named, verb
 
 __all__ = ["structural_findings"]
 
@@ -189,7 +189,8 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
         "structural",
         "error" if share > 0.5 else "warning",
         count,
-        f"{counted(count, 'class')} with annotations {verb(count, 'have')} no detection: AP 0 each",
+        f"{counted(count, 'class')} with annotations {verb(count, 'have')} no detection, which is AP 0"
+        f"{' each' * (count > 1)}: {named([labels[row] for row in np.flatnonzero(silent).tolist()])}",
         examples=[f"class {labels[row]}" for row in np.flatnonzero(silent).tolist()],
         repair="without these classes",
         repaired=lambda c, given: (*select(c.ground_truth, given, classes=loud), c.protocol),
