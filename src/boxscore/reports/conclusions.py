@@ -130,28 +130,32 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
     result = error_types(evaluation)
     counts = dict(zip(result.errors, result.total.counts.tolist(), strict=True))
     costs = dict(zip(result.errors, np.nan_to_num(result.total.cost).tolist(), strict=True))
+    similarity = evaluation.protocol.similarity
+    measure = "OKS" if similarity == "keypoints" else "IoU"
+
+    def have(name: str) -> str:
+        return f"{_many(counts[name], 'detection')} {'has' if counts[name] == 1 else 'have'}"
+
     words: dict[str, tuple[str, Callable[[], list[Part]]]] = {
         "missed": ("Missed objects", lambda: _missed(evaluation)),
         "localisation": (
-            f"Misplaced {SHAPES.get(evaluation.protocol.similarity, 'boxes')}",
-            lambda: _plain(
-                f"{_many(counts['localisation'], 'detection')} "
-                f"overlap{'s' * (counts['localisation'] == 1)} an object of the class by 0.1 to 0.5 only"
-            ),
+            f"Misplaced {SHAPES.get(similarity, 'boxes')}",
+            lambda: [
+                Part(f"{have('localisation')} an {measure} of only 0.1 to 0.5 with an object of their class")
+            ],
         ),
         "duplicate": (
             "Repeated detections",
-            lambda: _plain(
-                f"{_many(counts['duplicate'], 'detection')} of an object that is found already. A lower IoU "
-                "threshold of NMS removes such"
-            ),
+            lambda: [
+                Part(
+                    f"{_many(counts['duplicate'], 'detection')} of an object that is found already. A lower IoU "
+                    "threshold of NMS may help: try boxscore sweep"
+                )
+            ],
         ),
         "background": (
             "Background detections",
-            lambda: _plain(
-                f"{_many(counts['background'], 'detection')} overlap{'s' * (counts['background'] == 1)} no "
-                "object by more than 0.1"
-            ),
+            lambda: [Part(f"{have('background')} an {measure} of at most 0.1 with every object")],
         ),
     }
     if evaluation.protocol.matching.per_class:
@@ -161,7 +165,7 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
         )
         words["both"] = (
             "Wrong classes in the wrong place",
-            lambda: _plain(_many(counts["both"], "detection")),
+            lambda: [Part(_many(counts["both"], "detection"))],
         )
     return [
         Conclusion(
@@ -172,10 +176,6 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
         for name, (title, rest) in words.items()
         if costs[name] > NEGLIGIBLE
     ]
-
-
-def _plain(text: str) -> list[Part]:
-    return [Part(text)]
 
 
 def _missed(evaluation: Evaluation) -> list[Part]:

@@ -109,12 +109,11 @@ class Finding:
         """The effect in words, without a full stop; empty without a repair."""
         if not self.repair:
             return ""
-        if math.isnan(self.effect):
-            return f"{self.metric}: undefined {'as it is' if math.isnan(self.value) else self.repair}"
-        return (
-            f"{self.metric} {self.value:.4f}; {self.repair}: {'at most ' * self.bound}{self.repaired:.4f} "
-            f"({self.effect:+.4f})"
+        as_it_is, repaired = (
+            "undefined" if math.isnan(value) else f"{value:.4f}" for value in (self.value, self.repaired)
         )
+        difference = "" if math.isnan(self.effect) else f" ({self.effect:+.4f})"
+        return f"{self.metric} {as_it_is}; {self.repair}: {'at most ' * self.bound}{repaired}{difference}"
 
 
 class Renumbered(NamedTuple):
