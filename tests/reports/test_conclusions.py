@@ -178,7 +178,7 @@ def test_numbers_of_the_threshold(seed: int, noise: float) -> None:
     lead = (
         "Keep every detection: F1 is best without a threshold"
         if threshold == min(scores)
-        else f"A confidence threshold of {threshold:.3g} gives the best F1"
+        else f"A score threshold of {threshold:.3g} gives the best F1"
     )
     text = said(result)["threshold"].text
     assert text == f"{lead}, {f_score:.3f} (precision {precision:.3f}, recall {recall:.3f})."
@@ -270,7 +270,7 @@ def test_nothing_right() -> None:
     result = perfect()
     away = result.detections.replaced(boxes=result.detections.boxes + 500)
     sentences = said(boxscore.evaluate(result.ground_truth, away))
-    assert sentences["threshold"].text == "No confidence threshold helps: nothing is found at IoU 0.50."
+    assert sentences["threshold"].text == "No score threshold helps: nothing is found at IoU 0.50."
 
 
 def test_a_floor_changes_the_advice() -> None:
@@ -282,11 +282,11 @@ def test_a_floor_changes_the_advice() -> None:
     for scores, advice in (
         (
             0.5 + found.scores / 2,
-            r"No confidence threshold can be advised: F1 is best, .*, where the file ends",
+            r"No score threshold can be advised: F1 is best, .*, where the file ends",
         ),
         (
             np.where(good, 0.9, 0.3) + found.scores / 100,
-            "A confidence threshold of .*, as far as the file tells",
+            "A score threshold of .*, as far as the file tells",
         ),
     ):
         boxes = np.where(good[:, None] | (scores > 0.5).all(), found.boxes, found.boxes + away)

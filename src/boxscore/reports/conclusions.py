@@ -3,7 +3,7 @@
 Goal
 ----
 At most three sentences. Two say what costs most AP: faults of the data, as ``validate`` finds them, and the
-kinds of mistake that TIDE tells apart. The last says which confidence threshold to use.
+kinds of mistake that TIDE tells apart. The last says which score threshold to use.
 
 Conventions
 -----------
@@ -148,8 +148,8 @@ def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion
             "Repeated detections",
             lambda: [
                 Part(
-                    f"{_many(counts['duplicate'], 'detection')} of an object that is found already. A lower IoU "
-                    "threshold of NMS may help: try boxscore sweep"
+                    f"{_many(counts['duplicate'], 'detection')} of an object that is found already. A "
+                    "lower IoU threshold of NMS may help: try boxscore sweep"
                 )
             ],
         ),
@@ -259,20 +259,20 @@ def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
 
 
 def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tuple[Part, ...]:
-    """Say which confidence threshold has the best F1, and whether the file can tell."""
+    """Say which score threshold has the best F1, and whether the file can tell."""
     best = operating_points(evaluation).total
     iou = evaluation.protocol.matching.iou_thresholds[0]
     score, f_score = float(best.score), float(best.f_score)
     if not f_score > 0:
         text = f" helps: nothing is found at IoU {iou:.2f}."
-        return (Part("No confidence threshold", "confidence"), Part(text))
+        return (Part("No score threshold", "confidence"), Part(text))
     rates = f"{f_score:.3f} (precision {float(best.precision):.3f}, recall {float(best.recall):.3f})"
     scores = evaluation.detections.scores
     lowest, kept = float(scores.min()), float((scores >= score).mean())
     floor = [finding.severity for finding in findings if finding.code == "score-floor"]
     if floor and kept >= NEARLY_ALL:
         return (
-            Part("No confidence threshold", "confidence"),
+            Part("No score threshold", "confidence"),
             Part(
                 f" can be advised: F1 is best, {rates}, where the file ends, at {lowest:.3g}. It may be "
                 "better below."
@@ -285,7 +285,7 @@ def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tup
         )
     so_far = f", as far as the file tells, which ends at {lowest:.3g}" * ("warning" in floor)
     return (
-        Part(f"A confidence threshold of {score:.3g}", "confidence"),
+        Part(f"A score threshold of {score:.3g}", "confidence"),
         Part(f" gives the best F1, {rates}{so_far}."),
     )
 
