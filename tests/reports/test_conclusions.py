@@ -324,3 +324,17 @@ def test_every_sentence_points_at_a_section_that_is_there() -> None:
             for part in each.parts:
                 if part.anchor:
                     assert f'id="{part.anchor}"' in page, part
+
+
+def test_a_fault_that_a_warning_names_points_at_all_findings() -> None:
+    """The page then does not list it again."""
+    result = shapes()
+    corners = np.hstack([result.detections.boxes[:, :2], result.detections.boxes[:, 2:] * 3 + 400])
+    sizes = corners[:, 2:] - corners[:, :2]
+    broken = boxscore.evaluate(result.ground_truth, result.detections.replaced(boxes=corners, sizes=sizes))
+    for warnings, anchor in (((), "finding-detection-box-order"), (("as given",), "findings")):
+        options = ReportOptions(resamples=0, gallery=2, warnings=warnings)
+        view = report_view(broken, options=options)
+        assert view["conclusions"][0].about == "detection-box-order"
+        assert view["conclusions"][0].parts[0].anchor == anchor
+        assert f'id="{anchor}"' in render_page(view)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +62,11 @@ class Conclusion(NamedTuple):
 
 
 def conclusions(
-    evaluation: Evaluation, findings: Sequence[Finding], *, confusions_from: float = -1e300
+    evaluation: Evaluation,
+    findings: Sequence[Finding],
+    *,
+    listed: Container[str] | None = None,
+    confusions_from: float = -1e300,
 ) -> list[Conclusion]:
     """Choose the sentences, those that cost most first.
 
@@ -71,6 +75,8 @@ def conclusions(
     evaluation : Evaluation
     findings : sequence of Finding
         About the same tables.
+    listed : container of str, optional
+        Codes of the findings that the page lists; all of them by default.
     confusions_from : float
         Lowest score at which the page counts confusions of classes.
 
@@ -79,7 +85,11 @@ def conclusions(
     list of Conclusion
         One to three.
     """
-    faults = [fault for finding in findings if (fault := _fault(finding))]
+    faults = [
+        fault
+        for finding in findings
+        if (fault := _fault(finding, listed is None or finding.code in listed)) is not None
+    ]
     objects = int(evaluation.class_counts["ground_truths"].sum())
     detections = len(evaluation.detections)
     if not objects or not detections:
@@ -109,7 +119,7 @@ def _nothing(evaluation: Evaluation, objects: int, detections: int) -> Conclusio
 # ---------------------------------------------------------------- what costs AP
 
 
-def _fault(finding: Finding) -> Conclusion | None:
+def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
     """Word an error of the data, or a warning whose cost is known."""
     cost = finding.effect if finding.effect > NEGLIGIBLE else 0.0
     if finding.severity == "info" or (finding.severity == "warning" and not cost):
@@ -119,7 +129,7 @@ def _fault(finding: Finding) -> Conclusion | None:
     stop = "" if finding.message.endswith((".", "?")) else "."
     effect = f" {finding.effect_text}." if finding.effect_text else ""
     parts = (
-        Part(head[:1].upper() + head[1:], f"finding-{finding.code}"),
+        Part(head[:1].upper() + head[1:], f"finding-{finding.code}" if is_listed else "findings"),
         Part(f"{rest}{stop}{effect}"),
     )
     return Conclusion(finding.code, parts, math.inf if finding.severity == "error" else cost)

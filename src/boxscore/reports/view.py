@@ -141,6 +141,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
     tiles = _summary_tiles(evaluation, intervals.metrics)
     findings = findings_of(evaluation)
+    listed = notes(findings, warnings=options.warnings)
     confidence = diagnosis.confidence_view(evaluation)
     if confidence is not None:
         confidence["advice"] = "".join(part.text for part in threshold_advice(evaluation, findings))
@@ -156,9 +157,14 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "counts": evaluation.counts,
         "lede": f"{evaluation.protocol.title or evaluation.protocol.name}, "
         f"against {Path(evaluation.ground_truth.source).name}",
-        "findings": notes(findings, warnings=options.warnings),
+        "findings": listed,
         "summary": tiles,
-        "conclusions": conclusions(evaluation, findings, confusions_from=max(score, -1e300)),
+        "conclusions": conclusions(
+            evaluation,
+            findings,
+            listed={note.code for note in listed},
+            confusions_from=max(score, -1e300),
+        ),
         "interval": intervals.text,
         "classes": evaluation.labels,
         "names": evaluation.ground_truth.categories.labels,
