@@ -89,14 +89,17 @@ def slow_errors(result: boxscore.Evaluation) -> tuple[list[str], list[Any], list
     return kind, about, missed, matched
 
 
-def slow_ap(result: boxscore.Evaluation, fixed: str = "") -> float:
-    """AP at IoU 0.50 and 101 recall points, with one kind of error put right."""
+def slow_ap(result: boxscore.Evaluation, fixed: str = "", pair: tuple[int, int] | None = None) -> float:
+    """AP at IoU 0.50 and 101 recall points, with one kind of error put right; of two classes alone."""
     truth, found = result.ground_truth, result.detections
     kind, about, missed, matched = slow_errors(result)
     lines = []
     for d in sorted(range(len(found)), key=lambda d: -found.scores[d]):
         category, right = int(found.category[d]), kind[d] == ""
-        if kind[d] == fixed != "":
+        chosen = kind[d] == fixed != ""
+        if chosen and pair is not None:
+            chosen = pair == (int(truth.category[about[d]]), category)
+        if chosen:
             if about[d] is None or about[d] in matched:
                 continue
             matched.add(about[d])
@@ -197,12 +200,18 @@ def test_the_most_frequent_confusion(seed: int, noise: float) -> None:
     if not matrix.any():
         assert text == "7 detections"
         return
-    name, other, times = re.fullmatch(  # type: ignore[union-attr]
-        r"7 detections\. Most often (.*) is taken for (.*), (.*) at scores from 0\.3", text
+    name, other, times, alone = re.fullmatch(  # type: ignore[union-attr]
+        r"7 detections\. Most often (.*) is taken for (.*), (\w+(?: times)?) at scores from 0\.3"
+        r"(?:, which alone costs (.*))?",
+        text,
     ).groups()
     count = {"once": 1, "twice": 2}.get(times) or int(times.removesuffix(" times"))
     labels = result.ground_truth.categories.labels
-    assert matrix[labels.index(name), labels.index(other)] == count == matrix.max()
+    pair = labels.index(name), labels.index(other)
+    assert matrix[pair] == count == matrix.max()
+    cost = slow_ap(result, "classification", pair) - slow_ap(result)
+    assert (alone or "0.000") == f"{cost:.3f}"
+    assert cost > 0
 
 
 # ---------------------------------------------------------------- every case has something honest

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from boxscore.diagnostics import error_types, operating_points, top_confusions
-from boxscore.diagnostics.tide import missed_objects
+from boxscore.diagnostics.tide import confusion_cost, missed_objects
 from boxscore.evaluation import Evaluation
 from boxscore.validation import Finding
 
@@ -216,14 +216,16 @@ def _confused(evaluation: Evaluation, count: int, confusions_from: float) -> lis
     listed = top_confusions(evaluation, score_threshold=confusions_from, limit=1, background=False)
     if not len(listed.count):
         return [Part(text)]
-    truth, predicted = (_name(listed.labels[int(rows[0])]) for rows in (listed.truth, listed.predicted))
-    times = int(listed.count[0])
+    pair = int(listed.truth[0]), int(listed.predicted[0])
+    truth, predicted = (_name(listed.labels[row]) for row in pair)
+    times, cost = int(listed.count[0]), confusion_cost(evaluation, *pair)
     from_ = f" at scores from {confusions_from:.3g}" if confusions_from > -1e300 else ""
     often = {1: "once", 2: "twice"}.get(times, f"{times:,} times")
+    alone = f", which alone costs {cost:.3f}" if cost > NEGLIGIBLE else ""
     return [
         Part(f"{text}. Most often "),
         Part(f"{truth} is taken for {predicted}", "confusion"),
-        Part(f", {often}{from_}"),
+        Part(f", {often}{from_}{alone}"),
     ]
 
 
