@@ -24,6 +24,7 @@ from boxscore.reports.plots.bars import (
     per_class,
 )
 from boxscore.reports.plots.boxes import draw_boxes
+from boxscore.reports.plots.choosing import plot_of
 from boxscore.reports.plots.curves import (
     ConfidenceDisplay,
     FrocDisplay,
@@ -60,6 +61,7 @@ __all__ = [
     "froc",
     "history",
     "per_class",
+    "plot_of",
     "pr_curve",
     "reliability",
     "sweep",
