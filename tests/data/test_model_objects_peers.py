@@ -112,6 +112,27 @@ def test_torch() -> None:
     assert_scores_alike(turned, [{k: torch.as_tensor(v) for k, v in side.items()} for side in truth])
 
 
+def test_torch_of_other_layouts() -> None:
+    """Sparse, quantised and 8-bit tensors are read; one without values is refused."""
+    torch = library("torch")
+    boxes = torch.tensor([[0.0, 0, 16, 16], [0, 8, 8, 24]])
+    side = {"labels": torch.tensor([1, 2]), "scores": torch.tensor([0.5, 0.25])}
+    expected = Detections.from_predictions([{**side, "boxes": boxes}], image_ids=[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch is about to drop quantised tensors
+        forms = (boxes.to_sparse(), torch.quantize_per_tensor(boxes, 1.0, 0, torch.quint8))
+    for form in forms:
+        table = Detections.from_predictions([{**side, "boxes": form}], image_ids=[1])
+        assert table.boxes.tolist() == expected.boxes.tolist()
+    if hasattr(torch, "float8_e4m3fn"):
+        scores = side["scores"].to(torch.float8_e4m3fn)
+        table = Detections.from_predictions([{**side, "scores": scores, "boxes": boxes}], image_ids=[1])
+        assert table.scores.tolist() == expected.scores.tolist()
+    nothing = torch.empty(2, 4, device="meta")
+    with pytest.raises(boxscore.InputError, match=r"readable from the host\. Got a Tensor on meta"):
+        Detections.from_predictions([{**side, "boxes": nothing}], image_ids=[1])
+
+
 def test_jax() -> None:
     numpy = library("jax.numpy")
     predictions, targets = plain()
