@@ -268,6 +268,7 @@ def test_histories_that_cannot_be_read_or_written(tmp_path: Path, capsys: pytest
     for path, message in (
         (tmp_path / "none", "cannot be read: No such file"),
         (tmp_path, "cannot be read: "),
+        (tmp_path / "a\0b", "cannot be read: embedded null byte"),
         (empty, "a history must have a record. Got an empty file"),
     ):
         assert main(["history", str(path)]) == 2

@@ -145,9 +145,8 @@ def _print(
 
     best = pd.concat([whole, classes], ignore_index=True)
     if not arguments.per_class and not arguments.best and len(best):
-        classes = classes[
-            classes["metric"] == protocol.class_keys.get(best["metric"].iloc[0], best["metric"].iloc[0])
-        ]
+        first = best["metric"].iloc[0]
+        classes = classes[classes["metric"] == protocol.class_keys.get(first, first)]
     frames = {
         "NMS sweep": table,
         "Best setting of each metric": whole.drop(columns="class"),

@@ -149,8 +149,9 @@ def read_history(path: Path) -> History:
                     damaged.append(number)
                 else:
                     records.append(record)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError) as error:  # a NUL byte in the path
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(f"{path}: cannot be read: {reason}.") from None
     if not records:
         got = f"{len(damaged)} other lines" if damaged else "an empty file"
         cause = "boxscore check --history FILE adds a line to it"

@@ -106,7 +106,7 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
     for word, sign in (("--min", 1), ("--max", -1)):
         if word in mutant.arguments:
             key, _, text = mutant.arguments[mutant.arguments.index(word) + 1].partition("=")
-            if key.endswith("cat AP") or key.endswith("'cat' AP"):
+            if key.endswith(("cat AP", "'cat' AP")):
                 rows = [row for row in stored["per_class"] if row["class"] == "cat"]
                 value = rows[0]["AP"] if len(rows) == 1 else None
             else:
