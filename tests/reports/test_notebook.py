@@ -141,6 +141,21 @@ def test_tables_of_many_rows_show_both_ends() -> None:
     assert [row[1] for row in table[1:3]] == ["0.5000", "-"]
 
 
+def test_statistics_explanations_and_label_maps() -> None:
+    result = hostile_evaluation()
+    statistics = boxscore.table_statistics(result.ground_truth)
+    counts, sizes, classes = Shown(statistics._repr_html_()).tables
+    assert counts == [list(statistics.counts), [str(count) for count in statistics.counts.values()]]
+    assert len(sizes) == 1 + len(statistics.sizes["what"])
+    assert len(classes) == 1 + len(statistics.per_class["class"])
+    explanation = diagnostics.explain(result.ground_truth, result.detections, "tide")
+    (table,) = Shown(explanation._repr_html_()).tables
+    assert [row[2] for row in table[1:]] == [shown(value) for value in explanation.table["value"]]
+    semantic = boxscore.semantic_iou([np.eye(4, dtype=int)], [np.ones((4, 4), dtype=int)], classes=2)
+    (table,) = Shown(semantic._repr_html_()).tables
+    assert table == [list(semantic.metrics), [shown(value) for value in semantic.metrics.values()]]
+
+
 # ---------------------------------------------------------------- shortcuts
 
 

@@ -98,7 +98,7 @@ def html_table(columns: Columns, *, digits: int = 4, most: int | None = None) ->
     )
 
 
-def html_summary(title: str, metrics: Mapping[str, float], footer: str, inner: str = "") -> str:
+def html_summary(title: str, metrics: Mapping[str, float | int], footer: str, inner: str = "") -> str:
     """Show a title, metrics in a line, and what stands below, in a notebook."""
     import html
 
