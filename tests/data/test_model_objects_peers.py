@@ -152,3 +152,46 @@ def test_tensorflow() -> None:
     evaluator.update(*turned)
     expected.update(predictions, targets)
     assert bits(evaluator.compute()) == bits(expected.compute())
+
+
+def test_transformers() -> None:
+    """What a processor makes of a network's output scores; the output itself is refused."""
+    torch = library("torch")
+    library("transformers")
+    modeling = library("transformers.models.detr.modeling_detr")
+    try:
+        processing = library("transformers.models.detr.image_processing_pil_detr").DetrImageProcessorPil
+    except pytest.skip.Exception:
+        processing = library("transformers.models.detr.image_processing_detr").DetrImageProcessor
+    predictions, targets = plain()
+    count = max(len(side["labels"]) for side in predictions)
+    logits = torch.full((len(predictions), count, 4), -30.0)
+    logits[..., 3] = 0  # the last class is no object
+    boxes = torch.zeros(len(predictions), count, 4)
+    height, width = SIZE
+    for image, side in enumerate(predictions):
+        for row, (label, score, box) in enumerate(
+            zip(side["labels"].tolist(), side["scores"].tolist(), side["boxes"].tolist(), strict=True)
+        ):
+            logits[image, row, label] = torch.log(torch.tensor(score))
+            logits[image, row, 3] = torch.log(torch.tensor(max(1 - score, 1e-9)))
+            middle = [(box[0] + box[2]) / 2 / width, (box[1] + box[3]) / 2 / height]
+            sides = [(box[2] - box[0]) / width, (box[3] - box[1]) / height]
+            boxes[image, row] = torch.tensor([*middle, *sides])
+    output = modeling.DetrObjectDetectionOutput(logits=logits, pred_boxes=boxes)
+    for given in (output, [output] * len(targets)):
+        with pytest.raises(boxscore.InputError, match="post_process_object_detection"):
+            Evaluator().update(given, targets)
+    made = processing().post_process_object_detection(
+        output, threshold=0.2, target_sizes=[SIZE] * len(targets)
+    )
+    plain_arrays = [
+        {key: np.asarray(value.tolist()).reshape(-1, *value.shape[1:]) for key, value in side.items()}
+        for side in made
+    ]
+    assert [len(side["labels"]) for side in made] == [len(side["labels"]) for side in predictions]
+    read, expected = Evaluator(), Evaluator()
+    read.update(made, targets)
+    expected.update(plain_arrays, targets)
+    assert bits(read.compute()) == bits(expected.compute())
+    assert read.compute()["AP50"] > 0.1
