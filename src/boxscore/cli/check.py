@@ -54,8 +54,8 @@ OPTIONS = (
     *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
     OUTPUT,
     Option("result", "read this result; do not evaluate", kind=Path, metavar="FILE.json"),
-    Option("min", "at least", many=True, default=(), metavar="[CLASS ]METRIC=NUMBER"),
-    Option("max", "at most", many=True, default=(), metavar="[CLASS ]METRIC=NUMBER"),
+    Option("min", 'at least, e.g. AP=0.35 "traffic light AP=0.2"', many=True, default=(), metavar="BOUND"),
+    Option("max", "at most", many=True, default=(), metavar="BOUND"),
     Option(
         "no-regression",
         "no metric may be below this result's",
