@@ -107,10 +107,6 @@ def run(arguments: argparse.Namespace) -> int:
         name for name, given in (("sigma", sigmas), ("score_threshold", score_thresholds)) if given is None
     ]
     table, whole, classes = (frame.drop(columns=unset) for frame in (table, whole, classes))
-    names = {name: key for key, name in keys.items()}  # of all classes together, as evaluate has them
-    whole["metric"] = whole["metric"].map(names)
-    if not arguments.per_class:
-        table = table.rename(columns=names)
     _print(table, whole, classes, inputs.protocol, arguments)
     return 0
 
@@ -145,8 +141,7 @@ def _print(
 
     best = pd.concat([whole, classes], ignore_index=True)
     if not arguments.per_class and not arguments.best and len(best):
-        first = best["metric"].iloc[0]
-        classes = classes[classes["metric"] == protocol.class_keys.get(first, first)]
+        classes = classes[classes["metric"] == best["metric"].iloc[0]]
     frames = {
         "NMS sweep": table,
         "Best setting of each metric": whole.drop(columns="class"),
