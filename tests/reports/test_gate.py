@@ -123,7 +123,7 @@ def test_a_drop_fails_where_its_whole_interval_lies_below(
 ) -> None:
     sides = {"old": boxscore.evaluate(GT, DT), "new": boxscore.evaluate(GT, fewer)}
     expected = compare_detectors(sides, resamples=30, confidence=confidence, seed=3).total_frame()
-    arguments = ["check", "--gt", GT, "--dt", str(fewer), "--baseline-dt", DT, "--output", "json"]
+    arguments = ["check", "--gt", GT, "--dt", str(fewer), "--baseline-detections", DT, "--output", "json"]
     arguments += ["--resamples", "30", "--seed", "3", "--confidence", str(confidence)]
     status = main([*arguments, "--tolerance", str(tolerance)])
     checks = json.loads(capsys.readouterr().out)["checks"]
@@ -140,7 +140,7 @@ def test_chance_is_no_drop(fewer: Path, capsys: pytest.CaptureFixture[str]) -> N
     baseline.write_text(boxscore.evaluate(GT, DT).to_json())
     assert main(["check", "--gt", GT, "--dt", str(fewer), "--no-regression", str(baseline), *chosen]) == 1
     capsys.readouterr()
-    assert main(["check", "--gt", GT, "--dt", str(fewer), "--baseline-dt", DT, *chosen]) == 0
+    assert main(["check", "--gt", GT, "--dt", str(fewer), "--baseline-detections", DT, *chosen]) == 0
     text = capsys.readouterr().out
     assert "no significant drop from 0.5936" in text
     assert "a drop is significant when the whole 95 % interval of the difference lies below 0" in text
@@ -149,7 +149,7 @@ def test_chance_is_no_drop(fewer: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_a_baseline_without_images_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "r.json"
     path.write_text(boxscore.evaluate(GT, DT).to_json())
-    assert main(["check", "--result", str(path), "--baseline-dt", DT]) == 2
+    assert main(["check", "--result", str(path), "--baseline-detections", DT]) == 2
     assert "for a result's numbers use --no-regression" in capsys.readouterr().err
 
 

@@ -48,41 +48,25 @@ from boxscore.similarity.registry import similarity_of
 
 __all__ = ["OPTIONS", "run"]
 
-_BASELINE, _RECORD = "a baseline", "the record of the run"
-
 OPTIONS = (
     *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
     OUTPUT,
     Option("result", "read this result; do not evaluate", kind=Path, metavar="FILE.json"),
     Option("min", 'at least, e.g. AP=0.35 "traffic light AP=0.2"', many=True, default=(), metavar="BOUND"),
     Option("max", "at most", many=True, default=(), metavar="BOUND"),
-    Option(
-        "no-regression",
-        "no metric may be below this result's",
-        kind=Path,
-        metavar="FILE.json",
-        group=_BASELINE,
-    ),
+    Option("no-regression", "no metric may be below this result's", kind=Path, metavar="FILE.json"),
     Option(
         "baseline-detections",
         "no metric may be significantly below that of these detections",
-        short="--baseline-dt",
         kind=Path,
         metavar="PATH",
-        group=_BASELINE,
     ),
-    Option(
-        "tolerance", "how far it may fall (default: 0)", kind=float, default=0.0, metavar="X", group=_BASELINE
-    ),
-    METRICS.but(help="look only at these (default: all)", default=(), group=_BASELINE),
-    *(
-        option.but(group=_BASELINE)
-        for option in RESAMPLING
-        if option.name in ("resamples", "confidence", "seed")
-    ),
-    Option("name", "of the model, for the record", metavar="TEXT", group=_RECORD),
-    Option("history", "add a line to this file, JSON", kind=Path, metavar="FILE.jsonl", group=_RECORD),
-    Option("junit", "also write the checks as JUnit XML", kind=Path, metavar="FILE.xml", group=_RECORD),
+    Option("tolerance", "how far it may fall (default: 0)", kind=float, default=0.0, metavar="X"),
+    METRICS.but(help="look only at these (default: all)", default=()),
+    *(option for option in RESAMPLING if option.name in ("resamples", "confidence", "seed")),
+    Option("name", "of the model, for the record", metavar="TEXT"),
+    Option("history", "add a line to this file, JSON", kind=Path, metavar="FILE.jsonl"),
+    Option("junit", "also write the checks as JUnit XML", kind=Path, metavar="FILE.xml"),
 )
 
 
