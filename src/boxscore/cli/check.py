@@ -183,27 +183,24 @@ def _written(
     done: Sequence[gate.Check], record: Mapping[str, Any], signature: str, arguments: argparse.Namespace
 ) -> str:
     failed = sum(not check.passed for check in done)
-    verdict = (
-        f"{failed} of {len(done)} failed"
-        if failed
-        else "all checks passed"
-        if done
-        else "recorded, nothing checked"
-    )
-    note = verdict
+    note = f"{failed} of {len(done)} failed" if failed else "all checks passed"
+    if not done:
+        note = "recorded, nothing checked"
     if arguments.baseline_detections:
+        below = f"-{arguments.tolerance:g}" if arguments.tolerance else "0"
         share = f"{100 * arguments.confidence:g} %"
-        note += f"; a drop is significant when the whole {share} interval of the difference lies below " + (
-            f"-{arguments.tolerance:g}" if arguments.tolerance else "0"
-        )
+        note += f"\nsignificant: the whole {share} interval of the difference lies below {below}"
     columns, form = _columns(done), arguments.output
     if form == "markdown":
         mark = ":x:" if failed else ":white_check_mark:"
-        return f"### {mark} boxscore check: {note}\n\n{markdown_table(columns)}\n\n`{signature}`"
+        head = note.replace("\n", "; ")
+        return f"### {mark} boxscore check: {head}\n\n{markdown_table(columns)}\n\n`{signature}`"
     if form == "text":
         table = f"{text_table(columns)}\n\n" if done else ""
         return f"{table}{note}\n{signature}"
-    return written(form, [Section("boxscore check", columns, note)], value=record, footer=signature)
+    return written(
+        form, [Section("boxscore check", columns, note.replace("\n", "; "))], value=record, footer=signature
+    )
 
 
 def _columns(done: Sequence[gate.Check]) -> dict[str, Any]:
