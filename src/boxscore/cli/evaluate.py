@@ -18,7 +18,7 @@ import textwrap
 from boxscore._utils.text import printable
 from boxscore.cli.arguments import INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
-from boxscore.cli.output import Section, remembered_warnings, save_report, written
+from boxscore.cli.output import remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 from boxscore.errors import VerificationError
 from boxscore.evaluation import Evaluation
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         "text": lambda: text.as_text(evaluation, per_class=arguments.per_class),
         "markdown": lambda: text.as_markdown(evaluation, per_class=arguments.per_class),
         "csv": lambda: text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
-        "latex": lambda: _as_latex(evaluation, per_class=arguments.per_class),
+        "latex": lambda: text.as_latex(evaluation, per_class=arguments.per_class),
         "json": lambda: _for_stdout(text.as_json(evaluation, warnings=messages)),
     }
     result = write[arguments.output]()
@@ -85,15 +85,6 @@ def run(arguments: argparse.Namespace) -> int:
             raise VerificationError(str(verification))
         (show if arguments.output == "text" else say)(str(verification))
     return 0
-
-
-def _as_latex(evaluation: Evaluation, *, per_class: bool) -> str:
-    protocol = evaluation.protocol
-    title, counts = protocol.title or protocol.name, evaluation.counts_text
-    sections = [Section(title, text.summary_columns(evaluation), counts)]
-    if per_class:
-        sections.append(Section("per class", text.class_columns(evaluation), digits=3))
-    return written("latex", sections, value={}, footer=evaluation.signature)
 
 
 def _digest(evaluation: Evaluation) -> list[str]:
