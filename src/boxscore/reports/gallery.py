@@ -7,7 +7,8 @@ Conventions
 - A confident mistake is a false positive; per image the one with the highest score is shown.
 - The number of images, and of boxes in each, is capped; what is left out is counted on the page.
 - A box is ``[x, y, width, height, class, outcome, score or null, IoU or null]``, class as a row number and
-  outcome as a code of ``matching/outcomes.py``.
+  outcome as a code of ``matching/outcomes.py``; a false positive or missed object is followed by what
+  ``mistakes.py`` says of it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from boxscore.data.tables import GroundTruth
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 from boxscore.reports.curve_view import significant
+from boxscore.reports.mistakes import Mistakes
 
 __all__ = ["Gallery", "box_of", "confident_mistakes", "frame_size", "image_errors", "worst_images"]
 
@@ -87,6 +89,7 @@ class Gallery:
         self.rows: list[int] = []
         self._position: dict[int, int] = {}
         self._truth_outcome = evaluation.outcomes.truth(score_threshold)
+        self._mistakes = Mistakes(evaluation, score_threshold=score_threshold)
         self._detections = _Index(evaluation.detections.image, len(evaluation.ground_truth.images))
         self._truths = _Index(evaluation.ground_truth.image, len(evaluation.ground_truth.images))
 
@@ -110,7 +113,7 @@ class Gallery:
         keep_truths = truths[:MOST_BOXES]
         keep = rows[: max(MOST_BOXES - len(keep_truths), MOST_BOXES // 2)]
         boxes = [
-            [*box_of(detections, row), int(made.detection[row]), score, iou]
+            [*box_of(detections, row), int(made.detection[row]), score, iou, *self._of_detection(row)]
             for row, score, iou in zip(
                 keep.tolist(),
                 significant(detections.scores[keep], 3),
@@ -119,7 +122,8 @@ class Gallery:
             )
         ]
         boxes += [
-            [*box_of(truth, row), int(self._truth_outcome[row]), None, None] for row in keep_truths.tolist()
+            [*box_of(truth, row), int(self._truth_outcome[row]), None, None, *self._of_truth(row)]
+            for row in keep_truths.tolist()
         ]
         corners = (truth.boxes[self._truths.rows(image)], detections.boxes[rows])
         width, height = frame_size(truth, image, *corners)
@@ -132,6 +136,14 @@ class Gallery:
             "boxes": boxes,
             "hidden": len(rows) - len(keep) + len(truths) - len(keep_truths),
         }
+
+    def _of_detection(self, row: int) -> list[Any]:
+        """What a false positive is, as further fields of its box."""
+        wrong = self.evaluation.outcomes.detection[row] == FALSE_POSITIVE
+        return self._mistakes.of_detection(row) if wrong else []
+
+    def _of_truth(self, row: int) -> list[Any]:
+        return self._mistakes.of_truth(row) if self._truth_outcome[row] == MISSED else []
 
 
 class _Index:

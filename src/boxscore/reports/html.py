@@ -29,6 +29,9 @@ __all__ = ["embedded_json", "plain", "render_page"]
 SCRIPTS = ("base", "charts", "table", "curves", "gallery", "confusion", "comparison", "main")
 """Script files in the order in which they are joined."""
 
+STYLES = ("report", "gallery", "comparison")
+"""Style sheets in the order in which they are joined."""
+
 SECTIONS = {
     "summary": "Summary",
     "classes": "Classes",
@@ -87,6 +90,11 @@ def _asset(name: str) -> str:
 
 
 @functools.cache
+def _style() -> str:
+    return "\n".join(_asset(f"{name}.css") for name in STYLES)
+
+
+@functools.cache
 def _script() -> str:
     parts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
@@ -131,7 +139,7 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     environment = _environment()
     from markupsafe import Markup
 
-    style, script = _asset("report.css"), _script()
+    style, script = _style(), _script()
     static = ("findings", "table", "summary", "signature", "sources", "counts", "rows")
     body = environment.get_template(f"{template}.html.j2")
     page: str = body.render(

@@ -30,6 +30,7 @@ from boxscore.protocols.protocol import SUMMARY_KINDS
 from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, box_of, confident_mistakes, image_errors, worst_images
+from boxscore.reports.mistakes import KINDS
 from boxscore.reports.pictures import embed_pictures
 from boxscore.validation.digest import WARNED_OF, page_findings
 
@@ -125,7 +126,13 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "worst": [[gallery.add(row), *counts] for row, counts in zip(worst, mistakes_in, strict=True)],
         "confident": [_mistake(evaluation, gallery, row) for row in mistakes],
         "score": None if np.isinf(score) else significant([score])[0],
+        "not_found": 0,
     }
+    pictures: dict[str, str] = {}
+    if options.image_folder is not None:
+        first = [int(line[0]) for line in [*shown["worst"], *shown["confident"]]]
+        pictures = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
+        shown["not_found"] = len(set(first)) - len(pictures)
     resamples = options.resamples_for(evaluation)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
     tiles = _summary_tiles(evaluation, intervals.metrics)
@@ -156,12 +163,10 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "sizes": _sizes(tiles),
         "calibration": diagnosis.calibration_view(evaluation),
         "gallery": shown,
+        "kinds": KINDS,
     }
     view["images"] = gallery.records
-    view["pictures"] = {}
-    if options.image_folder is not None:
-        first = [int(line[0]) for line in [*shown["worst"], *shown["confident"]]]
-        view["pictures"] = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
+    view["pictures"] = pictures
     return view
 
 

@@ -61,6 +61,7 @@ errorBars();
 sizeBars();
 reliability();
 galleries();
+imageDialog();
 if (typeof comparison === "function") comparison();
 const dialog = byId("image-dialog");
 if (dialog) {
