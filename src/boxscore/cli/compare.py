@@ -35,9 +35,7 @@ __all__ = ["OPTIONS", "run"]
 
 OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
-    Option(
-        "names", "of the detectors, in order (default: their file names)", many=True, metavar="NAME"
-    ),
+    Option("names", "of the detectors, in order (default: their file names)", many=True, metavar="NAME"),
     OUTPUT.but(help="form of the result; latex and markdown: a table for a paper"),
     *RESAMPLING,
     REPORT,

@@ -7,10 +7,10 @@ Conventions
 - ``delta`` is other minus first. ``probability`` is the share of draws in which the other is better, ties
   counted as half; ``verdict`` is ``better`` or ``worse`` when the interval of the difference excludes 0.
 - Many classes mean many tests: at 95 %, one verdict in twenty between equal detectors is wrong.
-- Every pair of detectors is compared as well (:class:`PairedDifferences`). The interval is of that pair alone;
-  ``significant`` allows for the number of pairs: the difference in standard errors must also exceed what the
-  largest of all pairs of the metric exceeds in 5 % of the draws under equal detectors (max-T). Metrics are
-  not adjusted for.
+- Every pair of detectors is compared as well (:class:`PairedDifferences`). An interval is of its pair alone;
+  ``significant`` allows for the number of pairs (max-T): the difference, in standard errors, must also be
+  larger than the largest of all pairs of the metric is in 5 % of the draws, each about its mean. The number
+  of metrics is not allowed for.
 
 References
 ----------
@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.lazy import shortcut
-from boxscore._utils.resampling import Method, check_intervals, draw_weights, interval, spread
+from boxscore._utils.resampling import Method, check_intervals, interval, spread
 from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult, Floats
-from boxscore.diagnostics.bootstrap import Intervals, chosen_rows, weighted_metrics
+from boxscore.diagnostics.bootstrap import Intervals, chosen_rows, drawn_metrics
 from boxscore.diagnostics.ties import decided_by_ties
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -141,6 +141,15 @@ class DetectorComparison(DiagnosticResult):
             evaluations={key: self.evaluations[key] for key in (self.first, name)},
         )
 
+    def clear_best(self, metric: int) -> int | None:
+        """Position of the best result in a metric, by its position; None if the second may be as good."""
+        values = self.intervals.value[:, metric]
+        defined = np.flatnonzero(np.isfinite(values))
+        if len(defined) < 2:
+            return None
+        best, second = defined[np.argsort(-values[defined], kind="stable")[:2]].tolist()
+        return best if bool(self.pairs.significant[best, second, metric]) else None
+
     def to_latex(self, **options: Any) -> str:
         """Write the detectors and their metrics as a LaTeX table for a paper.
 
@@ -248,16 +257,11 @@ def compare_detectors(
     names, results = list(evaluations), list(evaluations.values())
     _check_comparable(names, results)
     rows = chosen_rows(results[0], metrics)
-    scores = [weighted_metrics(result, rows) for result in results]
-    images = len(results[0].ground_truth.images)
-    draws = np.stack(
-        [
-            [score(weights) for score in scores]
-            for weights in draw_weights(images, resamples, seed=seed, progress=progress)
-        ],
-        axis=1,
-    )  # [results, resamples, rows, K + 1]
-    values = np.stack([score(np.ones(images)) for score in scores])
+    drawn_of = [
+        drawn_metrics(result, rows, resamples=resamples, seed=seed, progress=progress) for result in results
+    ]
+    values = np.stack([value for value, _ in drawn_of])
+    draws = np.stack([drawn for _, drawn in drawn_of])  # [results, resamples, rows, K + 1]
     parts = []
     for i in range(1, len(names)):
         delta, drawn = values[i] - values[0], draws[i] - draws[0]

@@ -7,13 +7,13 @@ from boxscore._utils.lazy import lazy_names
 if TYPE_CHECKING:
     from boxscore.reports import plots
     from boxscore.reports.folder import write_comparison, write_report
-    from boxscore.reports.paper_table import paper_table
+    from boxscore.reports.papers import paper_table
     from boxscore.reports.text import as_json, flat_metrics
     from boxscore.reports.view import ReportOptions
 
 _NAMES = {
     "boxscore.reports.folder": ("write_comparison", "write_report"),
-    "boxscore.reports.paper_table": ("paper_table",),
+    "boxscore.reports.papers": ("paper_table",),
     "boxscore.reports.text": ("as_json", "flat_metrics"),
     "boxscore.reports.view": ("ReportOptions",),
 }

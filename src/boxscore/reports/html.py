@@ -34,6 +34,7 @@ STYLES = ("report", "gallery", "comparison")
 
 SECTIONS = {
     "summary": "Summary",
+    "pairs": "Pairs",
     "classes": "Classes",
     "sizes": "Sizes",
     "curves": "Curves",
@@ -135,12 +136,12 @@ def _environment() -> Any:
 
 
 def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
-    """Write a whole HTML document from the view of an evaluation or of a comparison."""
+    """Write a whole HTML document from the view of an evaluation, of two or of several."""
     environment = _environment()
     from markupsafe import Markup
 
     style, script = _style(), _script()
-    static = ("findings", "table", "summary", "signature", "sources", "counts", "rows")
+    static = ("findings", "table", "summary", "signature", "sources", "counts", "rows", "detectors", "links")
     body = environment.get_template(f"{template}.html.j2")
     page: str = body.render(
         view=view,
@@ -157,6 +158,6 @@ def _has_section(view: Mapping[str, Any], key: str) -> bool:
     if key == "sizes":
         return bool(view.get("sizes") or view.get("ap_by_iou"))
     always: tuple[str, ...] = ("summary", "classes", "curves")
-    if view["kind"] == "comparison":
+    if view["kind"] in ("comparison", "overview"):
         always += ("confidence", "errors")
     return key in always or bool(view.get(key))

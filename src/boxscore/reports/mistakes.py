@@ -59,7 +59,9 @@ class Mistakes:
         self._of_truth = _Best(truth[shown], detection[shown], overlap[shown], len(self._truth))
         outcome = self._made.truth(score_threshold)
         found = np.flatnonzero(self._made.detection == TRUE_POSITIVE)
-        self._finder = np.full(len(self._truth), -1, dtype=np.intp)  # the detection that matched, at any score
+        self._finder = np.full(
+            len(self._truth), -1, dtype=np.intp
+        )  # the detection that matched, at any score
         self._finder[self._made.truth_row[found]] = found
         self._taken = outcome == TRUE_POSITIVE
         self._missed = outcome == MISSED
@@ -88,19 +90,19 @@ class Mistakes:
         if finder >= 0 and self._missed[row]:
             detections = self._detections
             score = significant(detections.scores[finder : finder + 1], 3)[0]
-            overlap = significant(self._made.iou[finder : finder + 1], 3)[0]
+            overlap = significant(self._made.iou[finder : finder + 1], 2)[0]
             return [KINDS.index("below_threshold"), int(detections.category[finder]), overlap, score]
         rows, overlaps = self._of_truth.all(row)
         if not len(rows):
             return [KINDS.index("missed"), None, None, None]
         nearest = int(rows[0])
         score = significant(self._detections.scores[nearest : nearest + 1], 3)[0]
-        overlap = significant(overlaps[:1], 3)[0]
+        overlap = significant(overlaps[:1], 2)[0]
         return [KINDS.index("missed"), int(self._detections.category[nearest]), overlap, score]
 
     def _mistake(self, kind: str, truth: int = -1, overlap: float = 0.0, finder: int = -1) -> list[Any]:
         category = None if truth < 0 else int(self._truth.category[truth])
-        value = None if truth < 0 else significant(np.array([overlap]), 3)[0]
+        value = None if truth < 0 else significant(np.array([overlap]), 2)[0]
         score = None if finder < 0 else significant(self._detections.scores[finder : finder + 1], 3)[0]
         return [KINDS.index(kind), category, value, score]
 

@@ -145,13 +145,19 @@ def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputE
     near = _folder_of(set(names) or {example}, folder)
     if near is not None:
         cause = f"they are in {str(near)!r}"
-    elif not any(path.suffix.lower() in SUFFIXES for path in itertools.islice(folder.iterdir(), MOST_LOOKED_AT)):
+    elif not any(
+        path.suffix.lower() in SUFFIXES for path in itertools.islice(folder.iterdir(), MOST_LOOKED_AT)
+    ):
         cause = "there is no image in it"
     else:
         cause = "are these the images of another data set, or have they been renamed?"
     few = f"none of {len(rows):,}" if len(rows) > 1 else "nothing"
     return InputError(
-        "the image folder", "have the images", got=f"{few}, looking for {example!r}", place=repr(str(folder)), cause=cause
+        "the image folder",
+        "have the images",
+        got=f"{few}, looking for {example!r}",
+        place=repr(str(folder)),
+        cause=cause,
     )
 
 

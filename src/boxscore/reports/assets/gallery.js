@@ -190,8 +190,7 @@ function galleries() {
   if (!host) return;
   const order = byId("gallery-order"), kinds = byId("gallery-kind"), classes = byId("gallery-class"), low = byId("gallery-low"), high = byId("gallery-high"), text = byId("gallery-image");
   const counts = new Map(data.gallery.worst.map(([place, ...numbers]) => [place, numbers]));
-  const confident = new Map(data.gallery.confident.map(([place, , , box]) => [place, data.images[place].boxes.findIndex((other) => other[5] === 1 && box.every((v, i) => v === other[i]))]));
-  const places = [...new Set([...counts.keys(), ...confident.keys()])];
+  const places = [...new Set([...counts.keys(), ...data.gallery.confident])];
   const every = places.flatMap((place) => data.images[place].boxes.filter(isMistake));
   const tally = (key) => { const found = new Map(); every.forEach((box) => key(box).forEach((value) => found.set(value, (found.get(value) || 0) + 1))); return found; };
   const touched = (box) => [...new Set([box[4], box[9]])].filter((k) => k !== null);

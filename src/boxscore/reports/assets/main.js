@@ -62,7 +62,8 @@ sizeBars();
 reliability();
 galleries();
 imageDialog();
-if (typeof comparison === "function") comparison();
+comparison();
+overview();
 const dialog = byId("image-dialog");
 if (dialog) {
   byId("dialog-close").addEventListener("click", () => dialog.close());

@@ -109,7 +109,7 @@ def _cells(
     def text(value: float) -> str:
         return "--" if np.isnan(value) else f"{scale * value + 0.0:.{decimals}f}"
 
-    best = {m: _clear_best(comparison, m) for m in columns}
+    best = {m: comparison.clear_best(m) for m in columns}
     return [
         [
             _Cell(
@@ -121,16 +121,6 @@ def _cells(
         ]
         for i in range(len(comparison.names))
     ]
-
-
-def _clear_best(comparison: DetectorComparison, metric: int) -> int | None:
-    """Position of the best detector if it is significantly better than the second."""
-    values = comparison.intervals.value[:, metric]
-    defined = np.flatnonzero(np.isfinite(values))
-    if len(defined) < 2:
-        return None
-    best, second = defined[np.argsort(-values[defined], kind="stable")[:2]].tolist()
-    return best if bool(comparison.pairs.significant[best, second, metric]) else None
 
 
 def _caption(
