@@ -73,7 +73,7 @@ def test_markdown_has_the_same_content(comparison: DetectorComparison) -> None:
             assert shown.replace("\\", "") == f"{value} {interval}"
     caption = re.search(r"\\caption\{(.*) \\texttt", latex)
     assert caption
-    assert caption[1].replace("\\%", "%") in markdown
+    assert caption[1].replace("\\,\\%", " %") in markdown
     assert comparison.evaluations["near"].signature in markdown
 
 

@@ -161,7 +161,7 @@ def _latex(
     # A signature is one long word: it may break after each of its parts.
     signature = latex_text(comparison.evaluations[comparison.first].signature)
     signature = signature.replace(r"\textbar{}", r"\textbar\allowbreak{}").replace(",", r",\allowbreak{}")
-    caption = " ".join(map(latex_text, sentences))
+    caption = " ".join(map(latex_text, sentences)).replace(r" \%", r"\,\%")
     names = [latex_text(name) for name in comparison.names]
     lines = []
     if any(mark > PDFLATEX_KNOWS for name in names for mark in name):

@@ -151,11 +151,10 @@ def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputE
         cause = "there is no image in it"
     else:
         cause = "are these the images of another data set, or have they been renamed?"
-    few = f"none of {len(rows):,}" if len(rows) > 1 else "nothing"
     return InputError(
         "the image folder",
         "have the images",
-        got=f"{few}, looking for {example!r}",
+        got=f"none of {len(rows):,}, looking for {example!r}",
         place=repr(str(folder)),
         cause=cause,
     )
