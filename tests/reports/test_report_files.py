@@ -182,8 +182,10 @@ def test_pictures_stay_inside_their_folder(tmp_path: Path) -> None:
 
 
 def test_a_comparison_has_a_page_of_all_and_of_each(tmp_path: Path) -> None:
-    results = {"a": evaluation(), "b": evaluation(noise=2.0), "c": evaluation(noise=9.0)}
-    options = ReportOptions(resamples=30, date="")
+    results = {
+        name: evaluation(images=12, noise=noise) for name, noise in zip("abc", (6.0, 2.0, 9.0), strict=True)
+    }
+    options = ReportOptions(resamples=10, date="", gallery=2)
     write_comparison(results, tmp_path / "three", options=options, tables="json")
     pages = {*("report.html", "pair-1-2.html", "pair-1-3.html"), *(f"detector-{n}.html" for n in (1, 2, 3))}
     assert {path.name for path in (tmp_path / "three").iterdir()} == {*pages, "comparison.csv", "tables"}

@@ -128,6 +128,8 @@ def _names(paths: list[Path], given: list[str] | None) -> list[str]:
     if given is not None:
         if len(given) != len(paths):
             raise InputError("--names", f"be as many as the detectors: {len(paths)}", got=len(given))
+        if not all(name.strip() for name in given):
+            raise InputError("--names", "not be empty", got=short_list(map(repr, given)))
         if len(set(given)) != len(given):
             raise InputError("--names", "differ", got=short_list(given))
         return given
