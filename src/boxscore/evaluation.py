@@ -148,7 +148,9 @@ def _tables(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
-    options = reading.read_options(columns=similarity_of(protocol).needed_columns)
+    options = reading.read_options(
+        columns=similarity_of(protocol).needed_columns, any_sides=protocol.boxes.degenerate != "count"
+    )
     if not isinstance(ground_truth, GroundTruth):
         if not isinstance(detections, Detections):
             return reading.load_both(ground_truth, detections, options, options)
@@ -367,7 +369,9 @@ class Evaluation(PicklesFields):
         """Each summary metric of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
         keys = self.protocol.class_keys
         return {
-            keys[row.key]: summary_values(row, self.protocol, self.curves_of) for row in self.protocol.rows
+            keys[row.key]: summary_values(row, self.protocol, self.curves_of)
+            for row in self.protocol.rows
+            if row.key in keys
         }
 
     @functools.cached_property

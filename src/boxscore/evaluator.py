@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out
+from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out, with_labels
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
 from boxscore.data.model_objects import one_per_image, sample_of
@@ -103,7 +103,8 @@ class _Part(NamedTuple):
         for table in (self.ground_truth, self.detections):
             chosen = kept[table.image]
             left = table.take(np.flatnonzero(chosen))
-            tables.append(dataclasses.replace(left, images=images, image=number[left.image]))
+            renumbered = left.replaced(images=images, image=number[left.image])
+            tables.append(with_labels(renumbered, images=np.where(kept, number, np.int32(-1))))
             rows.append(np.cumsum(chosen) - 1)
         matches = dataclasses.replace(matches, truth_row=rows[0][matches.truth_row], row=rows[1][matches.row])
         left_out = {image: counts for image, counts in self.left_out.items() if image not in seen}

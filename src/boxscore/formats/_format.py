@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from boxscore.data.boxes import BoxFormat
+from boxscore.data.boxes import ROUNDING, BoxFormat
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
@@ -69,6 +70,8 @@ class ReadOptions:
         That may read a large file together.
     class_map : str or mapping, optional
         Which class of the ground truth each class of the detections is. Formats do not see it.
+    any_sides : bool
+        Whether boxes with sides below 0 are read, because the protocol drops them.
     """
 
     format: str = "auto"
@@ -79,6 +82,12 @@ class ReadOptions:
     columns: tuple[str, ...] = ()
     processes: int = 1
     class_map: ClassMap | None = None
+    any_sides: bool = False
+
+    @property
+    def lowest_side(self) -> float:
+        """The least side of a box that is read: 0 but for rounding, unless the protocol drops others."""
+        return -math.inf if self.any_sides else -ROUNDING
 
 
 PLAIN = ReadOptions()

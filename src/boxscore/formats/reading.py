@@ -39,6 +39,7 @@ def read_options(
     columns: Sequence[str] = (),
     processes: int = 1,
     class_map: str | Path | Mapping[Any, Any] | None = None,
+    any_sides: bool = False,
 ) -> ReadOptions:
     """Check what a user says beside a path; class lists and tables of sizes are read where they are files."""
     checks.one_of(format, format_names(), name="format")
@@ -58,7 +59,9 @@ def read_options(
 
         pairs = class_map_of(class_map)
     checks.whole_number(processes, 1, name="processes", high=checks.MOST_WORKERS)
-    return ReadOptions(format, image_set, names, sizes, box_format, tuple(columns), processes, pairs)
+    return ReadOptions(
+        format, image_set, names, sizes, box_format, tuple(columns), processes, pairs, any_sides
+    )
 
 
 def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundTruth:

@@ -56,6 +56,7 @@ __all__ = [
     "FrocRules",
     "IgnoreRules",
     "KeypointRules",
+    "LabelRules",
     "MaskRules",
     "MatchingRules",
     "Protocol",
@@ -69,7 +70,7 @@ AnnotationIdZero = Literal["counted", "unmatched"]
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
 EqualScores = Literal["image_order", "file_order"]
-CapScope = Literal["class", "image"]
+CapScope = Literal["class", "image", "data_set_class"]
 CrowdRule = Literal["iof", "ignore", "count", "delete"]
 IgnoreRule = Literal["ignore", "count", "delete"]
 Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
@@ -77,7 +78,11 @@ TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
 FrocInterpolation = Literal["linear", "step"]
 SimilarityName = Literal["box", "rotated", "mask", "boundary", "keypoints"]
+Degenerate = Literal["count", "drop", "drop_detections"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
+ListedBy = Literal["negative", "verified"]
+NotExhaustive = Literal["count", "ignore"]
+Unlisted = Literal["count", "drop"]
 UnlabelledRule = Literal["count", "ignore"]
 
 SUMMARY_KINDS = {
@@ -128,6 +133,13 @@ def _threshold_or_mean(value: Any, name: str) -> float | None:
     return None if value is None else checks.number_between(value, 0, 1, name=name, open_low=True)
 
 
+def _selection(value: Any, name: str) -> str:
+    column, equals, wanted = text(value, name).partition("=")
+    if value and not (column and equals and wanted):
+        raise ProtocolError(name, "be column=value", got=repr(value), cause="for example frequency=r")
+    return str(value)
+
+
 def _whole(low: int) -> Check:
     return Check(f"whole number >= {low}", lambda value, name: checks.whole_number(value, low, name=name))
 
@@ -173,6 +185,18 @@ class BoxRules(Rules):
         doc="Added to widths and heights; 1 counts the last pixel as inside (PASCAL VOC).",
         word=Word("offset"),
         step=Step("pixels", "overlaps", {0.0: "exact", 1.0: "+1"}),
+    )
+    degenerate: Degenerate = rule(
+        "count",
+        check=choice(Degenerate),
+        doc="What has no area: counted as any other; detections and ground truths whose area is not above 0 "
+        "taken out (lvis-api); or detections alone, with a side that is not above 0 (Open Images).",
+        word=Word("degenerate", silent="count"),
+        step=Step(
+            "boxes without area",
+            "tables",
+            {"count": "counted", "drop": "dropped", "drop_detections": "detections dropped"},
+        ),
     )
 
 
@@ -291,6 +315,39 @@ class IgnoreRules(Rules):
 
 @with_attributes
 @dataclasses.dataclass(frozen=True)
+class LabelRules(Rules):
+    """What follows from the labels of whole images, where not every class is annotated in every image."""
+
+    PREFIX = "labels."
+
+    unlisted: Unlisted = rule(
+        "count",
+        check=choice(Unlisted),
+        doc="Detections of a class that is not listed in their image: counted, or dropped (federated data "
+        "sets). A class is listed where it has an object, or as `listed_by` says.",
+        word=Word("unlisted", silent="count"),
+        step=Step("unlisted classes", "tables", {"count": "counted", "drop": "dropped"}),
+    )
+    listed_by: ListedBy = rule(
+        "negative",
+        check=choice(ListedBy),
+        doc="Which labels of an image list a class: those that say it is absent (LVIS), or also those that "
+        "say it is there (Open Images).",
+        word=Word("listed", silent="negative"),
+        step="labels.unlisted",
+    )
+    not_exhaustive: NotExhaustive = rule(
+        "count",
+        check=choice(NotExhaustive),
+        doc="Detections that match nothing, of a class that is not annotated exhaustively in their image: "
+        "false positives, or ignored.",
+        word=Word("notexhaustive", silent="count"),
+        step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
+    )
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
 class MatchingRules(Rules):
     """How detections and ground truths are matched."""
 
@@ -355,11 +412,12 @@ class MatchingRules(Rules):
     cap_scope: CapScope = rule(
         "class",
         check=choice(CapScope),
-        doc="Whether the largest cap holds for an image and class, or for an image over all its classes.",
+        doc="Whether the largest cap holds for an image and class, for an image over all its classes, or for "
+        "a class over all images.",
         word=Word(
             "cap",
             silent="class",
-            text={"image": "per image"},
+            text={"image": "per image", "data_set_class": "per class"},
             note="what the cap is counted over, where it is not an image and class",
         ),
         step="matching.max_detections",
@@ -500,6 +558,11 @@ class SummaryRow(Rules):
     )
     area: str = rule("all", check=text, doc="The name of an area range.")
     cap: int = rule(-1, check=_whole(-1), doc="Position among the detection caps; -1 is the largest.")
+    classes: str = rule(
+        "",
+        check=Check("column=value", _selection),
+        doc="Only classes whose column has a value: `frequency=r` for the rare ones of LVIS. Left out, all.",
+    )
 
     def _label(self, name: str) -> str:
         return f"summary.{name}" if name == "key" else f"summary {self.key}: {name}"
@@ -546,6 +609,7 @@ class Protocol(Rules):
     masks: MaskRules = rule(MaskRules(), check=table(MaskRules), doc="")
     keypoints: KeypointRules = rule(KeypointRules(), check=table(KeypointRules), doc="")
     ignore: IgnoreRules = rule(IgnoreRules(), check=table(IgnoreRules), doc="")
+    labels: LabelRules = rule(LabelRules(), check=table(LabelRules), doc="")
     matching: MatchingRules = rule(MatchingRules(), check=table(MatchingRules), doc="")
     ap: ApRules = rule(ApRules(), check=table(ApRules), doc="")
     froc: FrocRules = rule(FrocRules(), check=table(FrocRules), doc="")
@@ -583,10 +647,11 @@ class Protocol(Rules):
     def class_keys(self) -> dict[str, str]:
         """What each summary metric is called in the rows per class, by its key: ``mAP`` is ``AP`` there.
 
+        Metrics of some classes alone have no column there.
         A key keeps its name where it does not start with "m" and a capital letter, and where the shorter name
         is another metric's own.
         """
-        keys = [row.key for row in self.rows]
+        keys = [row.key for row in self.rows if not row.classes]
         short = {key: key[1:] if re.match("m[A-Z]", key) else key for key in keys}
         return {key: key if short[key] in keys else short[key] for key in keys}
 

@@ -138,7 +138,8 @@ def threshold_range(protocol: Protocol) -> str:
 def largest_cap(protocol: Protocol) -> str:
     """Write the largest cap, and what it is counted over."""
     cap = protocol.caps[-1]
-    scope = {"class": "image and class", "image": "image"}[protocol.matching.cap_scope]
+    scopes = {"class": "image and class", "image": "image", "data_set_class": "class of the data set"}
+    scope = scopes[protocol.matching.cap_scope]
     return "none" if cap is None else f"{cap} per {scope}"
 
 

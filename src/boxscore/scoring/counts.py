@@ -14,8 +14,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,8 @@ class Outcomes(NamedTuple):
     """Counted ground truths of each class, [K]."""
     images: int = 0
     """Images that were evaluated, those without any objects too; 0 where nobody asks."""
+    class_columns: Mapping[str, NDArray[Any]] = MappingProxyType({})
+    """What else is known of the classes, [K] each."""
 
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Outcomes:
@@ -74,6 +77,7 @@ class Outcomes(NamedTuple):
             *matches.pair_outcomes(area, max_detections=limit),
             matches.positives(area),
             len(matches.images),
+            matches.categories.columns,
         )
 
     @classmethod

@@ -257,19 +257,28 @@ class Cells:
     curves : Curves
     thresholds : list of int
         Positions on the axis T.
+    left_out : ndarray of bool, [K], optional
+        Classes that sums leave out beside those without a curve.
     """
 
-    def __init__(self, curves: Curves, thresholds: list[int]) -> None:
+    def __init__(
+        self, curves: Curves, thresholds: list[int], left_out: NDArray[np.bool_] | None = None
+    ) -> None:
         self._curves, self._thresholds = curves, thresholds
+        self._left_out = curves._undefined if left_out is None else left_out
 
     def __getitem__(self, thresholds: list[int]) -> Cells:
         """Choose among the thresholds."""
-        return Cells(self._curves, [self._thresholds[position] for position in thresholds])
+        return Cells(self._curves, [self._thresholds[one] for one in thresholds], self._left_out)
+
+    def of_classes(self, chosen: NDArray[np.bool_]) -> Cells:
+        """Choose among the classes, [K], for :meth:`mean_of_defined`."""
+        return Cells(self._curves, self._thresholds, self._left_out | ~chosen)
 
     def mean_of_defined(self) -> float:
         """Mean of the cells that are not NaN, with the bits of ``numpy.mean``; NaN when there are none."""
         curves = self._curves
-        defined = np.flatnonzero(~curves._undefined)
+        defined = np.flatnonzero(~self._left_out)
         count = len(self._thresholds) * curves.point_count * len(defined)
         return _sum(_Stream(self._planes(defined)), count) / count if count else float("nan")
 
@@ -292,7 +301,7 @@ class Cells:
             plane = np.empty((curves.point_count, len(defined)))
             done = 0
             for classes in curves._class_blocks(1):
-                envelope = curves._envelope(slice(t, t + 1), classes)[0, ~curves._undefined[classes]]
+                envelope = curves._envelope(slice(t, t + 1), classes)[0, ~self._left_out[classes]]
                 plane[:, done : done + len(envelope)] = envelope.T
                 done += len(envelope)
             yield plane.ravel()

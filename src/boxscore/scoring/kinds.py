@@ -86,22 +86,40 @@ KINDS = {
 }
 
 
-def _cells(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> tuple[Kind, FloatArray | Cells]:
+def of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatArray | Cells:
+    """Return the cells of some classes, [K]."""
+    return cells.of_classes(chosen) if isinstance(cells, Cells) else cells[..., chosen]
+
+
+def _cells(
+    row: SummaryRow, protocol: Protocol, curves_of: CurvesOf
+) -> tuple[Kind, FloatArray | Cells, Curves]:
     kind = KINDS[checks.one_of(row.metric, list(KINDS), name=f"summary {row.key}: metric")]
     area = list(protocol.ignore.area_ranges).index(row.area)
-    cells = kind.cells(curves_of(area, row.cap % len(protocol.caps)), protocol)
+    curves = curves_of(area, row.cap % len(protocol.caps))
+    cells = kind.cells(curves, protocol)
     if row.iou is None:
-        return kind, cells
-    return kind, cells[[protocol.matching.iou_thresholds.index(row.iou)]]
+        return kind, cells, curves
+    return kind, cells[[protocol.matching.iou_thresholds.index(row.iou)]], curves
 
 
 def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> float:
     """Value of a summary row over all classes."""
-    kind, cells = _cells(row, protocol, curves_of)
-    return kind.total(cells)
+    kind, cells, curves = _cells(row, protocol, curves_of)
+    return kind.total(cells if not row.classes else of_classes(cells, _chosen(row, curves)))
 
 
 def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
-    """Value of a summary row for each class, [K]."""
-    kind, cells = _cells(row, protocol, curves_of)
-    return kind.per_class(cells)
+    """Value of a summary row for each class, [K]; NaN for classes that the row does not take in."""
+    kind, cells, curves = _cells(row, protocol, curves_of)
+    values = kind.per_class(cells)
+    return values if not row.classes else np.where(_chosen(row, curves), values, np.nan)
+
+
+def _chosen(row: SummaryRow, curves: Curves) -> NDArray[np.bool_]:
+    """Whether the row takes in each class, [K]; none where nothing is known of the column."""
+    name, _, wanted = row.classes.partition("=")
+    column = curves.counts.outcomes.class_columns.get(name)
+    if column is None:
+        return np.zeros(len(curves.positive), dtype=bool)
+    return np.array([str(value) == wanted for value in column.tolist()], dtype=bool)
