@@ -86,7 +86,7 @@ KINDS = {
 }
 
 
-def of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatArray | Cells:
+def _of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatArray | Cells:
     """Return the cells of some classes, [K]."""
     return cells.of_classes(chosen) if isinstance(cells, Cells) else cells[..., chosen]
 
@@ -106,7 +106,7 @@ def _cells(
 def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> float:
     """Value of a summary row over all classes."""
     kind, cells, curves = _cells(row, protocol, curves_of)
-    return kind.total(cells if not row.classes else of_classes(cells, _chosen(row, curves)))
+    return kind.total(cells if not row.classes else _of_classes(cells, _chosen(row, curves)))
 
 
 def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
