@@ -321,7 +321,7 @@ def test_every_field_of_a_protocol_is_among_the_changes_above() -> None:
     coco = load_protocol("coco")
     fields = {
         (table, field.name)
-        for table in ("rounding", "boxes", "matching", "ignore", "ap", "froc")
+        for table in ("rounding", "boxes", "labels", "matching", "ignore", "ap", "froc")
         for field in dataclasses.fields(getattr(coco, table))
     }
     assert fields == changed
@@ -352,8 +352,8 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"summary": [{"keys": "AP"}]}, "a key must be known. Got summary.keys; did you mean 'key'?"),
         (
             {"zzz": 1},
-            "a key must be known. Got zzz; known: aliases, ap, boxes, froc, ignore, keypoints, masks, matching, name, "
-            "of_type, rounding, similarity, summary, title.",
+            "a key must be known. Got zzz; known: aliases, ap, boxes, froc, ignore, keypoints, labels, masks, "
+            "matching, name, of_type, rounding, similarity, summary, title.",
         ),
         (
             {"matching": {"iou_thresholds": list(np.linspace(0.1, 0.9, 65))}},

@@ -11,6 +11,8 @@ Conventions
 - A side below 0 by less than rounding is kept, as in pycocotools: such a box overlaps nothing.
 - ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
+- A file whose images list classes is LVIS's: ``neg_category_ids`` and ``not_exhaustive_category_ids`` become
+  labels of images, ``frequency`` a column of the classes, and ``ignore`` is read.
 - Results are a list of records, or a COCO object whose annotations carry a ``score``, or an object with such
   a list under ``results`` or ``predictions``. Extra keys are skipped.
 - The image of a record is that of its ``file_name``, where it has one, as ultralytics writes it beside an id
@@ -135,7 +137,8 @@ class CocoFormat(Format):
         snapshot = Snapshot(path)
         content = _ground_truth_object(path)
         text = text_in_memory(content.annotations)
-        kind = annotation_kind(columns, sides=first_record(text).sides)
+        federated = _is_federated(content)
+        kind = annotation_kind(columns, sides=first_record(text).sides, with_ignore=federated)
         with Reading(text, path, kind, processes=options.processes) as reading:
             records = reading.columns()
         snapshot.check_reading()
@@ -164,6 +167,7 @@ class CocoFormat(Format):
                 "area": _areas(records["area"][kept], records["bbox"][kept], path),
                 "crowd": records["iscrowd"][kept],
                 "difficult": records["difficult"][kept],
+                "ignore": records["ignore"][kept] if federated else None,
                 **{name: None if column is None else column[kept] for name, column in parts.items()},
             },
             read=_later(snapshot, _annotations_text, extent, place, of_results=False, rows=kept),
@@ -499,28 +503,33 @@ def _class_columns(categories: Sequence[_Category]) -> dict[str, list[str | None
     return {"frequency": frequency} if any(one is not None for one in frequency) else {}
 
 
+def _is_federated(content: _File) -> bool:
+    """Whether a file has LVIS's lists of classes per image; ``ignore`` is then a flag of its own."""
+    return any(
+        image.neg_category_ids is not None or image.not_exhaustive_category_ids is not None
+        for image in content.images or []
+    )
+
+
 def _image_labels(content: _File, images: Images, categories: Categories, path: Path) -> ImageLabels | None:
     """Read LVIS's lists of classes per image; None where no image has one."""
+    if not _is_federated(content):
+        return None
     ids: list[Any] = []
     classes: list[Any] = []
     kinds: list[ImageLabelKind] = []
     places: list[str] = []
-    any_list = False
     for image in content.images or []:
         lists: tuple[tuple[ImageLabelKind, str, Any], ...] = (
             ("negative", "neg_category_ids", image.neg_category_ids),
             ("not_exhaustive", "not_exhaustive_category_ids", image.not_exhaustive_category_ids),
         )
         for kind, key, values in lists:
-            if values is None:
-                continue
-            any_list = True
-            ids += [whole(image.id)] * len(values)
-            classes += map(whole, values)
-            kinds += [kind] * len(values)
-            places += [key] * len(values)
-    if not any_list:
-        return None
+            count = len(values or [])
+            ids += [whole(image.id)] * count
+            classes += map(whole, values or [])
+            kinds += [kind] * count
+            places += [key] * count
     return ImageLabels.from_arrays(
         ids,
         spelled_as(as_ids(classes, name="category ids"), categories.ids.tolist())[0],

@@ -41,12 +41,15 @@ def admitted(
 
     ``areas`` gives what area ranges measure in the detections, [D].
     """
-    rules = protocol.boxes.degenerate, protocol.labels.unlisted, protocol.matching.cap_scope
-    if rules[:2] == ("count", "count") and rules[2] != "data_set_class":
+    matching = protocol.matching
+    over_file = matching.cap_scope == "data_set_class" or (
+        matching.cap_scope == "image" and not matching.per_class  # equal scores at the cut go in file order
+    )
+    if (protocol.boxes.degenerate, protocol.labels.unlisted) == ("count", "count") and not over_file:
         return None
     kept = np.ones(len(detections), dtype=bool)
-    if rules[2] == "data_set_class" and protocol.caps[-1] is not None:
-        kept = _best_of_class(detections, protocol)
+    if over_file and protocol.caps[-1] is not None:
+        kept = _best(detections, protocol, protocol.caps[-1])
     if protocol.boxes.degenerate == "drop":
         kept &= ~without_area(areas())
     elif protocol.boxes.degenerate == "drop_detections":
@@ -65,15 +68,15 @@ def inexhaustive(
     return labels.says(image, category, "not_exhaustive")
 
 
-def _best_of_class(detections: Detections, protocol: Protocol) -> BoolArray:
-    """Whether each detection is among the best of its class in the whole data set; ties in file order."""
+def _best(detections: Detections, protocol: Protocol, cap: int) -> BoolArray:
+    """Whether each detection is among the best of its image, or its class in the data set; ties by file."""
     rows = descending_order(detections.scores)
     rows = rows[detections.scores[rows] >= protocol.matching.score_threshold]
-    cap = protocol.caps[-1]
-    assert cap is not None
-    category = np.take(detections.category, rows)
+    of_image = protocol.matching.cap_scope == "image"
+    group = detections.image if of_image else detections.category
+    count = len(detections.images) if of_image else len(detections.categories)
     kept = np.zeros(len(detections), dtype=bool)
-    kept[rows[top_k_per_group(category, cap, len(detections.categories))]] = True
+    kept[rows[top_k_per_group(np.take(group, rows), cap, count)]] = True
     return kept
 
 

@@ -285,7 +285,7 @@ class Matcher:
         everyone = self.admitted
         if everyone is None:
             return None
-        if self.protocol.matching.cap_scope == "data_set_class":  # of these rows alone, by these scores
+        if self.protocol.matching.cap_scope != "class":  # of these rows alone, by these scores
             some = dataclasses.replace(self.detections.take(rows), scores=scores)
             areas = self.areas[rows]
             everyone = np.zeros(len(self.detections), dtype=bool)

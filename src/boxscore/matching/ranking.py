@@ -80,11 +80,14 @@ def rank_detections(
 
 
 def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:
-    """Drop rows, given by descending score, below the score threshold or beyond a cap per image."""
+    """Drop rows, given by descending score, below the score threshold or beyond a cap per image.
+
+    Classes pooled, rows are in the order of their classes, and the cap is met before (``admission``).
+    """
     if protocol.matching.score_threshold > -np.inf:
         rows = rows[np.take(detections.scores, rows) >= protocol.matching.score_threshold]
     cap = protocol.caps[-1]
-    if protocol.matching.cap_scope != "image" or cap is None:
+    if protocol.matching.cap_scope != "image" or not protocol.matching.per_class or cap is None:
         return rows
     image = np.take(detections.image, rows)
     return rows[top_k_per_group(image, cap, len(detections.images))]
