@@ -525,20 +525,26 @@ class Evaluation(PicklesFields):
         """The matcher behind ``matched``, for further questions about the same tables."""
         return Matcher(self.ground_truth, self.detections, self.protocol)
 
-    def curves_of(self, area: int = 0, cap: int = -1) -> Curves:
+    def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Curves:
         """Return the curves of an area range and a detection cap; computed once.
 
         Parameters
         ----------
         area, cap : int
             Positions on the axes A and M.
+        pooled : str, optional
+            One curve for the classes of a selection, ``"frequency=r"``, or ``""`` for all, in place of one
+            per class.
 
         Returns
         -------
         Curves
         """
         cap %= len(self.protocol.caps)
-        return self.once(("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap))
+        if pooled is None:
+            return self.once(("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap))
+        matched = self.once(("pooled", pooled), lambda: self.matched.pooled(pooled))
+        return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
 
     def score_counts(self, threshold: int = 0, area: int = 0) -> ScoreCounts:
         """Return what each confidence threshold keeps; computed once.

@@ -288,6 +288,7 @@ CHANGES = [
     ({"ap": {"sequential_mean": True}}, "mean:sequential"),
     ({"ap": {"tie_order": "true_positives_first"}}, "equal:true_positives_first"),
     ({"ap": {"absent_classes": "zero"}}, "absent:zero"),
+    ({"ap": {"pool": "classes"}}, "pool:classes"),
     ({"matching": {"annotation_id_zero": "unmatched"}}, "id0:unmatched"),
     ({"matching": {"cap_scope": "image"}}, "cap:per image"),
     ({"matching": {"cap_scope": "data_set_class"}}, "cap:per class"),

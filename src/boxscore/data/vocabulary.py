@@ -35,6 +35,7 @@ __all__ = [
     "own_columns",
     "positions",
     "read_only",
+    "rows_where",
 ]
 
 Id = int | str
@@ -62,6 +63,19 @@ def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
         rule = "be a slice, a mask [N] or row numbers [K]"
         raise InputError("rows", rule, got=f"{at.dtype} of shape {list(at.shape)}")
     return at.astype(np.intp, copy=False)
+
+
+def rows_where(columns: Mapping[str, NDArray[Any]], selection: str, count: int) -> NDArray[np.bool_]:
+    """Whether each row has the value that ``"column=value"`` asks for, [N]; every row where it is empty.
+
+    No row has it where the column is unknown.
+    """
+    if not selection:
+        return np.ones(count, dtype=bool)
+    name, _, wanted = selection.partition("=")
+    if name not in columns:
+        return np.zeros(count, dtype=bool)
+    return np.array([str(value) == wanted for value in columns[name].tolist()], dtype=bool)
 
 
 def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import descending_order, inverse_order, stable_order
 from boxscore._utils.pickling import PicklesFields
-from boxscore.data.vocabulary import Categories, Images
+from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError
 
 __all__ = ["Bits", "DetectionOutcomes", "Matches", "PairOutcomes", "bit_type", "merge", "pack_bits"]
@@ -183,6 +183,34 @@ class Matches(PicklesFields):
             image=number[left.image],
             truth_image=number[left.truth_image],
         )
+
+    def pooled(self, selection: str = "") -> Matches:
+        """Put the classes of a selection (:func:`~boxscore.data.vocabulary.rows_where`) into one, ``all``.
+
+        Nothing is matched again. Equal scores go image by image, then in the order of the classes.
+        """
+        chosen = rows_where(self.categories.columns, selection, len(self.categories))
+        kept = self if chosen.all() else self._take(chosen[self.category], chosen[self.truth_category])
+        one = Categories.build(["all"])
+        pooled = dataclasses.replace(
+            kept,
+            categories=one,
+            category=np.zeros(len(kept), dtype=np.int32),
+            truth_category=np.zeros(len(kept.truth_image), dtype=np.int32),
+        )
+        if self.file_order:
+            order = stable_order(kept.row, int(kept.row.max(initial=0)) + 1)
+        else:
+            order = stable_order(kept.image, len(kept.images))
+        return pooled._reordered(order[descending_order(kept.score[order])])
+
+    def _reordered(self, order: NDArray[np.intp]) -> Matches:
+        """Return the matches with detections in another order, [D]."""
+        columns: dict[str, Any] = {name: getattr(self, name)[order] for name in _DETECTION}
+        detection = inverse_order(order)[self.pair_detection]
+        pairs = stable_order(detection, len(order))
+        columns |= {name: getattr(self, name)[pairs] for name in _PAIR}
+        return dataclasses.replace(self, **{**columns, "pair_detection": detection[pairs]})
 
     def _take(self, detections: BoolArray, truths: BoolArray) -> Matches:
         """Keep some detections [D] and ground truths [G], and the pairs between them."""

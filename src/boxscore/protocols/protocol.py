@@ -74,6 +74,7 @@ CapScope = Literal["class", "image", "data_set_class"]
 CrowdRule = Literal["iof", "ignore", "count", "delete"]
 IgnoreRule = Literal["ignore", "count", "delete"]
 Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
+Pool = Literal["none", "classes"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
 FrocInterpolation = Literal["linear", "step"]
@@ -500,6 +501,13 @@ class ApRules(Rules):
             "scoring",
             {"skip": "skipped", "zero": "AP 0 if detected", "all_zero": "AP 0"},
         ),
+    )
+    pool: Pool = rule(
+        "none",
+        check=choice(Pool),
+        doc="A metric: the mean over its classes, or the detections of its classes share one curve.",
+        word=Word("pool", silent="none"),
+        step=Step("curves", "scoring", {"none": "one per class", "classes": "one for all classes"}),
     )
     precision_epsilon: float = rule(
         0.0,

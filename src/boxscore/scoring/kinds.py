@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from typing import Protocol as Protocol_
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.data.vocabulary import rows_where
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Cells, Curves
 from boxscore.scoring.froc import sensitivity
@@ -31,8 +33,15 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-CurvesOf = Callable[[int, int], Curves]
-"""Gives the curves of an area range and a detection cap, positions on the axes A and M."""
+
+
+class CurvesOf(Protocol_):
+    """Gives the curves of an area range and a detection cap, positions on the axes A and M.
+
+    With ``pooled`` the classes of a selection (``""`` for all) share one curve.
+    """
+
+    def __call__(self, area: int, cap: int, pooled: str | None = None, /) -> Curves: ...
 
 
 def mean_of_defined(cells: FloatArray | Cells) -> float:
@@ -92,11 +101,11 @@ def _of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatAr
 
 
 def _cells(
-    row: SummaryRow, protocol: Protocol, curves_of: CurvesOf
+    row: SummaryRow, protocol: Protocol, curves_of: CurvesOf, pooled: str | None = None
 ) -> tuple[Kind, FloatArray | Cells, Curves]:
     kind = KINDS[checks.one_of(row.metric, list(KINDS), name=f"summary {row.key}: metric")]
     area = list(protocol.ignore.area_ranges).index(row.area)
-    curves = curves_of(area, row.cap % len(protocol.caps))
+    curves = curves_of(area, row.cap % len(protocol.caps), pooled)
     cells = kind.cells(curves, protocol)
     if row.iou is None:
         return kind, cells, curves
@@ -105,6 +114,9 @@ def _cells(
 
 def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> float:
     """Value of a summary row over all classes."""
+    if protocol.ap.pool == "classes":
+        kind, cells, _ = _cells(row, protocol, curves_of, pooled=row.classes)
+        return kind.total(cells)
     kind, cells, curves = _cells(row, protocol, curves_of)
     return kind.total(cells if not row.classes else _of_classes(cells, _chosen(row, curves)))
 
@@ -117,9 +129,5 @@ def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> 
 
 
 def _chosen(row: SummaryRow, curves: Curves) -> NDArray[np.bool_]:
-    """Whether the row takes in each class, [K]; none where nothing is known of the column."""
-    name, _, wanted = row.classes.partition("=")
-    column = curves.counts.outcomes.class_columns.get(name)
-    if column is None:
-        return np.zeros(len(curves.positive), dtype=bool)
-    return np.array([str(value) == wanted for value in column.tolist()], dtype=bool)
+    """Whether the row takes in each class, [K]."""
+    return rows_where(curves.counts.outcomes.class_columns, row.classes, len(curves.positive))
