@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from boxscore import compat, diagnostics, formats, label_maps, protocols, reports, suppression, validation
     from boxscore.compat import init_as_faster_coco_eval, init_as_pycocotools
     from boxscore.data.boxes import box_convert
+    from boxscore.data.image_labels import ImageLabels
     from boxscore.data.masks import Masks
     from boxscore.data.operations import (
         filter_objects,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "boxscore.compat": ("init_as_faster_coco_eval", "init_as_pycocotools"),
     "boxscore.data.boxes": ("box_convert",),
+    "boxscore.data.image_labels": ("ImageLabels",),
     "boxscore.data.masks": ("Masks",),
     "boxscore.data.operations": (
         "filter_objects",
@@ -139,6 +141,7 @@ __all__ = [
     "Evaluator",
     "FileFormatError",
     "GroundTruth",
+    "ImageLabels",
     "InputError",
     "Masks",
     "MissingDependencyError",

@@ -58,7 +58,7 @@ from boxscore.data.samples import (
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
-from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError
+from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, merge
@@ -198,6 +198,13 @@ class Evaluator:
         keep_masks: bool = False,
     ) -> None:
         self.protocol = load_protocol(protocol)
+        if self.protocol.matching.cap_scope == "data_set_class":
+            raise ProtocolError(
+                "matching.cap_scope",
+                "be 'class' or 'image' for an Evaluator",
+                got="'data_set_class'",
+                cause="a cap over all images cannot be met batch by batch: evaluate a results file",
+            )
         self.categories = None if classes is None else categories_of(classes)
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")

@@ -121,12 +121,32 @@ class ImageLabels:
         return cls(image, category, np.array([number[kind] for kind in kinds], dtype=np.int8))
 
     def of(self, *kinds: ImageLabelKind) -> ImageLabels:
-        """Return the rows of some kinds."""
+        """Return the rows of some kinds.
+
+        Parameters
+        ----------
+        *kinds : {"negative", "positive", "not_exhaustive"}
+
+        Returns
+        -------
+        ImageLabels
+        """
         wanted = [IMAGE_LABEL_KINDS.index(kind) for kind in kinds]
         return self._take(np.isin(self.kind, wanted))
 
     def says(self, image: NDArray[Any], category: NDArray[Any], *kinds: ImageLabelKind) -> NDArray[np.bool_]:
-        """Whether each pair of an image and a class has a label of one of some kinds, [N]."""
+        """Whether each pair of an image and a class has a label of one of some kinds.
+
+        Parameters
+        ----------
+        image, category : ndarray of int, [N]
+            Row numbers.
+        *kinds : {"negative", "positive", "not_exhaustive"}
+
+        Returns
+        -------
+        ndarray of bool, [N]
+        """
         own = self.of(*kinds)
         if not len(own) or not len(image):
             return np.zeros(len(image), dtype=bool)
@@ -139,7 +159,17 @@ class ImageLabels:
     def renumbered(
         self, *, images: NDArray[Any] | None = None, categories: NDArray[Any] | None = None
     ) -> ImageLabels:
-        """Return the labels under new row numbers; ``images[old]`` is the new one, -1 for one left out."""
+        """Return the labels under new row numbers.
+
+        Parameters
+        ----------
+        images, categories : ndarray of int, optional
+            The new row of each old one, -1 for one left out.
+
+        Returns
+        -------
+        ImageLabels
+        """
         image = self.image if images is None else images[self.image]
         category = self.category if categories is None else categories[self.category]
         kept = (image >= 0) & (category >= 0)
@@ -151,12 +181,32 @@ class ImageLabels:
 
     @classmethod
     def joined(cls, parts: Iterable[ImageLabels]) -> ImageLabels:
-        """Put labels with the same row numbers one after the other."""
+        """Put labels with the same row numbers one after the other.
+
+        Parameters
+        ----------
+        parts : iterable of ImageLabels
+            One at least.
+
+        Returns
+        -------
+        ImageLabels
+        """
         columns = zip(*((part.image, part.category, part.kind) for part in parts), strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
     def to_pandas(self, images: Images, categories: Categories) -> pd.DataFrame:
-        """Return ``image_id, category_id, class, kind``, one row per label."""
+        """Return ``image_id, category_id, class, kind``, one row per label.
+
+        Parameters
+        ----------
+        images, categories : Images, Categories
+            What the row numbers point into.
+
+        Returns
+        -------
+        DataFrame
+        """
         import pandas as pd
 
         kinds = np.array(IMAGE_LABEL_KINDS, dtype=object)

@@ -75,6 +75,10 @@ def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
     if rules.unlabelled == "ignore" and ground_truth.keypoint_count is not None:
         ignored |= ground_truth.keypoint_count == 0
     by_foreground = ground_truth.crowd if rules.crowd == "iof" else np.zeros(count, dtype=bool)
+    if protocol.group.treatment == "merge":
+        by_foreground = by_foreground | ground_truth.group
+        if protocol.group.weight == 0:
+            ignored |= ground_truth.group
     return Ignoring(ignored, absorbs, deleted, by_foreground)
 
 

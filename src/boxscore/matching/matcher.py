@@ -32,6 +32,7 @@ from boxscore.errors import InputError
 from boxscore.matching.admission import admitted, inexhaustive
 from boxscore.matching.candidates import MOST_PAIRS, Pairs, candidate_blocks, candidate_pairs
 from boxscore.matching.greedy import match_greedily
+from boxscore.matching.groups import absorb, without_groups
 from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, zero_ids
 from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
@@ -370,9 +371,17 @@ class Matcher:
         back = self._truth_rows
         counted = inside & ~self.ignoring.ignored[:, None]
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
+        apart: list[Pairs] | None = [] if protocol.group.treatment == "merge" and truth.group.any() else None
+        if apart is not None:
+            blocks = without_groups(blocks, truth.group, apart)
         pairs, matched, every_pair = match_greedily(
             blocks, group, counted if back is None else counted[back], rules.absorbs, protocol.matching
         )
+        score, absorbed, truth_weight = np.take(detections.scores, ranking.rows), None, None
+        if apart is not None:
+            pairs, matched, absorbed = absorb(pairs, matched, apart, score, protocol.matching)
+        if protocol.group.weighs:
+            truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
         order = stable_order(pairs.detection, len(ranking.rows))
         truth_of_pair = pairs.ground_truth[order]
         if areas is None:
@@ -393,7 +402,7 @@ class Matcher:
             categories=truth.categories,
             image=np.take(detections.image, ranking.rows),
             category=np.take(detections.category, ranking.rows),
-            score=np.take(detections.scores, ranking.rows),
+            score=score,
             rank=ranking.rank,
             row=given_rows,
             in_range_bits=in_range,
@@ -406,9 +415,13 @@ class Matcher:
             iou=pairs.iou[order],
             matched_bits=matched[order],
             threshold_count=len(protocol.matching.iou_thresholds),
-            file_order=protocol.matching.equal_scores == "file_order",
+            equal_scores=protocol.matching.equal_scores,
             every_pair=every_pair,
+            absorbed_bits=absorbed[order] if absorbed is not None else None,
+            truth_weight=truth_weight,
         )
+        if protocol.matching.equal_scores == "last_first":
+            matches = matches.in_class_order()
         if protocol.matching.annotation_id_zero == "unmatched":
             matches = matches.without_true_positives_of(zero_ids(self.ground_truth.ids))
         return matches

@@ -51,8 +51,10 @@ def rank_detections(
     image_count, category_count = len(detections.images), len(detections.categories)
     if protocol.matching.equal_scores == "image_order":
         rows = stable_order(detections.image, image_count)
-    else:
+    elif protocol.matching.equal_scores == "file_order":
         rows = np.arange(len(detections))
+    else:
+        rows = np.arange(len(detections))[::-1]  # counted in another order than matched
     rows = rows[descending_order(np.take(detections.scores, rows))]
     rows = _within_caps(rows, detections, protocol)
     if admitted is not None:

@@ -54,6 +54,7 @@ __all__ = [
     "ApRules",
     "BoxRules",
     "FrocRules",
+    "GroupRules",
     "IgnoreRules",
     "KeypointRules",
     "LabelRules",
@@ -69,11 +70,13 @@ __all__ = [
 AnnotationIdZero = Literal["counted", "unmatched"]
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
-EqualScores = Literal["image_order", "file_order"]
+EqualScores = Literal["image_order", "file_order", "last_first"]
 CapScope = Literal["class", "image", "data_set_class"]
 CrowdRule = Literal["iof", "ignore", "count", "delete"]
+GroupTreatment = Literal["count", "merge"]
 IgnoreRule = Literal["ignore", "count", "delete"]
 Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
+ClassMean = Literal["of_defined", "nanmean"]
 Pool = Literal["none", "classes"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
@@ -316,6 +319,35 @@ class IgnoreRules(Rules):
 
 @with_attributes
 @dataclasses.dataclass(frozen=True)
+class GroupRules(Rules):
+    """What a box around a group of objects is."""
+
+    PREFIX = "group."
+
+    treatment: GroupTreatment = rule(
+        "count",
+        check=choice(GroupTreatment),
+        doc="One object like any other; or, matched last, a region that absorbs what lies in it, measured by "
+        "intersection over the detection, and of whose detections the best stands for it if its score is "
+        "above 0 (Open Images).",
+        word=Word("group", silent="count", text=wording.group, note="`merge/` and the weight"),
+        step=Step("groups", "matching", wording.group_step),
+    )
+    weight: float = rule(
+        1.0,
+        check=number(0, 1),
+        doc='For "merge": how much a group counts, as an object and as a true positive; 0 ignores it.',
+        step="group.treatment",
+    )
+
+    @property
+    def weighs(self) -> bool:
+        """Whether groups count as a part of an object."""
+        return self.treatment == "merge" and 0 < self.weight < 1
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
 class LabelRules(Rules):
     """What follows from the labels of whole images, where not every class is annotated in every image."""
 
@@ -394,7 +426,9 @@ class MatchingRules(Rules):
     equal_scores: EqualScores = rule(
         "image_order",
         check=choice(EqualScores),
-        doc="In which order a class's equally scored detections are counted.",
+        doc="In which order a class's equally scored detections are counted: image by image, then by file; "
+        "by file over all images; or matched with the last in the file first, and counted with the last "
+        "image first (TensorFlow, where its sort happens to be stable).",
         word=Word("order", silent="image_order"),
         step=Step("equal scores", "matching", wording.equal_scores),
     )
@@ -516,6 +550,14 @@ class ApRules(Rules):
         word=Word("eps", silent=float(np.spacing(1)), note="left out for COCO's"),
         step="ap.interpolation",
     )
+    class_mean: ClassMean = rule(
+        "of_defined",
+        check=choice(ClassMean),
+        doc="The mean over classes: of the values that are defined, or `numpy.nanmean` over all classes, "
+        "whose last bit depends on where the undefined ones stand.",
+        word=Word("classmean", silent="of_defined"),
+        step="ap.absent_classes",
+    )
     sequential_mean: bool = rule(
         False,
         check=flag,
@@ -617,6 +659,7 @@ class Protocol(Rules):
     masks: MaskRules = rule(MaskRules(), check=table(MaskRules), doc="")
     keypoints: KeypointRules = rule(KeypointRules(), check=table(KeypointRules), doc="")
     ignore: IgnoreRules = rule(IgnoreRules(), check=table(IgnoreRules), doc="")
+    group: GroupRules = rule(GroupRules(), check=table(GroupRules), doc="")
     labels: LabelRules = rule(LabelRules(), check=table(LabelRules), doc="")
     matching: MatchingRules = rule(MatchingRules(), check=table(MatchingRules), doc="")
     ap: ApRules = rule(ApRules(), check=table(ApRules), doc="")
@@ -626,8 +669,18 @@ class Protocol(Rules):
     )
 
     def _check_together(self) -> None:
+        if self.matching.equal_scores == "last_first" and not self.matching.per_class:
+            raise ProtocolError("matching.per_class", "be true where equal scores go last_first", got="false")
         if self.similarity == "keypoints" and not self.keypoints.sigmas:
             raise ProtocolError("keypoints.sigmas", "be given", got="none")
+        if self.group.weighs and self.ap.interpolation != "area":
+            cause = "parts of an object have no place at recall points"
+            raise ProtocolError(
+                "group.weight",
+                'be 0 or 1 unless ap.interpolation is "area"',
+                got=self.group.weight,
+                cause=cause,
+            )
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Protocol:

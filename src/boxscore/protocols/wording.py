@@ -24,6 +24,8 @@ __all__ = [
     "decimals",
     "equal_scores",
     "froc",
+    "group",
+    "group_step",
     "interpolation",
     "largest_cap",
     "largest_threshold",
@@ -112,6 +114,12 @@ def froc(protocol: Protocol) -> str:
     return points if rules.interpolation == "linear" else f"{points}-{rules.interpolation}"
 
 
+def group(protocol: Protocol) -> str:
+    """Write how groups are treated, and how much one counts."""
+    rules = protocol.group
+    return rules.treatment if rules.treatment == "count" else f"{rules.treatment}/{number_text(rules.weight)}"
+
+
 def mean(protocol: Protocol) -> str:
     """Say whether points are summed one by one."""
     return "sequential" if protocol.ap.sequential_mean and protocol.ap.interpolation == "points" else ""
@@ -133,6 +141,14 @@ def threshold_range(protocol: Protocol) -> str:
     """Write the IoU thresholds briefly, rounded."""
     values = protocol.matching.iou_thresholds
     return grid_text(values) if len(values) < 3 else f"{values[0]:.2f}:{values[-1]:.2f}/{len(values)}"
+
+
+def group_step(protocol: Protocol) -> str:
+    """Write how groups are treated, and how much one counts."""
+    rules = protocol.group
+    if rules.treatment == "count":
+        return "ordinary objects"
+    return f"absorb, weight {number_text(rules.weight)}" if rules.weight else "absorb, not counted"
 
 
 def largest_cap(protocol: Protocol) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "KINDS",
     "Kind",
     "mean_of_defined",
+    "mean_of_slots",
     "mean_per_class",
     "summary_total",
     "summary_values",
@@ -50,6 +51,14 @@ def mean_of_defined(cells: FloatArray | Cells) -> float:
         return cells.mean_of_defined()
     defined = cells[~np.isnan(cells)]
     return float(np.mean(defined)) if len(defined) else float("nan")
+
+
+def mean_of_slots(cells: FloatArray | Cells) -> float:
+    """``numpy.nanmean`` of the cells: undefined ones are added as 0, and not counted; NaN for none."""
+    if isinstance(cells, Cells):
+        return cells.mean_of_defined()  # so many cells that no reference takes this mean of
+    defined = np.count_nonzero(~np.isnan(cells))
+    return float(np.sum(np.nan_to_num(cells, nan=0.0)) / defined) if defined else float("nan")
 
 
 def mean_per_class(cells: FloatArray | Cells) -> FloatArray:
@@ -118,7 +127,11 @@ def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> f
         kind, cells, _ = _cells(row, protocol, curves_of, pooled=row.classes)
         return kind.total(cells)
     kind, cells, curves = _cells(row, protocol, curves_of)
-    return kind.total(cells if not row.classes else _of_classes(cells, _chosen(row, curves)))
+    if row.classes:
+        cells = _of_classes(cells, _chosen(row, curves))
+    if protocol.ap.class_mean == "nanmean" and kind.total is mean_of_defined:
+        return mean_of_slots(cells)
+    return kind.total(cells)
 
 
 def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
