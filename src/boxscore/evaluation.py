@@ -149,7 +149,9 @@ def _tables(
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
     options = reading.read_options(
-        columns=similarity_of(protocol).needed_columns, any_sides=protocol.boxes.degenerate != "count"
+        columns=similarity_of(protocol).needed_columns,
+        any_sides=protocol.boxes.degenerate != "count",
+        needs_areas=len(protocol.ignore.area_ranges) > 1,
     )
     if not isinstance(ground_truth, GroundTruth):
         if not isinstance(detections, Detections):

@@ -62,6 +62,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         "columns": similarity_of(protocol).needed_columns,
         "processes": readers(arguments),
         "any_sides": protocol.boxes.degenerate != "count",
+        "needs_areas": len(protocol.ignore.area_ranges) > 1,
     }
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)
@@ -92,6 +93,8 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "classes": arguments.gt_classes,
         "image_sizes": _sizes_for(arguments.ground_truth, arguments.format, arguments.image_sizes),
         "box_format": arguments.gt_box_format,
+        "image_labels": arguments.image_labels,
+        "hierarchy": arguments.hierarchy,
     }
 
 

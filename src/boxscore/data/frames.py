@@ -237,7 +237,7 @@ def _usual(
         "class": parts.class_name,
         "score": parts.score,
         "annotation_id": parts.flags.get("ids"),
-        **{name: parts.flags.get(name) for name in ("area", "crowd", "difficult", "ignore")},
+        **{name: parts.flags.get(name) for name in ("area", "crowd", "difficult", "ignore", "group")},
     }
     renamed = {name: our for our, name in ours.items() if name is not None and name != our}
     told = parts.box_format is not None

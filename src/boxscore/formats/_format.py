@@ -25,6 +25,7 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
+    from boxscore.data.hierarchy import Hierarchy
     from boxscore.formats._look import Look
     from boxscore.formats.class_maps import ClassMap
     from boxscore.formats.results import Kept
@@ -35,7 +36,7 @@ TICK = 2_000_000_000
 """Nanoseconds; the coarsest clock of a file system that is in use (FAT)."""
 
 CONTENT = frozenset(
-    {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "ignore"}
+    {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "ignore", "group"}
     | {"sizes", "file names", "columns", "ids", "repeated ids", "classes", "fractions"}
 )
 """What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
@@ -72,6 +73,12 @@ class ReadOptions:
         Which class of the ground truth each class of the detections is. Formats do not see it.
     any_sides : bool
         Whether boxes with sides below 0 are read, because the protocol drops them.
+    needs_areas : bool
+        Whether the protocol asks which objects are small, so that sizes of images matter.
+    image_labels : Path, optional
+        A file of labels of whole images, beside ground truth. Formats do not see it.
+    hierarchy : Hierarchy, optional
+        What ground truth and its labels of images are expanded along. Formats do not see it.
     """
 
     format: str = "auto"
@@ -83,6 +90,9 @@ class ReadOptions:
     processes: int = 1
     class_map: ClassMap | None = None
     any_sides: bool = False
+    needs_areas: bool = True
+    image_labels: Path | None = None
+    hierarchy: Hierarchy | None = None
 
     @property
     def lowest_side(self) -> float:
