@@ -275,9 +275,14 @@ class Curves:
                 precision = self.precision[start : start + int(self._counts[t, k])]
                 nth = np.arange(1, len(precision) + 1)
                 counted = np.rint(nth / precision - self.rules.precision_epsilon) if lines else None
-                up_to = nth if self._weighed is None else self._weighed[start : start + len(nth)]
+                hits = None if self._weighed is None else self._weighed[start : start + len(nth)]
                 ap[t, k] = curve_area(
-                    precision, up_to, self.positive[k], self.rules, counted=counted, total=int(total[t, k])
+                    precision,
+                    self.positive[k],
+                    self.rules,
+                    hits=hits,
+                    counted=counted,
+                    total=int(total[t, k]),
                 )
         ap[:, self._undefined] = np.nan
         return ap

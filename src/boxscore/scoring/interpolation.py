@@ -27,20 +27,21 @@ FloatArray = NDArray[np.float64]
 
 def curve_area(
     precision: FloatArray,
-    hits: NDArray[Any],
     positive: float,
     rules: ApRules,
     *,
+    hits: FloatArray | None = None,
     counted: NDArray[Any] | None = None,
     total: int = 0,
 ) -> float:
     """Area under one curve by the protocol's rule; only straight lines need ``counted`` and ``total``.
 
-    ``hits`` are the true positives up to each one: 1, 2, ... unless they have weights.
+    ``hits`` are the sums of the true positives' weights up to each; 1, 2, ... without weights.
     """
     envelope = np.maximum.accumulate(precision[::-1])[::-1]
     if rules.interpolation == "area":
-        return _area_under_steps(envelope, hits, positive)
+        up_to = np.arange(1, len(envelope) + 1) if hits is None else hits
+        return _area_under_steps(envelope, up_to, positive)
     if counted is None or total == 0:
         return 0.0
     return _area_under_lines(

@@ -25,6 +25,7 @@ from boxscore.scoring.froc import sensitivity
 
 __all__ = [
     "KINDS",
+    "CurvesOf",
     "Kind",
     "mean_of_defined",
     "mean_of_slots",
