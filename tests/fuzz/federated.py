@@ -3,7 +3,8 @@
     python tests/fuzz/federated.py --cases 5000 --seed 0 [--reference FOLDER]
 
 LVIS boxes: with the cap per image, and with a cap per class over the data set. ``--reference`` is a checkout of
-lvis-api, which then scores every case as well. Every cell must be equal to the last bit.
+lvis-api, which then scores every case as well. Open Images boxes: both evaluators, and groups of three weights.
+Every cell must be equal to the last bit.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 import boxscore  # noqa: E402
-from oracles import lvis  # noqa: E402
-from support.federated_cases import federated_case  # noqa: E402
+from oracles import lvis, open_images  # noqa: E402
+from support.federated_cases import federated_case, open_images_case  # noqa: E402
+from support.open_images import scored_open_images  # noqa: E402
 
 Record = dict[str, Any]
 
@@ -74,6 +76,24 @@ def check(folder: Path, seed: int, *, reference: bool) -> list[str]:
     return wrong + ([] if _same(ours, theirs) else ["oracle, cap per class"])
 
 
+def check_open_images(seed: int) -> list[str]:
+    truths, found, listed, images, labels = open_images_case(seed)
+    wrong = []
+    for name, weight, verified in (
+        ("openimages-challenge", 1.0, listed),
+        ("openimages-challenge", 0.5, listed),
+        ("openimages-challenge", 0.0, listed),
+        ("openimages-v2", 0.0, None),
+    ):
+        rules = open_images.Rules(weight, verified)
+        theirs = open_images.evaluate(truths, found, images, labels, rules)
+        ours, mean = scored_open_images(truths, found, listed, images, labels, name, weight)
+        whole = np.nanmean(theirs) if not np.isnan(theirs).all() else np.nan
+        if not np.array_equal([*ours, mean], [*theirs, whole], equal_nan=True):
+            wrong.append(f"{name}, weight {weight}")
+    return wrong
+
+
 def _same(ours: lvis.Arrays, theirs: lvis.Arrays) -> bool:
     return all(np.array_equal(one, other) for one, other in zip(ours, theirs, strict=True))
 
@@ -95,6 +115,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(options.seed, options.seed + options.cases):
             wrong = check(Path(folder), seed, reference=options.reference is not None)
+            wrong += check_open_images(seed)
             different += bool(wrong)
             if wrong:
                 print(f"seed {seed}: {'; '.join(wrong)}")

@@ -1,10 +1,12 @@
-"""Made-up LVIS data sets: few images and classes, and every rule of federated evaluation in play."""
+"""Made-up data sets: few images and classes, and every rule of LVIS or of Open Images in play."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+from oracles.open_images import Found, Truth
 
 Record = dict[str, Any]
 
@@ -71,3 +73,31 @@ def _box(rng: np.random.Generator) -> list[float]:
     x, y = rng.integers(0, 120, 2).tolist()
     width, height = rng.choice([0, 4, 16, 32, 40, 96, 100], 2).tolist()
     return [float(x), float(y), float(width), float(height)]
+
+
+def open_images_case(seed: int) -> tuple[list[Truth], list[Found], set[tuple[int, int]], int, int]:
+    """Return objects and groups, detections of different scores, labels of images, images and classes."""
+    rng = np.random.default_rng(seed)
+    images, labels = int(rng.integers(1, 5)), int(rng.integers(1, 12))
+    truths, found = [], []
+    for image in range(images):
+        for _ in range(int(rng.integers(0, 7))):
+            corners = _corners(rng)
+            truths.append(Truth(image, int(rng.integers(labels)), corners, bool(rng.random() < 0.35)))
+    scores = (rng.permutation(400) - (0 if rng.random() < 0.7 else 200)) / 16
+    for _ in range(int(rng.integers(0, 25))):
+        if truths and rng.random() < 0.8:
+            near = truths[rng.integers(len(truths))]
+            corners = tuple(value + float(rng.integers(-3, 4)) for value in near.box)
+            image, label = near.image, near.label if rng.random() < 0.9 else int(rng.integers(labels))
+        else:
+            corners, image, label = _corners(rng), int(rng.integers(images)), int(rng.integers(labels))
+        found.append(Found(image, label, corners, float(scores[len(found)])))
+    listed = {(image, label) for image in range(images) for label in range(labels) if rng.random() < 0.4}
+    return truths, found, listed, images, labels
+
+
+def _corners(rng: np.random.Generator) -> tuple[float, float, float, float]:
+    x, y = rng.integers(0, 20, 2).tolist()
+    width, height = rng.integers(2, 14, 2).tolist()
+    return float(x), float(y), float(x + width), float(y + height)

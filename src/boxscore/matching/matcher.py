@@ -371,7 +371,7 @@ class Matcher:
         back = self._truth_rows
         counted = inside & ~self.ignoring.ignored[:, None]
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
-        apart: list[Pairs] | None = [] if protocol.group.treatment == "merge" and truth.group.any() else None
+        apart: list[Pairs] | None = [] if protocol.group.treatment == "merge" else None
         if apart is not None:
             blocks = without_groups(blocks, truth.group, apart)
         pairs, matched, every_pair = match_greedily(

@@ -154,8 +154,17 @@ class Matches(PicklesFields):
     def positives(self, area: int) -> NDArray[Any]:
         """Count the counted ground truths per class, [K]; int64, or float64 where they have weights."""
         counted = self.counted(area)
-        weights = None if self.truth_weight is None else self.truth_weight[counted]
-        return np.bincount(self.truth_category[counted], weights=weights, minlength=len(self.categories))
+        category, K = self.truth_category[counted], len(self.categories)
+        if self.truth_weight is None:
+            return np.bincount(category, minlength=K)
+        # As TensorFlow adds them up: image by image, whole objects and then parts.
+        group = self.truth_image[counted].astype(np.int64) * K + category
+        groups, at = np.unique(group, return_inverse=True)
+        weight = self.truth_weight[counted]
+        total = np.bincount(at, weights=weight == 1, minlength=len(groups))
+        for part in np.unique(weight[weight != 1]).tolist():
+            total += part * np.bincount(at, weights=weight == part, minlength=len(groups))
+        return np.bincount(groups % K, weights=total, minlength=K)
 
     def pairs_matched(self, threshold: int, area: int) -> NDArray[np.intp]:
         """Positions of the pairs that are matches, ignored ground truths included; ascending."""

@@ -43,7 +43,9 @@ class CurvesOf(Protocol_):
     With ``pooled`` the classes of a selection (``""`` for all) share one curve.
     """
 
-    def __call__(self, area: int, cap: int, pooled: str | None = None, /) -> Curves: ...
+    def __call__(self, area: int, cap: int, pooled: str | None = None, /) -> Curves:
+        """Return the curves."""
+        ...
 
 
 def mean_of_defined(cells: FloatArray | Cells) -> float:
