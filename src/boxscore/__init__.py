@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from boxscore import compat, diagnostics, formats, label_maps, protocols, reports, suppression, validation
     from boxscore.compat import init_as_faster_coco_eval, init_as_pycocotools
     from boxscore.data.boxes import box_convert
+    from boxscore.data.hierarchy import Hierarchy, expand_classes
+    from boxscore.data.image_labels import ImageLabels
     from boxscore.data.masks import Masks
     from boxscore.data.operations import (
         filter_objects,
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "boxscore.compat": ("init_as_faster_coco_eval", "init_as_pycocotools"),
     "boxscore.data.boxes": ("box_convert",),
+    "boxscore.data.hierarchy": ("Hierarchy", "expand_classes"),
+    "boxscore.data.image_labels": ("ImageLabels",),
     "boxscore.data.masks": ("Masks",),
     "boxscore.data.operations": (
         "filter_objects",
@@ -141,6 +145,8 @@ __all__ = [
     "Evaluator",
     "FileFormatError",
     "GroundTruth",
+    "Hierarchy",
+    "ImageLabels",
     "InputError",
     "Masks",
     "MissingDependencyError",
@@ -166,6 +172,7 @@ __all__ = [
     "diou_nms",
     "distance_box_iou",
     "evaluate",
+    "expand_classes",
     "fast_nms",
     "filter_objects",
     "formats",

@@ -181,13 +181,14 @@ def weighted_metrics(
     protocol, K = evaluation.protocol, len(evaluation.labels)
 
     @functools.cache
-    def prepared(area: int, cap: int) -> ImageWeights:
-        return ImageWeights(evaluation.matched, protocol, area, cap)
+    def prepared(area: int, cap: int, pooled: str | None) -> ImageWeights:
+        matched = evaluation.matched if pooled is None else evaluation.matched.pooled(pooled)
+        return ImageWeights(matched, protocol, area, cap)
 
     def score(weights: FloatArray) -> FloatArray:
         @functools.cache
-        def curves_of(area: int, cap: int) -> Curves:
-            return Curves(prepared(area, cap).counts(weights), protocol.ap)
+        def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
+            return Curves(prepared(area, cap, pooled).counts(weights), protocol.ap)
 
         result = np.empty((len(rows), K + 1))
         for values, row in zip(result, rows, strict=True):
