@@ -59,7 +59,12 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     """Read the files that the input arguments name."""
     protocol = chosen_protocol(arguments)
     similarity, processes = similarity_of(protocol), readers(arguments)
-    columns = similarity.needed_columns
+    common: dict[str, Any] = {
+        "columns": similarity.needed_columns,
+        "processes": processes,
+        "any_sides": protocol.boxes.degenerate != "count",
+        "needs_areas": len(protocol.ignore.area_ranges) > 1,
+    }
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)
         if arguments.format == "auto" and stderr_is_terminal():
@@ -67,8 +72,8 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     ground_truth, detections = load_both(
         arguments.ground_truth,
         arguments.detections,
-        read_options(**ground_truth_arguments(arguments), columns=columns, processes=processes),
-        read_options(**detection_arguments(arguments), columns=columns, processes=processes),
+        read_options(**ground_truth_arguments(arguments), **common),
+        read_options(**detection_arguments(arguments), **common),
     )
     categories = ground_truth.categories
     return Inputs(
@@ -77,7 +82,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         protocol,
         chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
         chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
-        arguments.workers or (processes if similarity.forks else 1),
+        arguments.workers or (processes if similarity.forks_for(detections) else 1),
     )
 
 
@@ -89,6 +94,8 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "classes": arguments.gt_classes,
         "image_sizes": _sizes_for(arguments.ground_truth, arguments.format, arguments.image_sizes),
         "box_format": arguments.gt_box_format,
+        "image_labels": arguments.image_labels,
+        "hierarchy": arguments.hierarchy,
     }
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import inverse_order, stable_order
+from boxscore.data.image_labels import ImageLabels
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -41,11 +42,13 @@ __all__ = [
     "find_categories",
     "find_images",
     "image_rows_by_name",
+    "joined_labels",
     "other_spellings",
     "pool_classes",
     "select",
     "spelled_as",
     "warn_left_out",
+    "with_labels",
 ]
 
 Table = TypeVar("Table", bound=BoxTable)
@@ -127,7 +130,15 @@ def _rows_of_stems(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | Non
     """Return the image row of each number that is a file's name without ending; None unless all are."""
     if ids.dtype == object or images.ids.dtype == object:
         return None
-    named = [row for row, name in enumerate(images.file_names.tolist()) if name is not None]
+    names = images.file_names.tolist()
+    equal = _numbers_of_equal_names(names)
+    if equal is not None:
+        order = np.argsort(equal)
+        if (np.diff(equal[order]) <= 0).any():
+            return None
+        at = Vocabulary(equal[order]).rows(ids)
+        return None if at.min() < 0 else order.astype(np.int32)[at]
+    named = [row for row, name in enumerate(names) if name is not None]
     stems = _stems(images.file_names[named].tolist())
     if not all(map(str.isdecimal, stems)):
         chosen = [place for place, stem in enumerate(stems) if stem.isdecimal()]
@@ -138,6 +149,25 @@ def _rows_of_stems(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | Non
     order = np.argsort(numbers)
     at = Vocabulary(np.array(numbers, dtype=np.int64)[order]).rows(ids)
     return None if at.min() < 0 else np.array(named, dtype=np.int32)[order][at]
+
+
+def _numbers_of_equal_names(names: list[Any]) -> NDArray[np.int64] | None:
+    """Return the numbers of names that are equally many digits and one ending; None for others."""
+    digits, dot, ending = names[0].partition(".") if names and isinstance(names[0], str) else ("", "", "")
+    length = len(digits) + 1 + len(ending)
+    if not (dot and 0 < len(digits) < LONGEST and "." not in ending) or None in names:
+        return None
+    together = "".join(names)
+    if len(together) != length * len(names) or not together.isascii():
+        return None
+    text = np.frombuffer(together.encode("ascii"), dtype=np.uint8).reshape(len(names), length)
+    tail = np.frombuffer(f".{ending}".encode("ascii"), dtype=np.uint8)
+    if not (text[:, len(digits) :] == tail).all():
+        return None
+    values = text[:, : len(digits)] - np.uint8(ord("0"))
+    if values.max() > 9:
+        return None
+    return values @ 10 ** np.arange(len(digits) - 1, -1, -1, dtype=np.int64)
 
 
 def _stems(names: list[str]) -> list[str]:
@@ -214,7 +244,7 @@ def spelled_as(
 ) -> tuple[NDArray[Any], int]:
     """Write ids as known ones of the same value are written; return them and how many changed."""
     known = list(known)
-    if ids.dtype != object and not any(isinstance(identifier, str) for identifier in known):
+    if ids.dtype != object and not any(issubclass(kind, str) for kind in set(map(type, known))):
         return ids, 0
     given = ids.tolist()
     other = other_spellings(given, known, names=names)
@@ -249,6 +279,8 @@ def as_numbers(ids: NDArray[Any]) -> tuple[NDArray[Any], int]:
 
     Returns the ids and how many changed.
     """
+    if ids.dtype != object:
+        return ids, 0
     given = ids.tolist()
     texts = sum(isinstance(identifier, str) for identifier in given)
     if not 0 < texts < len(given):
@@ -407,21 +439,32 @@ def select(
         rows = known_classes.rows_by_id_or_name(list(classes))
         category_rows = _chosen(rows, classes, "class", known_classes.names)
     kept_images, kept_classes = known_images.take(image_rows), known_classes.take(category_rows)
-    chosen = []
-    for table in (ground_truth, detections):
-        image = _renumber(image_rows, len(known_images))[table.image]
-        category = _renumber(category_rows, len(known_classes))[table.category]
+    image_numbers = _renumber(image_rows, len(known_images))
+    category_numbers = _renumber(category_rows, len(known_classes))
+
+    def chosen(table: Table) -> Table:
+        image, category = image_numbers[table.image], category_numbers[table.category]
         kept = np.flatnonzero((image >= 0) & (category >= 0))
-        chosen.append(
-            dataclasses.replace(
-                table.take(kept),
-                images=kept_images,
-                categories=kept_classes,
-                image=image[kept],
-                category=category[kept],
-            )
+        return dataclasses.replace(
+            table.take(kept),
+            images=kept_images,
+            categories=kept_classes,
+            image=image[kept],
+            category=category[kept],
         )
-    return chosen[0], chosen[1]  # type: ignore[return-value]
+
+    truth = with_labels(chosen(ground_truth), images=image_numbers, categories=category_numbers)
+    return truth, chosen(detections)
+
+
+def with_labels(table: Table, **numbers: NDArray[np.int32]) -> Table:
+    """Return the table with its labels of whole images under new row numbers; -1 leaves a label out.
+
+    ``images`` [I] and ``categories`` [K] are the new rows of the old ones, where they change.
+    """
+    if not isinstance(table, GroundTruth) or table.image_labels is None:
+        return table
+    return table.replaced(image_labels=table.image_labels.renumbered(**numbers))
 
 
 def _renumber(rows: NDArray[Any], count: int) -> NDArray[np.int32]:
@@ -444,6 +487,21 @@ def pool_classes(table: Table) -> Table:
     return table.replaced(categories=pooled, category=np.zeros(len(table), dtype=np.int32))
 
 
+def joined_labels(
+    tables: Sequence[BoxTable], images: Images, categories: Sequence[NDArray[np.int32]]
+) -> dict[str, Any]:
+    """Return the labels of whole images of several ground truths in one, as a column to replace.
+
+    ``categories`` are, per table, the new rows of its classes. Nothing where a table has no labels to join.
+    """
+    parts = [
+        table.image_labels.renumbered(images=images.rows(table.images.ids), categories=rows)
+        for table, rows in zip(tables, categories, strict=True)
+        if isinstance(table, GroundTruth) and table.image_labels is not None
+    ]
+    return {"image_labels": ImageLabels.joined(parts)} if parts else {}
+
+
 def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
     """Put tables of disjoint images into one, by ascending image id; also return where each row went, [N]."""
     first = tables[0]
@@ -462,9 +520,11 @@ def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
     shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
     own = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
     columns["image"] = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
+    classes = [categories.rows(table.categories.ids) for table in tables]
     columns["category"] = np.concatenate(
-        [categories.rows(table.categories.ids)[table.category] for table in tables]
+        [rows[table.category] for rows, table in zip(classes, tables, strict=True)]
     )
+    columns |= joined_labels(tables, images, classes)
     order = stable_order(columns["image"], len(images))
     fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
     whole = filled[0].replaced(**columns, columns=own, instances=fresh, images=images, categories=categories)

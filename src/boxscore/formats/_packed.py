@@ -10,7 +10,7 @@ Conventions
 -----------
 - Columns are allocated once, for the number of records estimated from the first slice; memory pages that are
   never touched cost nothing.
-- A struct's fields are ``float``, or a tuple of them.
+- A struct's fields are ``float``, a tuple of them, or ``None``, which gives no column.
 
 References
 ----------
@@ -73,10 +73,15 @@ def _layout(kind: type[msgspec.Struct]) -> np.dtype[Any]:
     """Where MessagePack puts the numbers of one record: a map of names to floats or arrays of floats."""
     offset = 1
     names, formats, offsets = [], [], []
-    for name, hint in get_type_hints(kind).items():
+    hints = get_type_hints(kind)
+    for name in kind.__struct_fields__:
+        hint = hints[name]
         offset += 1 + len(name)
+        if hint is type(None):
+            offset += 1  # nil
+            continue
         shape = (len(get_args(hint)),) if get_args(hint) else ()
-        offset += len(shape)  # an array's own marker
+        offset += len(shape) * (1 if len(get_args(hint)) < 16 else 3)  # an array's own marker
         names.append(name)
         formats.append((_NUMBER, shape))
         offsets.append(offset)

@@ -12,8 +12,10 @@ is held at once is bounded, and the pairs are the same.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +29,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import Comparison, TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["MOST_PAIRS", "Pairs", "candidate_blocks", "candidate_pairs"]
+__all__ = ["MOST_PAIRS", "Pairs", "candidate_blocks", "candidate_pairs", "candidate_shares"]
 
 MOST_PAIRS = 1 << 21
 """Pairs that are matched together. Each takes about 170 bytes until it is matched."""
@@ -88,6 +90,31 @@ def candidate_blocks(
             yield candidates.between(low, high, MOST_PAIRS if high - low > 1 else sys.maxsize)
         except TooManyPairsError:
             waiting.append((low, high, size // 2))
+
+
+def candidate_shares(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    ranking: Ranking,
+    protocol: Protocol,
+    ignoring: Ignoring,
+    *,
+    shares: int,
+    most: int,
+) -> list[Callable[[], Pairs]]:
+    """Return functions that find the same pairs, each those of a run of groups; all compare about as many.
+
+    They raise :exc:`TooManyPairsError` when there are more than ``most``.
+    """
+    candidates = _Candidates(ground_truth, detections, ranking, protocol, ignoring)
+    group, compared = ranking.group, np.cumsum(candidates.truths_of_each())
+    bounds = [0, len(group)]
+    if len(group):
+        middle = np.searchsorted(compared, compared[-1] / shares * np.arange(1, shares))
+        bounds = np.unique([0, *np.searchsorted(group, group[middle]), len(group)]).tolist()
+    return [
+        functools.partial(candidates.between, low, high, most) for low, high in itertools.pairwise(bounds)
+    ]
 
 
 class _Candidates:

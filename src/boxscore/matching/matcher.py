@@ -16,23 +16,33 @@ Conventions
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, stable_order
+from boxscore._utils.processes import Forked
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.matching.candidates import MOST_PAIRS, Pairs, candidate_blocks, candidate_pairs
+from boxscore.matching.admission import admitted, inexhaustive
+from boxscore.matching.candidates import (
+    MOST_PAIRS,
+    Pairs,
+    candidate_blocks,
+    candidate_pairs,
+    candidate_shares,
+)
 from boxscore.matching.greedy import match_greedily
+from boxscore.matching.groups import absorb, without_groups
 from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, zero_ids
-from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
+from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import MatchingRules, Protocol
 from boxscore.similarity.pairs import TooManyPairsError
@@ -43,6 +53,7 @@ __all__ = ["CrossPairs", "Matcher"]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Rows = NDArray[np.intp]
+Values = TypeVar("Values", FloatArray, BoolArray, "FloatArray | None", "BoolArray | None")
 
 
 MOST_HELD = 1 << 25
@@ -87,6 +98,28 @@ class _Overlaps(NamedTuple):
         return Pairs(detection, self.truth[pairs], iou)
 
 
+Outcome = tuple[Pairs, Bits, bool]
+"""Of :func:`~boxscore.matching.greedy.match_greedily`."""
+
+
+class _Shares(NamedTuple):
+    """Functions that find the pairs of runs of groups, one for each process."""
+
+    of_pairs: list[Callable[[], Pairs]]
+
+    def matched(self, match: Callable[[Iterable[Pairs]], Outcome]) -> Outcome:
+        """Find and match the pairs, each share in a process of its own but the first."""
+        tasks = [functools.partial(_matched_share, pairs, match) for pairs in self.of_pairs]
+        with contextlib.closing(Forked(tasks[1:])) as forked:
+            parts = [tasks[0](), *forked.results()]
+        columns = (np.concatenate(each) for each in zip(*(part[0] for part in parts), strict=True))
+        return Pairs(*columns), np.concatenate([bits for _, bits, _ in parts]), True
+
+
+def _matched_share(pairs: Callable[[], Pairs], match: Callable[[Iterable[Pairs]], Outcome]) -> Outcome:
+    return match([pairs()])
+
+
 class Matcher:
     """Matches two tables under one protocol.
 
@@ -97,6 +130,8 @@ class Matcher:
     protocol : Protocol
     areas : ndarray of float64, [D], optional
         What area ranges measure in a detection, square pixels; as the protocol says when not given.
+    admitted : ndarray of bool, [D], optional
+        Which detections are evaluated, where that was decided for a larger table.
 
     Raises
     ------
@@ -111,13 +146,14 @@ class Matcher:
         protocol: Protocol,
         *,
         areas: FloatArray | None = None,
+        admitted: BoolArray | None = None,
     ) -> None:
         self.protocol = protocol
         self.ground_truth = ground_truth
         self.similarity = similarity_of(protocol)
         self.similarity.check_units(ground_truth)
         self.detections = self.similarity.with_needed_columns(ground_truth, detections)
-        self._given_areas = areas
+        self._given_areas, self._given_admitted = areas, admitted
         self._kept: dict[Any, tuple[float, _Overlaps]] = {}  # overlaps of all rows, by how they are measured
         self._shares = False  # whether other protocols use them
         self._candidates: Pairs | None = None
@@ -148,7 +184,14 @@ class Matcher:
     @functools.cached_property
     def ignoring(self) -> Ignoring:
         """How each ground truth is treated, in the order of the given table."""
-        return ignoring(self.ground_truth, self.protocol.ignore)
+        return ignoring(self.ground_truth, self.protocol)
+
+    @functools.cached_property
+    def admitted(self) -> BoolArray | None:
+        """Which detections of the given table are evaluated at all, [D]; None: all."""
+        if self._given_admitted is not None:
+            return self._given_admitted
+        return admitted(self.ground_truth, self.detections, lambda: self.areas, self.ignoring, self.protocol)
 
     @property
     def areas(self) -> FloatArray:
@@ -159,15 +202,15 @@ class Matcher:
 
     def match(self, *, workers: int = 1) -> Matches:
         """Match all detections; the number of threads, or of processes, does not change the result."""
-        if workers == 1 or self.similarity.forks:
+        if workers == 1 or self.similarity.forks_for(self.detections):
             ranking = self._rank()
-            return self._matches(
-                self._ordered_detections,
-                ranking,
-                self._pairs(ranking, workers=workers),
-                self._ordered(self.areas),
-                self.protocol,
-            )
+            tables = self._ordered_detections, ranking
+            areas = self._ordered(self.areas)
+            apart = self.protocol.group.treatment == "merge"  # found beside the pairs
+            if workers > 1 and not (self.similarity.shares_pairs or self._shares or apart):
+                with contextlib.suppress(TooManyPairsError):
+                    return self._matches(*tables, self._shared_out(ranking, workers), areas, self.protocol)
+            return self._matches(*tables, self._pairs(ranking, workers=workers), areas, self.protocol)
         bounds = np.linspace(0, len(self.ground_truth.images), workers + 1).round().astype(int)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
         return merge(in_threads(lambda block: self._block(*block), blocks, workers=workers))
@@ -179,7 +222,7 @@ class Matcher:
         lowered = self._ordered(lowered)
         chosen = np.flatnonzero(~np.isnan(lowered))
         detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
-        ranking = rank_detections(detections, self.protocol)
+        ranking = rank_detections(detections, self.protocol, self._admitted_of(rows, scores, chosen))
         pairs = self._overlaps.under(chosen[ranking.rows[ranking.grouped]], ranking.grouped, self._floor)
         matches = self._matches(
             detections, ranking, [pairs], self._ordered(self.areas)[chosen], self.protocol
@@ -235,7 +278,7 @@ class Matcher:
             score_threshold=score_threshold,
         )
         ranking = rank_detections(
-            pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules)
+            pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules), self.admitted
         )
         grouped = ranking.rows[ranking.grouped]
         pairs = self._across(iou_threshold, by_foreground).under(grouped, ranking.grouped, iou_threshold)
@@ -249,9 +292,9 @@ class Matcher:
     def _floor(self) -> float:
         return float(self.protocol.matching.effective_thresholds[0])
 
-    def _ordered(self, values: FloatArray) -> FloatArray:
+    def _ordered(self, values: Values) -> Values:
         """Values of the given detections, in the order in which they are matched."""
-        return values if self._rows is None else values[self._rows]
+        return values if self._rows is None or values is None else values[self._rows]
 
     def _given_rows(self, rows: Rows) -> NDArray[np.int64]:
         """Rows of the given detections table behind rows of the one that is matched."""
@@ -266,7 +309,32 @@ class Matcher:
 
     def _rank(self) -> Ranking:
         """Rank all detections; not kept, since sorting again costs less than the memory."""
-        return rank_detections(self._ordered_detections, self.protocol)
+        return rank_detections(self._ordered_detections, self.protocol, self._ordered(self.admitted))
+
+    def _admitted_of(self, rows: NDArray[np.int64], scores: FloatArray, chosen: Rows) -> BoolArray | None:
+        """Which of some rows are evaluated under changed scores, in the order in which they are matched."""
+        everyone = self.admitted
+        if everyone is None:
+            return None
+        if self.protocol.matching.cap_scope != "class":  # of these rows alone, by these scores
+            some = dataclasses.replace(self.detections.take(rows), scores=scores)
+            areas = self.areas[rows]
+            everyone = np.zeros(len(self.detections), dtype=bool)
+            everyone[rows] = admitted(self.ground_truth, some, lambda: areas, self.ignoring, self.protocol)
+        return self._ordered(everyone)[chosen]
+
+    def _shared_out(self, ranking: Ranking, workers: int) -> _Shares:
+        """Share the candidate pairs out to processes, which match them and hold none for later questions."""
+        shares = candidate_shares(
+            self._ordered_truth,
+            self._ordered_detections,
+            ranking,
+            self.protocol,
+            self._truth_ignoring,
+            shares=workers,
+            most=MOST_PAIRS // workers,
+        )
+        return _Shares(shares)
 
     def _pairs(self, ranking: Ranking, *, workers: int = 1) -> Iterable[Pairs]:
         """Find the candidate pairs of all detections: once and together, or block by block if very many."""
@@ -324,6 +392,7 @@ class Matcher:
             self.detections.take(rows),
             self.protocol,
             areas=None if self._given_areas is None else self._given_areas[rows],
+            admitted=None if self.admitted is None else self.admitted[rows],
         ).match()
         return dataclasses.replace(block, row=rows[block.row], truth_row=truth_rows[block.truth_row])
 
@@ -331,7 +400,7 @@ class Matcher:
         self,
         detections: Detections,
         ranking: Ranking,
-        blocks: Iterable[Pairs],
+        blocks: Iterable[Pairs] | _Shares,
         areas: FloatArray | None,
         protocol: Protocol,
         *,
@@ -345,23 +414,47 @@ class Matcher:
         back = self._truth_rows
         counted = inside & ~self.ignoring.ignored[:, None]
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
-        pairs, matched, every_pair = match_greedily(
-            blocks, group, counted if back is None else counted[back], rules.absorbs, protocol.matching
+        apart: list[Pairs] | None = [] if protocol.group.treatment == "merge" else None
+        match = functools.partial(
+            match_greedily,
+            group=group,
+            counted=counted if back is None else counted[back],
+            absorbs=rules.absorbs,
+            rules=protocol.matching,
         )
+        if isinstance(blocks, _Shares):
+            pairs, matched, every_pair = blocks.matched(match)
+        else:
+            some = blocks if apart is None else without_groups(blocks, truth.group, apart)
+            pairs, matched, every_pair = match(some)
+        score, absorbed, truth_weight = np.take(detections.scores, ranking.rows), None, None
+        if apart is not None:
+            pairs, matched, absorbed = absorb(pairs, matched, apart, score, protocol.matching)
+        if protocol.group.weighs:
+            truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
         order = stable_order(pairs.detection, len(ranking.rows))
         truth_of_pair = pairs.ground_truth[order]
         if areas is None:
             in_range = np.full(len(ranking.rows), np.iinfo(bit_type(len(ranges))).max, bit_type(len(ranges)))
         else:
             in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), ranges))
+        given_rows = self._given_rows(ranking.rows)
+        ignored = inexhaustive(
+            self.ground_truth.image_labels,
+            np.take(self.detections.image, given_rows),
+            np.take(self.detections.category, given_rows),
+            protocol,
+        )
+        if ignored is not None:
+            in_range[ignored] = 0
         matches = Matches(
             images=truth.images,
             categories=truth.categories,
             image=np.take(detections.image, ranking.rows),
             category=np.take(detections.category, ranking.rows),
-            score=np.take(detections.scores, ranking.rows),
+            score=score,
             rank=ranking.rank,
-            row=self._given_rows(ranking.rows),
+            row=given_rows,
             in_range_bits=in_range,
             truth_image=self.ground_truth.image,
             truth_category=truth.category if back is None else np.zeros(len(truth), dtype=np.int32),
@@ -372,9 +465,13 @@ class Matcher:
             iou=pairs.iou[order],
             matched_bits=matched[order],
             threshold_count=len(protocol.matching.iou_thresholds),
-            file_order=protocol.matching.equal_scores == "file_order",
+            equal_scores=protocol.matching.equal_scores,
             every_pair=every_pair,
+            absorbed_bits=absorbed[order] if absorbed is not None else None,
+            truth_weight=truth_weight,
         )
+        if protocol.matching.equal_scores == "last_first":
+            matches = matches.in_class_order()
         if protocol.matching.annotation_id_zero == "unmatched":
             matches = matches.without_true_positives_of(zero_ids(self.ground_truth.ids))
         return matches

@@ -31,8 +31,11 @@ class Similarity(abc.ABC):
 
     column: ClassVar[str | None] = None
     """The column of a table that is compared; None for the boxes, which every table has."""
-    forks: ClassVar[bool] = False
-    """Whether several workers are processes that share the pairs, not threads that share the images."""
+    forks_from: ClassVar[int | None] = None
+    """From how many detections on several workers are processes that share the pairs, not threads that share
+    the images."""
+    shares_pairs: ClassVar[bool] = False
+    """Whether it shares the pairs out itself; else the matcher does, and the processes match them as well."""
 
     def __init__(self, protocol: Protocol) -> None:
         self.pixel_offset = protocol.boxes.pixel_offset
@@ -74,6 +77,10 @@ class Similarity(abc.ABC):
                 got=f"fractions of unknown sizes, {ground_truth.source}",
                 cause="give a table of image sizes (--image-sizes FILE.csv) or the image folder",
             )
+
+    def forks_for(self, detections: Detections) -> bool:
+        """Whether several workers are processes."""
+        return self.forks_from is not None and len(detections) >= self.forks_from
 
     def measures_masks(self, detections: Detections) -> bool:
         """Whether area ranges measure the masks of detections rather than their boxes."""

@@ -170,7 +170,8 @@ class MaskSimilarity(Similarity):
     """
 
     column = "masks"
-    forks = True
+    forks_from = 0
+    shares_pairs = True
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
         """Check that every ground truth has a mask; fill in boxes where detections have none."""
