@@ -128,3 +128,17 @@ def test_a_damaged_mask_of_a_child_is_named(tmp_path: Path, monkeypatch: pytest.
         each["segmentation"] = {"size": [5, 5], "counts": "0"}
     with pytest.raises(boxscore.InputError):
         evaluate(tmp_path, truth, results, "coco-segm", workers=2)
+
+
+def test_every_mask_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ground_truth, detections = load(tmp_path, *mask_case(6))
+    decoded: list[int] = []
+    spans_of = boxscore.data.masks.spans_of
+
+    def counted(columns: Any, rows: Any, place: Any) -> Any:
+        decoded.append(len(rows))
+        return spans_of(columns, rows, place)
+
+    monkeypatch.setattr(boxscore.data.masks, "spans_of", counted)
+    boxscore.evaluate(ground_truth, detections, protocol="coco-segm")
+    assert len(detections) < sum(decoded) <= len(ground_truth) + len(detections)

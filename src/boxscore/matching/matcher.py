@@ -205,12 +205,13 @@ class Matcher:
         if workers == 1 or self.similarity.forks_for(self.detections):
             ranking = self._rank()
             tables = self._ordered_detections, ranking
-            areas = self._ordered(self.areas)
             apart = self.protocol.group.treatment == "merge"  # found beside the pairs
             if workers > 1 and not (self.similarity.shares_pairs or self._shares or apart):
+                shares = self._shared_out(ranking, workers)
                 with contextlib.suppress(TooManyPairsError):
-                    return self._matches(*tables, self._shared_out(ranking, workers), areas, self.protocol)
-            return self._matches(*tables, self._pairs(ranking, workers=workers), areas, self.protocol)
+                    return self._matches(*tables, shares, self._ordered(self.areas), self.protocol)
+            pairs = self._pairs(ranking, workers=workers)  # first: masks that are compared are measured too
+            return self._matches(*tables, pairs, self._ordered(self.areas), self.protocol)
         bounds = np.linspace(0, len(self.ground_truth.images), workers + 1).round().astype(int)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
         return merge(in_threads(lambda block: self._block(*block), blocks, workers=workers))
