@@ -28,9 +28,12 @@ function placeLabels(lines, bounds, taken) {
       for (const [left, top] of [[x + 5, y - high - 1], [x + 5, y + 2], [x - wide - 5, y - high - 1], [x - wide - 5, y + 2], [x - wide / 2, y - high - 3], [x - wide / 2, y + 4], [x + 7, y - high / 2]]) {
         const box = { left, right: left + wide, top, bottom: top + high };
         if (box.left < bounds.left || box.right > bounds.right || box.top < bounds.top || box.bottom > bounds.bottom) continue;
-        if (boxes.some((other) => overlap(box, other) > 0)) continue;
+        if (boxes.some((other) => overlap({ ...box, left: box.left - 6, right: box.right + 6 }, other) > 0)) continue;
         let cost = 6 * Math.abs(i / Math.max(1, points.length - 1) - prefer);
-        for (const line of lines) for (const [px, py] of line.points) if (px > box.left - 2 && px < box.right + 2 && py > box.top && py < box.bottom) cost += line.points === points ? 1.5 : 3;
+        for (const line of lines) {
+          const own = line.points === points, far = own ? 0 : 9;
+          for (const [px, py] of line.points) if (px > box.left - 2 && px < box.right + 2 && py > box.top - far && py < box.bottom + far) cost += own ? 1.5 : py > box.top && py < box.bottom ? 3 : 1;
+        }
         if (cost < least) { least = cost; best = box; }
       }
     });
@@ -85,7 +88,7 @@ class LineChart {
       const [x, y] = [toX(mark.x), toY(mark.y)], left = mark.x > (xRange[0] + xRange[1]) / 2 ? x - textWidth(mark.text) : x;
       if (mark.text) taken.push({ left, right: left + textWidth(mark.text), top: y - 24, bottom: y - 7 });
       taken.push({ left: x - 6, right: x + 6, top: y - 6, bottom: y + 6 });
-      root.append(svg("circle", { class: "dot", cx: x, cy: y, r: 5 }), svg("text", { class: "strong", x: left, y: y - 11 }, mark.text));
+      root.append(svg("circle", { class: "dot", cx: x, cy: y, r: 5 }), svg("text", { class: "curve-label strong", x: left, y: y - 11 }, mark.text));
     }
     const bounds = { left: edge.left + 1, right: width - 2, top: edge.top - 8, bottom: height - edge.bottom - 1 };
     const labelled = this.series.filter((line) => line.label && line.x.length).sort((a, b) => this.weight(b) - this.weight(a));
@@ -176,20 +179,22 @@ function barChart(host, rows, settings) {
   const format = settings.format || ratio, said = (row) => row.text ?? format(row.value);
   const within = (row) => row.note || (isNumber(row.low) && isNumber(row.high) ? `${format(row.low)} to ${format(row.high)}` : "");
   const draw = () => {
-    const width = Math.max(240, host.clientWidth), stacked = width < 400, about = rows.some((row) => row.about);
-    const thick = settings.pairs || stacked || rows.length > 8 && !about ? 12 : 16, names = stacked ? (about ? 33 : 18) : 0, pitch = names + (settings.pairs ? 2 * thick + 14 : about && !stacked ? 38 : thick + 12);
+    const width = Math.max(240, host.clientWidth), about = rows.some((row) => row.about);
     const widest = Math.max(...rows.flatMap((row) => [textWidth(row.name), textWidth(row.about || "", "400 11.5px")]));
-    const left = stacked ? 0 : Math.min(widest + 14, width * 0.46), room = Math.max(...rows.map((row) => textWidth(said(row)) + (within(row) ? textWidth(within(row), "400 11.5px") + 8 : 0))) + 14;
+    const room = Math.max(...rows.map((row) => textWidth(said(row)) + (within(row) ? textWidth(within(row), "400 11.5px") + 8 : 0))) + 14;
+    const stacked = widest + room > 0.66 * width, small = width < 420;
+    const thick = settings.pairs || stacked || small || rows.length > 8 && !about ? 12 : 16, names = stacked ? (about ? 33 : 18) : 0, pitch = names + (settings.pairs ? 2 * thick + 14 : about && !stacked ? 38 : thick + 12);
+    const left = stacked ? 0 : widest + 14;
     const values = rows.flatMap((r) => [r.value, r.high, r.second, 0]).filter(isNumber);
     const most = Math.max(settings.most || 0, ...values, 1e-9), bottom = Math.min(0, ...rows.flatMap((r) => [r.value, r.low]).filter(isNumber));
-    const ticks = niceTicks(bottom, most, Math.max(2, (width - left - room) / 90));
+    const ticks = niceTicks(bottom, most, Math.max(3, (width - left - room) / 90));
     const toX = (v) => left + 1 + ((v - bottom) / (most - bottom)) * (width - left - room - 1);
-    const letters = stacked ? 60 : Math.max(6, Math.floor((left - 14) / 6.2));
+    const letters = stacked ? 60 : Math.max(6, Math.floor((left - 14) / 5));
     let y = 4;
     const tops = rows.map((row) => { y += row.gap ? 16 : 0; const top = y; y += pitch; return top; });
     const end = y + 2, height = end + 20;
     const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${settings.label}: ${rows.map((row) => `${short(row.name, 40)} ${said(row)}`).join(", ")}` });
-    for (const v of ticks) root.append(svg("line", { class: v === 0 ? "axis" : "grid", x1: toX(v), x2: toX(v), y1: 0, y2: end }), svg("text", { class: "tick", x: toX(v), y: end + 14, "text-anchor": v === ticks[0] && stacked ? "start" : "middle" }, settings.format ? format(v) : String(+v.toPrecision(3))));
+    for (const v of ticks) root.append(svg("path", { class: v === 0 ? "axis" : "grid", d: stacked ? tops.map((at) => `M${toX(v)} ${at + names - 3}v${pitch - names - 4}`).join("") : `M${toX(v)} 0V${end}` }), svg("text", { class: "tick", x: toX(v), y: end + 14, "text-anchor": v === ticks[0] && stacked ? "start" : "middle" }, settings.format ? format(v) : String(+v.toPrecision(3))));
     rows.forEach((row, i) => {
       const top = tops[i], middle = top + names + (settings.pairs ? thick + 1 : about && !stacked ? pitch / 2 - 3 : thick / 2), first = settings.pairs ? middle - thick - 1 : middle - thick / 2;
       if (row.gap) root.append(svg("line", { class: "grid", x1: 0, x2: width, y1: top - 10, y2: top - 10 }));

@@ -39,8 +39,9 @@ function confusionMatrix() {
     const number = counts.get(r * n + c) || 0;
     return [`${short(label(r), 40)} \u2192 ${short(label(c), 40)}`, [`${count(number)} (${share(totals[r] ? number / totals[r] : NaN)} of the row)`]];
   };
-  const draw = (width) => {
-    const fit = Math.max(8, Math.floor((width - 120) / 22) - 2), choices = [...CHOICES.filter((each) => each < every.length), every.length];
+  const draw = () => {
+    const all = host.parentNode.clientWidth, width = all > 880 && chosen !== every.length ? all - 424 : all;
+    const fit = Math.max(8, Math.floor((width - 120) / (width < 420 ? 17 : 22)) - 2), choices = [...CHOICES.filter((each) => each < every.length), every.length];
     const limit = chosen ?? (every.length <= Math.min(30, fit) ? every.length : Math.max(...choices.filter((each) => each <= Math.min(24, fit)), Math.min(fit, choices[0])));
     options(most, [...new Set([...choices, limit])].sort((a, b) => a - b).map((each) => [each, each === every.length ? `all ${count(each)}` : `${each} most confused`]), limit);
     most.parentNode.hidden = most.options.length < 2;
@@ -49,7 +50,7 @@ function confusionMatrix() {
     const labels = longest + 10, title = 20;
     left = labels + title;
     top = labels + title;
-    size = Math.max(11, Math.min(34, (width - left - 4) / n));
+    size = Math.max(11, Math.min(n < 14 ? 44 : 34, (width - left - 4) / n));
     const wide = left + n * size + 2, high = top + n * size + 2;
     root = svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": "confusion matrix", class: size < 13 ? "small" : null });
     const middle = (n * size) / 2;
@@ -115,9 +116,9 @@ function confusionMatrix() {
     outline.scrollIntoView({ block: "nearest", inline: "nearest" });
     tell();
   });
-  most.addEventListener("change", () => { chosen = Number(most.value); draw(host.clientWidth); });
+  most.addEventListener("change", () => { chosen = Number(most.value); draw(); });
   host.addEventListener("blur", () => { hideTip(); unmark(); });
-  onWidth(host, draw);
+  onWidth(host.parentNode, draw);
 
   const list = byId("top-confusions");
   const frequent = view.top.filter(([truth, predicted]) => truth < view.classes && predicted < view.classes).slice(0, 20);

@@ -13,7 +13,7 @@ function sortable(table, then) {
   heads.forEach((head, column) => {
     const label = head.textContent.trim();
     if (!label) return;
-    const button = el("button", { class: "sort", type: "button" }, label);
+    const button = el("button", { class: "sort", type: "button", title: "sort" }, label);
     head.replaceChildren(el("span", { class: "printed", "aria-hidden": "true" }, label), button);
     if (!head.hasAttribute("aria-sort")) head.setAttribute("aria-sort", "none");
     button.addEventListener("click", () => {
@@ -77,7 +77,7 @@ function fitColumns(table) {
 function barScale(table) {
   const column = [...table.tHead.rows[0].cells].findIndex((head) => head.dataset.kind === "bar");
   if (column < 0) return null;
-  const rows = [...table.tBodies[0].rows], meters = rows.map((row) => row.querySelector(".meter")).filter(Boolean);
+  const rows = [...table.tBodies[0].rows], meters = rows.map((row) => row.querySelector(".meter[data-v]")).filter(Boolean);
   const numbers = (text) => (text ? text.split(" ").map(Number) : []);
   const most = Math.max(...meters.flatMap((meter) => [Number(meter.dataset.v), ...numbers(meter.dataset.ends)]), 0.01);
   const step = niceTicks(0, most, 3)[1], ticks = Math.ceil(most / step - 1e-9), top = ticks * step;
@@ -93,7 +93,7 @@ function barScale(table) {
     for (let i = 1; i <= ticks; i++) meter.prepend(at(el("b", null), place(i * step)));
     bar.style.width = place(Number(meter.dataset.v));
     meter.append(at(el("u", null), place(mean)));
-    if (high !== undefined) { const whisker = at(el("s", null), place(low)); whisker.style.width = place(high - low); meter.append(whisker); }
+    if (high > low) { const whisker = at(el("s", null), place(low)); whisker.style.width = place(high - low); meter.append(whisker); }
   };
 }
 
@@ -123,7 +123,7 @@ function classTable(pick) {
       button.addEventListener("click", () => pick(k, true));
       head.replaceChildren(button);
     }
-    if (paint) row.querySelectorAll(".meter").forEach(paint);
+    if (paint) row.querySelectorAll(".meter[data-v]").forEach(paint);
     const host = row.querySelector(".spark"), values = host && view && view.classes[k];
     if (values) spark(host, values, view, most);
   };
