@@ -31,7 +31,7 @@ function confusionMatrix() {
       counts.set(key, (counts.get(key) || 0) + number);
       totals[r] += number;
     }
-    note.textContent = rest ? `The ${count(kept.size)} classes most often confused, of ${count(K)}; the others are one row and one column.` : "";
+    note.textContent = rest ? `The ${count(kept.size)} classes most often confused, of ${count(every.length)}; the others are one row and one column.` : "";
     note.hidden = !rest;
     cursor = [0, 0];
   };
