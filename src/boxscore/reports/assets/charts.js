@@ -9,9 +9,9 @@ function niceTicks(low, high, wanted) {
 }
 
 /* How wide a text is in a chart's small bold letters. */
-const pen = document.createElement("canvas").getContext("2d");
+const pen = document.createElement("canvas").getContext("2d"), family = getComputedStyle(document.body).fontFamily;
 function textWidth(text, font) {
-  pen.font = `${font || "600 12px"} ${getComputedStyle(document.body).fontFamily}`;
+  pen.font = `${font || "600 12px"} ${family}`;
   return pen.measureText(text).width;
 }
 

@@ -41,12 +41,14 @@ function confusionMatrix() {
   };
   const draw = () => {
     const all = host.parentNode.clientWidth, width = all > 880 && chosen !== every.length ? all - 424 : all;
-    const fit = Math.max(8, Math.floor((width - 120) / (width < 420 ? 17 : 22)) - 2), choices = [...CHOICES.filter((each) => each < every.length), every.length];
+    const letters = all < 420 ? 12 : 18, widthOf = (text) => textWidth(short(text, letters), "400 11px");
+    const widest = Math.max(...[...every, K].map((k) => widthOf(className(k))), widthOf("(99 other classes)"));
+    const fit = Math.max(6, Math.floor((width - widest - 34) / (all < 420 ? 17 : 22)) - 2), choices = [...CHOICES.filter((each) => each < every.length), every.length];
     const limit = chosen ?? (every.length <= Math.min(30, fit) ? every.length : Math.max(...choices.filter((each) => each <= Math.min(24, fit)), Math.min(fit, choices[0])));
     options(most, [...new Set([...choices, limit])].sort((a, b) => a - b).map((each) => [each, each === every.length ? `all ${count(each)}` : `${each} most confused`]), limit);
     most.parentNode.hidden = most.options.length < 2;
     take(limit);
-    const longest = Math.max(...entries.map((_, i) => textWidth(short(label(i), 18), "400 11px")));
+    const longest = Math.max(...entries.map((_, i) => widthOf(label(i))));
     const labels = longest + 10, title = 20;
     left = labels + title;
     top = labels + title;
@@ -58,7 +60,7 @@ function confusionMatrix() {
     names = [];
     for (let i = 0; i < n; i++) {
       const at = (i + 0.5) * size;
-      const row = svg("text", { x: left - 5, y: top + at + 4, "text-anchor": "end" }, short(label(i), 18)), column = svg("text", { transform: `translate(${left + at + 4} ${top - 5}) rotate(-90)` }, short(label(i), 18));
+      const row = svg("text", { x: left - 5, y: top + at + 4, "text-anchor": "end" }, short(label(i), letters)), column = svg("text", { transform: `translate(${left + at + 4} ${top - 5}) rotate(-90)` }, short(label(i), letters));
       names.push([row, column]);
       root.append(row, column);
     }
@@ -122,6 +124,6 @@ function confusionMatrix() {
 
   const list = byId("top-confusions");
   const frequent = view.top.filter(([truth, predicted]) => truth < view.classes && predicted < view.classes).slice(0, 20);
-  list.replaceChildren(...frequent.map((row) => el("tr", null, el("th", { scope: "row" }, el("button", { class: "link", type: "button", onclick: () => showCell(row[0], row[1], row[2], row[3] ? row[2] / row[3] : 0).scrollIntoView({ block: "nearest" }) }, nameNode(className(row[0])), " \u2192 ", nameNode(className(row[1])))), el("td", null, count(row[2])), el("td", null, share(row[3])))));
+  list.replaceChildren(...frequent.map((row) => el("tr", null, el("th", { scope: "row" }, el("button", { class: "link", type: "button", onclick: () => showCell(row[0], row[1], row[2], row[3] ? row[2] / row[3] : 0).scrollIntoView({ block: "nearest" }) }, nameNode(short(className(row[0]), 40)), " \u2192 ", nameNode(short(className(row[1]), 40)))), el("td", null, count(row[2])), el("td", null, share(row[3])))));
   if (!frequent.length) list.replaceChildren(el("tr", null, el("td", { class: "text", colspan: 3 }, "No class is taken for another.")));
 }
