@@ -68,7 +68,7 @@ class LineChart {
   draw() {
     const { xLabel, yLabel, xRange, yRange } = this.settings;
     const width = Math.max(240, this.host.clientWidth);
-    const height = Math.round(Math.min(460, Math.max(260, width * (this.settings.shape || 0.46))));
+    const height = Math.round(Math.min(460, Math.max(260, width * (onPaper() ? 0.5 : this.settings.shape || 0.46))));
     const edge = { left: 50, right: 14, top: 12, bottom: 44 };
     const toX = (v) => edge.left + ((v - xRange[0]) / (xRange[1] - xRange[0] || 1)) * (width - edge.left - edge.right);
     const toY = (v) => height - edge.bottom - ((v - yRange[0]) / (yRange[1] - yRange[0] || 1)) * (height - edge.top - edge.bottom);

@@ -4,7 +4,7 @@ function errorBars() {
   if (!host || !data.errors) return;
   const words = {
     classification: "right place, wrong class", localisation: "right class, poorly placed", both: "wrong class and poorly placed",
-    duplicate: "a second box on an object found already", background: "a box where nothing is", missed: "objects that nothing found",
+    duplicate: "a second box on a found object", background: "a box where nothing is", missed: "objects that nothing found",
     false_positives: "if none were left", false_negatives: "if every object were found",
   };
   const titles = { both: "class and place", false_positives: "all false positives", false_negatives: "all false negatives" };
