@@ -86,7 +86,7 @@ class LineChart {
     const taken = [];
     for (const mark of this.settings.marks || []) {
       const [x, y] = [toX(mark.x), toY(mark.y)], left = mark.x > (xRange[0] + xRange[1]) / 2 ? x - textWidth(mark.text) : x;
-      if (mark.text) taken.push({ left, right: left + textWidth(mark.text), top: y - 24, bottom: y - 7 });
+      if (mark.text) taken.push({ left: left - 6, right: left + textWidth(mark.text) + 6, top: y - 24, bottom: y - 7 });
       taken.push({ left: x - 6, right: x + 6, top: y - 6, bottom: y + 6 });
       root.append(svg("circle", { class: "dot", cx: x, cy: y, r: 5 }), svg("text", { class: "curve-label strong", x: left, y: y - 11 }, mark.text));
     }

@@ -14,7 +14,7 @@ function confusionMatrix() {
   const order = [...every].sort((a, b) => wrong.get(b)[0] - wrong.get(a)[0] || wrong.get(b)[1] - wrong.get(a)[1]);
   let entries = [], n = 0, counts = new Map(), totals = [], place = new Map();
   let cursor = [0, 0], size = 0, left = 0, top = 0, root = null, outline = null, names = [], chosen = null;
-  const label = (i) => (entries[i] === OTHERS ? `(${plural(every.length - n + 2, "other class", "other classes")})` : className(entries[i]));
+  const label = (i) => (entries[i] === OTHERS ? `(${plural(every.length - n + 2, "other")})` : className(entries[i]));
   const most = byId("matrix-most"), note = byId("matrix-note");
 
   /* The classes with most confusions, the rest as one, and the background. */
@@ -42,7 +42,7 @@ function confusionMatrix() {
   const draw = () => {
     const all = host.parentNode.clientWidth, width = all > 880 && chosen !== every.length ? all - 424 : all;
     const letters = all < 420 ? 12 : 18, widthOf = (text) => textWidth(short(text, letters), "400 11px");
-    const widest = Math.max(...[...every, K].map((k) => widthOf(className(k))), widthOf("(99 other classes)"));
+    const widest = Math.max(...[...every, K].map((k) => widthOf(className(k))), widthOf("(99 others)"));
     const fit = Math.max(6, Math.floor((width - widest - 34) / (all < 420 ? 17 : 22)) - 2), choices = [...CHOICES.filter((each) => each < every.length), every.length];
     const limit = chosen ?? (every.length <= Math.min(30, fit) ? every.length : Math.max(...choices.filter((each) => each <= Math.min(24, fit)), Math.min(fit, choices[0])));
     options(most, [...new Set([...choices, limit])].sort((a, b) => a - b).map((each) => [each, each === every.length ? `all ${count(each)}` : `${each} most confused`]), limit);
