@@ -8,7 +8,6 @@ function niceTicks(low, high, wanted) {
   return ticks;
 }
 
-/* How wide a text is in a chart's small bold letters. */
 const pen = document.createElement("canvas").getContext("2d"), family = getComputedStyle(document.body).fontFamily;
 function textWidth(text, font) {
   pen.font = `${font || "600 12px"} ${family}`;
@@ -17,8 +16,7 @@ function textWidth(text, font) {
 
 const overlap = (a, b) => Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left)) * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top));
 
-/* Where labels stand: each beside a point of its own curve, on no other label and on as few curves as can be.
-   lines: [{text, points: [[x, y], ...], prefer (0 start of the points .. 1 end)}]; taken: boxes to keep clear. */
+/* Each label stands beside a point of its own curve, on no other label and on as few curves as can be. */
 function placeLabels(lines, bounds, taken) {
   const high = 15, boxes = [...taken];
   return lines.map(({ text, points, prefer }) => {
@@ -173,8 +171,8 @@ class LineChart {
   }
 }
 
-/* rows: {name, about, value, low, high, text, note, second, lines, gap}. Horizontal bars on a scale, with names, values and
-   intervals; where there is little room a name stands above its bar. settings: label, most, format, tone, pairs. */
+/* Horizontal bars on a scale; where there is little room a name stands above its bar.
+   rows: {name, about, value, low, high, text, note, second, lines, gap}. */
 function barChart(host, rows, settings) {
   const format = settings.format || ratio, said = (row) => row.text ?? format(row.value);
   const within = (row) => row.note || (isNumber(row.low) && isNumber(row.high) ? `${format(row.low)} to ${format(row.high)}` : "");

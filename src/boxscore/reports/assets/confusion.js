@@ -108,10 +108,9 @@ function confusionMatrix() {
   };
   host.addEventListener("focus", () => { if (host.matches(":focus-visible")) { mark(...cursor); tell(); } });
   host.addEventListener("keydown", (event) => {
-    const [r, c] = cursor, last = n - 1, far = event.ctrlKey || event.metaKey;
-    const next = { ArrowLeft: [r, c - 1], ArrowRight: [r, c + 1], ArrowUp: [r - 1, c], ArrowDown: [r + 1, c], Home: far ? [0, 0] : [r, 0], End: far ? [last, last] : [r, last], PageUp: [0, c], PageDown: [last, c] }[event.key];
+    const [r, c] = cursor, last = n - 1;
+    const next = { ArrowLeft: [r, c - 1], ArrowRight: [r, c + 1], ArrowUp: [r - 1, c], ArrowDown: [r + 1, c], Home: [r, 0], End: [r, last], PageUp: [0, c], PageDown: [last, c] }[event.key];
     if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(r, c); }
-    if (event.key === "Escape") hideTip();
     if (!next) return;
     event.preventDefault();
     mark(...next.map((v) => Math.min(last, Math.max(0, v))));

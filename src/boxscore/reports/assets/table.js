@@ -59,7 +59,7 @@ function fitColumns(table) {
     for (const row of table.rows) for (let c = 2; c < row.cells.length; c++) row.cells[c].classList.toggle("dropped", c >= shown);
     host.classList.toggle("fits-in", fit >= heads.length || !whole);
     note.hidden = fit >= heads.length;
-    text.textContent = whole ? "All columns: the table scrolls sideways." : `${shown} of ${heads.length} columns fit here.`;
+    text.textContent = whole ? "" : `${shown} of ${heads.length} columns fit here.`;
     all.textContent = whole ? "Show what fits" : "Show all columns";
   };
   all.addEventListener("click", () => { whole = !whole; show(); });
