@@ -14,7 +14,7 @@ function textWidth(text, font) {
   return pen.measureText(text).width;
 }
 
-const overlap = (a, b) => Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left)) * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top));
+const sharedArea = (a, b) => Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left)) * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top));
 
 /* Each label stands beside a point of its own curve, on no other label and on as few curves as can be. */
 function placeLabels(lines, bounds, taken) {
@@ -26,7 +26,7 @@ function placeLabels(lines, bounds, taken) {
       for (const [left, top] of [[x + 5, y - high - 1], [x + 5, y + 2], [x - wide - 5, y - high - 1], [x - wide - 5, y + 2], [x - wide / 2, y - high - 3], [x - wide / 2, y + 4], [x + 7, y - high / 2]]) {
         const box = { left, right: left + wide, top, bottom: top + high };
         if (box.left < bounds.left || box.right > bounds.right || box.top < bounds.top || box.bottom > bounds.bottom) continue;
-        if (boxes.some((other) => overlap({ ...box, left: box.left - 6, right: box.right + 6 }, other) > 0)) continue;
+        if (boxes.some((other) => sharedArea({ ...box, left: box.left - 6, right: box.right + 6 }, other) > 0)) continue;
         let cost = 6 * Math.abs(i / Math.max(1, points.length - 1) - prefer);
         for (const line of lines) {
           const own = line.points === points, far = own ? 0 : 9;
