@@ -390,7 +390,7 @@ def test_it_prints(page: Page, tmp_path: Path) -> None:
         heads = page.every("#class-table thead th .printed")
         assert [head.text for head in heads][:3] == ["class", "AP", "objects"]
         assert len(heads) == 17
-        assert page.find("#classes .legend").is_displayed()
+        assert page.find("#classes .table-key").is_displayed()
         printed = page.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
         assert len(printed) > 20_000
     finally:

@@ -185,7 +185,7 @@ function barChart(host, rows, settings) {
     const left = stacked ? 0 : widest + 14;
     const values = rows.flatMap((r) => [r.value, r.high, r.second, 0]).filter(isNumber);
     const most = Math.max(settings.most || 0, ...values, 1e-9), bottom = Math.min(0, ...rows.flatMap((r) => [r.value, r.low]).filter(isNumber));
-    const ticks = niceTicks(bottom, most, Math.max(3, (width - left - room) / 90));
+    const ticks = niceTicks(bottom, most, Math.max(4, (width - left - room) / 90));
     const toX = (v) => left + 1 + ((v - bottom) / (most - bottom)) * (width - left - room - 1);
     const letters = stacked ? 60 : Math.max(6, Math.floor((left - 14) / 5));
     let y = 4;

@@ -80,7 +80,7 @@ function barScale(table) {
   const rows = [...table.tBodies[0].rows], meters = rows.map((row) => row.querySelector(".meter[data-v]")).filter(Boolean);
   const numbers = (text) => (text ? text.split(" ").map(Number) : []);
   const most = Math.max(...meters.flatMap((meter) => [Number(meter.dataset.v), ...numbers(meter.dataset.ends)]), 0.01);
-  const step = niceTicks(0, most, 3)[1], ticks = Math.ceil(most / step - 1e-9), top = ticks * step;
+  const step = niceTicks(0, most, table.tHead.rows[0].cells.length < 9 ? 5 : 3)[1], ticks = Math.ceil(most / step - 1e-9), top = ticks * step;
   const values = rows.map((row) => cellValue(row, column)).filter((value) => value !== null);
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length, place = (value) => `${(100 * value) / top}%`;
   const at = (node, left) => { node.style.left = left; return node; };
