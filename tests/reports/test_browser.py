@@ -36,6 +36,8 @@ def assert_quiet(page: Page) -> None:
     assert page.console() == []
     assert page.requests() == []
     assert page.run("return document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
+    menu = page.run("return [...document.querySelectorAll('.bar-nav a')].map(a => a.hash.slice(1))")
+    assert menu == page.run("return [...document.querySelectorAll('main section')].map(s => s.id)")
 
 
 def column(page: Page, number: int) -> list[str]:
