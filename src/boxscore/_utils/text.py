@@ -23,7 +23,10 @@ import numpy as np
 __all__ = [
     "Columns",
     "csv_table",
+    "html_folded",
     "html_lines",
+    "html_summary",
+    "html_table",
     "json_text",
     "json_value",
     "latex_comment",
@@ -61,6 +64,56 @@ def html_lines(text: str) -> str:
 
     first, *others = (html.escape(line) for line in text.split("\n"))
     return f"<div><b>{first}</b>{''.join(f'<br>{line}' for line in others)}</div>"
+
+
+_TABLE = "border-collapse:collapse;white-space:nowrap;margin:.3em 0"
+_HEAD = "border-bottom:1px solid rgba(128,128,128,.6);"
+
+
+def html_table(columns: Columns, *, digits: int = 4, most: int | None = None) -> str:
+    """Write a table for a notebook: colours are the notebook's own, and nothing in it is run or fetched.
+
+    Of more than ``most`` rows the first and the last are shown.
+    """
+    import html
+
+    lines = _lines(columns, digits)
+    if most is not None and len(lines) > most:
+        gap = ["\N{VERTICAL ELLIPSIS}"] * len(columns)
+        lines = [*lines[: most - most // 2], gap, *lines[len(lines) - most // 2 :]]
+    sides = ["right" if _is_numeric(values) else "left" for values in columns.values()]
+
+    def row(tag: str, cells: Iterable[str], more: str = "") -> str:
+        styled = zip(cells, sides, strict=True)
+        made = (
+            f'<{tag} style="{more}text-align:{side}">{html.escape(cell)}</{tag}>' for cell, side in styled
+        )
+        return f"<tr>{''.join(made)}</tr>"
+
+    head = row("th", map(printable, columns), _HEAD)
+    body = "".join(row("td", line) for line in lines)
+    return (
+        f'<div style="overflow-x:auto"><table cellpadding="4" style="{_TABLE}">'
+        f"<thead>{head}</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def html_summary(title: str, metrics: Mapping[str, float | int], footer: str, inner: str = "") -> str:
+    """Show a title, metrics in a line, and what stands below, in a notebook."""
+    import html
+
+    return (
+        f"<div><b>{html.escape(printable(title))}</b>"
+        f"{html_table({name: [value] for name, value in metrics.items()})}{inner}"
+        f'<code style="font-size:85%">{html.escape(printable(footer))}</code></div>'
+    )
+
+
+def html_folded(summary: str, inner: str) -> str:
+    """Fold a part of a notebook's output under one line."""
+    import html
+
+    return f"<details><summary>{html.escape(printable(summary))}</summary>{inner}</details>"
 
 
 def _cell(value: Any, digits: int) -> str:

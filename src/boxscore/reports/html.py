@@ -32,6 +32,7 @@ SCRIPTS = ("base", "charts", "table", "curves", "gallery", "confusion", "compari
 
 SECTIONS = {
     "summary": "Summary",
+    "findings": "Data",
     "classes": "Classes",
     "sizes": "Sizes",
     "curves": "Curves",
@@ -134,7 +135,7 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     from markupsafe import Markup
 
     style, script = _asset("report.css"), _script()
-    static = ("findings", "table", "summary", "signature", "sources", "counts", "rows")
+    static = ("findings", "conclusions", "table", "summary", "signature", "sources", "counts", "rows")
     body = environment.get_template(f"{template}.html.j2")
     page: str = body.render(
         view=view,
