@@ -157,7 +157,11 @@ def _tables(
                 got=f"a {type(value).__name__}",
                 cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
             )
-    options = reading.read_options(columns=similarity_of(protocol).needed_columns)
+    options = reading.read_options(
+        columns=similarity_of(protocol).needed_columns,
+        any_sides=protocol.boxes.degenerate != "count",
+        needs_areas=len(protocol.ignore.area_ranges) > 1,
+    )
     if not isinstance(ground_truth, GroundTruth):
         if not isinstance(detections, Detections):
             return reading.load_both(ground_truth, detections, options, options)
@@ -448,7 +452,9 @@ class Evaluation(PicklesFields):
         """Each summary metric of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
         keys = self.protocol.class_keys
         return {
-            keys[row.key]: summary_values(row, self.protocol, self.curves_of) for row in self.protocol.rows
+            keys[row.key]: summary_values(row, self.protocol, self.curves_of)
+            for row in self.protocol.rows
+            if row.key in keys
         }
 
     @functools.cached_property
@@ -602,20 +608,26 @@ class Evaluation(PicklesFields):
         """The matcher behind ``matched``, for further questions about the same tables."""
         return Matcher(self.ground_truth, self.detections, self.protocol)
 
-    def curves_of(self, area: int = 0, cap: int = -1) -> Curves:
+    def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Curves:
         """Return the curves of an area range and a detection cap; computed once.
 
         Parameters
         ----------
         area, cap : int
             Positions on the axes A and M.
+        pooled : str, optional
+            One curve for the classes of a selection, ``"frequency=r"``, or ``""`` for all, in place of one
+            per class.
 
         Returns
         -------
         Curves
         """
         cap %= len(self.protocol.caps)
-        return self.once(("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap))
+        if pooled is None:
+            return self.once(("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap))
+        matched = self.once(("pooled", pooled), lambda: self.matched.pooled(pooled))
+        return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
 
     def score_counts(self, threshold: int = 0, area: int = 0) -> ScoreCounts:
         """Return what each confidence threshold keeps; computed once.

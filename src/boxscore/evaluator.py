@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out
+from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out, with_labels
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
 from boxscore.data.model_objects import one_per_image, sample_of
@@ -58,7 +58,7 @@ from boxscore.data.samples import (
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
-from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError
+from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, merge
@@ -106,7 +106,8 @@ class _Part(NamedTuple):
         for table in (self.ground_truth, self.detections):
             chosen = kept[table.image]
             left = table.take(np.flatnonzero(chosen))
-            tables.append(dataclasses.replace(left, images=images, image=number[left.image]))
+            renumbered = left.replaced(images=images, image=number[left.image])
+            tables.append(with_labels(renumbered, images=np.where(kept, number, np.int32(-1))))
             rows.append(np.cumsum(chosen) - 1)
         matches = dataclasses.replace(matches, truth_row=rows[0][matches.truth_row], row=rows[1][matches.row])
         left_out = {image: counts for image, counts in self.left_out.items() if image not in seen}
@@ -200,6 +201,13 @@ class Evaluator:
         keep_masks: bool = False,
     ) -> None:
         self.protocol = load_protocol(protocol)
+        if self.protocol.matching.cap_scope == "data_set_class":
+            raise ProtocolError(
+                "matching.cap_scope",
+                "be 'class' or 'image' for an Evaluator",
+                got="'data_set_class'",
+                cause="a cap over all images cannot be met batch by batch: evaluate a results file",
+            )
         self.categories = None if classes is None else categories_of(classes)
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")

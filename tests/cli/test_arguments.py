@@ -203,7 +203,7 @@ CALLS: dict[str, list[str]] = {
     "check": ["--min", "AP=0.1"],
     "explain": ["--from", "tide"],
     "sweep": ["--iou-threshold", ".5"],
-    "compare": [DT, "--resamples", "3"],
+    "compare": [DT, "--resamples", "3", "--per-class"],  # without it: a table for a paper, with its own tests
     "slices": ["--by", "size"],
     "bootstrap": ["--resamples", "3"],
 }

@@ -31,7 +31,9 @@ __all__ = [
     "json_value",
     "latex_comment",
     "latex_table",
+    "latex_text",
     "markdown_table",
+    "markdown_text",
     "printable",
     "short_list",
     "text_table",
@@ -160,14 +162,16 @@ def markdown_table(columns: Columns, *, digits: int = 4) -> str:
     """Write a table in GitHub's Markdown."""
     right = [_is_numeric(values) for values in columns.values()]
     lines = [
-        [_escaped(printable(name)) for name in columns],
+        [markdown_text(name) for name in columns],
         ["---:" if to_right else "---" for to_right in right],
-        *([_escaped(cell) for cell in line] for line in _lines(columns, digits)),
+        *([markdown_text(cell) for cell in line] for line in _lines(columns, digits)),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _escaped(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Escape a text for GitHub's Markdown."""
+    text = printable(text)
     for mark in "\\`*_[]|":
         text = text.replace(mark, f"\\{mark}")
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -178,7 +182,7 @@ def latex_table(columns: Columns, *, digits: int = 4) -> str:
     right = [_is_numeric(values) for values in columns.values()]
     rows = [
         [
-            _latex_number(cell) if to_right else _latex(cell)
+            _latex_number(cell) if to_right else latex_text(cell)
             for cell, to_right in zip(line, right, strict=True)
         ]
         for line in _lines(columns, digits)
@@ -187,7 +191,7 @@ def latex_table(columns: Columns, *, digits: int = 4) -> str:
         [
             f"\\begin{{tabular}}{{{''.join('r' if to_right else 'l' for to_right in right)}}}",
             "\\toprule",
-            _latex_row([_latex(name) for name in columns]),
+            _latex_row([latex_text(name) for name in columns]),
             "\\midrule",
             *map(_latex_row, rows),
             "\\bottomrule",
@@ -226,7 +230,7 @@ _LATEX = str.maketrans(
 )
 
 
-def _latex(text: str) -> str:
+def latex_text(text: str) -> str:
     """Escape a text for LaTeX; two dashes or quotes do not become one sign."""
     return re.sub("([-'])(?=\\1)", r"\1{}", printable(text).translate(_LATEX))
 
