@@ -4,7 +4,7 @@ The result is computed from --gt and --dt, or read from the JSON that boxscore w
 
 Examples
 --------
-  boxscore check --gt instances.json --dt results.json --min AP=0.35 AP50=0.5
+  boxscore check instances.json results.json --min AP=0.35 AP50=0.5
   boxscore check --result report/result.json --no-regression baseline.json --tolerance 0.002
 """
 
@@ -19,7 +19,7 @@ from boxscore._utils.text import markdown_table, text_table
 from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, INPUTS, METRICS, OUTPUT, Option
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import show
+from boxscore.cli.streams import coloured, show, signature_lines, width
 from boxscore.errors import InputError
 from boxscore.reports import gate
 
@@ -92,6 +92,12 @@ def _written(checks: list[gate.Check], signature: str, form: str) -> str:
         mark = ":white_check_mark:" if passed else ":x:"
         return f"### {mark} boxscore check: {verdict}\n\n{markdown_table(columns)}\n\n`{signature}`"
     if form == "text":
-        return f"{text_table(columns)}\n\n{verdict}\n{signature}"
+        table = text_table(columns, width=width(), paint=_painted)
+        return f"{table}\n\n{verdict}\n{signature_lines(signature)}"
     value = {"passed": passed, "signature": signature, "checks": [check._asdict() for check in checks]}
     return written(form, [Section("boxscore check", columns, verdict)], value=value, footer=signature)
+
+
+def _painted(_: int, name: str, text: str) -> str:
+    colours = {"FAILED": "red", "passed": "green"}
+    return coloured(text, colours[text.strip()]) if name == "result" and text.strip() in colours else text

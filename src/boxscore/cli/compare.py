@@ -2,9 +2,9 @@
 
 Examples
 --------
-  boxscore compare --gt instances.json --dt old.json new.json
-  boxscore compare --gt instances.json --dt old.json new.json --report comparison --image-folder images
-  boxscore compare --gt instances.json --dt a.json b.json c.json --metrics AP APs --per-class
+  boxscore compare instances.json old.json new.json
+  boxscore compare instances.json old.json new.json --report comparison --image-folder images
+  boxscore compare instances.json a.json b.json c.json --metrics AP APs --per-class
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
     frame = comparison.printed_frame() if arguments.per_class else comparison.total_frame()
     if arguments.report:
         save_comparison(named, arguments, messages)
-    print_frame(frame, results[0], arguments.output, title="Comparison over resampled images")
+    first_out = ("decided_by_ties", "standard_error", "probability", "class", "value_other")
+    title = "Comparison over resampled images"
+    print_frame(frame, results[0], arguments.output, title=title, first_out=first_out)
     if arguments.report:
         say(f"report written to {arguments.report}")
     return 0

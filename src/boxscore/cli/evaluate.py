@@ -2,9 +2,10 @@
 
 Examples
 --------
-  boxscore evaluate --gt instances_val2017.json --dt results.json
-  boxscore evaluate --gt VOC2007 --image-set test --dt results_dir --protocol voc2007 --per-class
-  boxscore evaluate --gt instances.json --dt results.json --verify --output json
+  boxscore evaluate instances_val2017.json results.json
+  boxscore evaluate VOC2007 results_dir --image-set test --protocol voc2007 --per-class
+  boxscore evaluate instances.json results.json --report report
+  boxscore evaluate instances.json results.json --output result.json
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 
 from boxscore.cli.arguments import INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
-from boxscore.cli.output import Section, remembered_warnings, save_report, written
+from boxscore.cli.output import Section, evaluation_text, remembered_warnings, save_report, written
 from boxscore.cli.streams import say, show
 from boxscore.errors import VerificationError
 from boxscore.evaluation import Evaluation
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     remark = _digest(evaluation) if arguments.digest else ""
     verification = verify(evaluation) if arguments.verify else None
     write = {
-        "text": lambda: text.as_text(evaluation, per_class=arguments.per_class),
+        "text": lambda: evaluation_text(evaluation, per_class=arguments.per_class),
         "markdown": lambda: text.as_markdown(evaluation, per_class=arguments.per_class),
         "csv": lambda: text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
         "latex": lambda: _as_latex(evaluation, per_class=arguments.per_class),

@@ -2,9 +2,9 @@
 
 Examples
 --------
-  boxscore stats --gt instances.json
-  boxscore stats --gt VOC2007 --image-set test --output csv
-  boxscore stats --gt instances.json --output json
+  boxscore stats instances.json
+  boxscore stats VOC2007 --image-set test --output csv
+  boxscore stats instances.json --output stats.json
 """
 
 from __future__ import annotations
