@@ -232,7 +232,7 @@ def test_forms(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_grid(text: str, values: list[float]) -> None:
-    assert grid(text, name="--iou-threshold") == values
+    assert grid(text.replace(" ", "").split(","), name="--iou-threshold") == values
 
 
 @pytest.mark.parametrize(

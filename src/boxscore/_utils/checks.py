@@ -44,6 +44,7 @@ def did_you_mean(value: object, known: Iterable[str]) -> str:
 
 
 def nearest(value: object, names: Sequence[str]) -> str:
+    """Suggest the known name nearest to a misspelt one, if one is near."""
     import difflib
 
     near = difflib.get_close_matches(str(value), names, n=1)

@@ -103,8 +103,8 @@ def text_table(
 
     A table that is wider than ``width`` breaks its heads after ``_``, then wraps its texts between words,
     then leaves out columns: those in ``first_out`` in this order, those of a tuple together, then from the
-    right; never the first. A line below names them. ``paint`` adds colour to a cell, given its row, its column and
-    its text with the blanks around it.
+    right; never the first. A line below names them. ``paint`` adds colour to a cell, given its row, its
+    column and its text with the blanks around it.
     """
     names = list(columns)
     heads = {name: printable(name) for name in names}

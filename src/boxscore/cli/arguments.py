@@ -159,7 +159,7 @@ class Form(str):
     path: Path | None = None
 
 
-def form_of(text: str) -> Form:
+def form_of(text: str, name: str = "--output") -> Form:
     """Read ``--output``: a form, or a file whose ending says the form."""
     if text in OUTPUT_FORMS:
         return Form(text)
@@ -167,10 +167,10 @@ def form_of(text: str) -> Form:
     if ending not in FILE_FORMS:
         endings = ", ".join(FILE_FORMS)
         raise InputError(
-            "--output",
+            name,
             f"be {', '.join(OUTPUT_FORMS)}, or a file that ends in {endings}",
             got=repr(text),
-            cause=nearest(text, OUTPUT_FORMS),
+            cause=nearest(text, OUTPUT_FORMS) or ("--report DIR writes a folder" if "/" in text else ""),
         )
     form = Form(FILE_FORMS[ending])
     form.path = Path(text)

@@ -104,7 +104,7 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
     if option.many:
         return value
     if option.kind is form_of:
-        return _form(value, folder)
+        return _form(value, option.key, folder)
     if option.known():
         checks.one_of(value, option.known(), name=option.key)
     if option.kind is Path or (option.ending and value.endswith(option.ending)):
@@ -112,9 +112,9 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
     return value
 
 
-def _form(text: str, folder: Path) -> Form:
+def _form(text: str, key: str, folder: Path) -> Form:
     """Return the form of the result; the path of a file begins at the configuration's folder."""
-    form = form_of(text)
+    form = form_of(text, key)
     if form.path is not None:
         form.path = Path(os.path.normpath(folder / form.path))
     return form

@@ -33,6 +33,7 @@ __all__ = [
     "show",
     "signature_lines",
     "stderr_is_terminal",
+    "terminal_width",
     "using",
     "width",
 ]
@@ -165,4 +166,4 @@ def _wants_colour(stream: TextIO | None) -> bool:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    return stream is not None and stream.isatty()
+    return bool(getattr(stream, "isatty", bool)())  # whatever a program has put in place of a stream
