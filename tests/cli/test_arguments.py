@@ -212,7 +212,7 @@ WITH_OUTPUT = [
     name
     for name in COMMANDS
     if any(option.known() == OUTPUT_FORMS for option in load_command(name).options if option.dest == "output")
-    and name not in ("panoptic", "semantic", "formats")  # which take other files, or none
+    and name not in ("panoptic", "semantic", "formats", "report")  # other files, none, or a folder
 ]
 
 

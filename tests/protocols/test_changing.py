@@ -91,7 +91,17 @@ def test_a_run_configuration_takes_the_same_changes(
     )
     assert main(["run", str(tmp_path / "run.toml")]) == 0
     configured = json.loads(capsys.readouterr().out)["metrics"]
-    flags = ["--max-detections", "1", "10", "300", "--score-threshold", "0", "--iou-thresholds", "0.5", "0.75"]
+    flags = [
+        "--max-detections",
+        "1",
+        "10",
+        "300",
+        "--score-threshold",
+        "0",
+        "--iou-thresholds",
+        "0.5",
+        "0.75",
+    ]
     assert main(["evaluate", *FILES, *flags, "--output", "json"]) == 0
     assert configured == json.loads(capsys.readouterr().out)["metrics"]
 

@@ -28,7 +28,8 @@ def result_file(folder: Path, capsys: pytest.CaptureFixture[str], **metrics: flo
 
 def test_report_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        main(["report", *INPUTS, "--report", str(tmp_path / "out"), "--resamples", "0", "--title", "My run"]) == 0
+        main(["report", *INPUTS, "--report", str(tmp_path / "out"), "--resamples", "0", "--title", "My run"])
+        == 0
     )
     assert "My run" in (tmp_path / "out" / "report.html").read_text()
     assert "report written to" in capsys.readouterr().err
@@ -112,7 +113,18 @@ def test_draw_goes_on_without_a_picture_that_cannot_be_read(
     images.mkdir()
     (images / "000000000109.png").write_bytes(b"\x89PNG\r\n\x1a\n, and no more")
     (images / "000000000101.png").write_bytes((SHAPES / "images" / "000000000101.png").read_bytes())
-    call = ["draw", *INPUTS, "--image-folder", str(images), "--images", "101", "109", "117", "--output", str(out)]
+    call = [
+        "draw",
+        *INPUTS,
+        "--image-folder",
+        str(images),
+        "--images",
+        "101",
+        "109",
+        "117",
+        "--output",
+        str(out),
+    ]
     assert main([*call, "--strict"]) == 2
     assert capsys.readouterr().out == ""
     assert not out.exists()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
+import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,10 +24,10 @@ from boxscore._utils.text import (
 )
 from boxscore._utils.widths import wrapped
 from boxscore.cli.inputs import existing_folder
-from boxscore.cli.streams import show, signature_lines, width
+from boxscore.cli.streams import settings, show, signature_lines, width
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
-from boxscore.reports.text import as_text
+from boxscore.reports import text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Section",
+    "evaluation_as",
     "evaluation_text",
     "picture",
     "print_frame",
@@ -101,10 +105,42 @@ def _as_text(section: Section, longest: int) -> str:
     return f"{head}\n\n{table}"
 
 
+def evaluation_as(
+    form: str, evaluation: Evaluation, *, per_class: bool = False, messages: Sequence[str] = ()
+) -> str:
+    """Write an evaluation in a form of ``--output``."""
+    if form == "latex":
+        return _evaluation_as_latex(evaluation, per_class=per_class)
+    if form == "json":
+        return _for_stdout(text.as_json(evaluation, warnings=messages))
+    if form == "csv":
+        return text.as_csv(evaluation, per_class=per_class).rstrip("\n")
+    if form == "markdown":
+        return text.as_markdown(evaluation, per_class=per_class)
+    return evaluation_text(evaluation, per_class=per_class)
+
+
+def _evaluation_as_latex(evaluation: Evaluation, *, per_class: bool) -> str:
+    protocol = evaluation.protocol
+    title, counts = protocol.title or protocol.name, evaluation.counts_text
+    sections = [Section(title, text.summary_columns(evaluation), counts)]
+    if per_class:
+        sections.append(Section("per class", text.class_columns(evaluation), digits=3))
+    return written("latex", sections, value={}, footer=evaluation.signature)
+
+
+def _for_stdout(text: str) -> str:
+    """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    if settings().file is not None or encoding.lower().replace("-", "") == "utf8":
+        return text
+    return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match[0])[1:-1], text)
+
+
 def evaluation_text(evaluation: Evaluation, *, per_class: bool = False) -> str:
     """Write an evaluation for the terminal that shows it."""
-    text = as_text(evaluation, per_class=per_class, width=width())
-    return text.removesuffix(evaluation.signature) + signature_lines(evaluation.signature)
+    lines = text.as_text(evaluation, per_class=per_class, width=width())
+    return lines.removesuffix(evaluation.signature) + signature_lines(evaluation.signature)
 
 
 def _as_markdown(section: Section, _: int) -> str:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from boxscore.cli.arguments import INPUTS, REPORT, REPORT_CONTENT
+from boxscore.cli.arguments import INPUTS, OUTPUT, REPORT, REPORT_CONTENT
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
-from boxscore.cli.output import evaluation_text, remembered_warnings, save_report
+from boxscore.cli.output import evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 
 __all__ = ["OPTIONS", "run"]
@@ -21,6 +21,7 @@ __all__ = ["OPTIONS", "run"]
 
 OPTIONS = (
     *INPUTS,
+    OUTPUT.but(key=""),
     REPORT.but(help="the folder to write", default=Path("boxscore-report"), group=""),
     *REPORT_CONTENT,
 )
@@ -31,6 +32,6 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     save_report(evaluation, arguments, messages)
-    show(evaluation_text(evaluation))
+    show(evaluation_as(arguments.output, evaluation, messages=messages))
     say(f"report written to {arguments.report}")
     return 0
