@@ -81,6 +81,11 @@ def run(arguments: argparse.Namespace) -> int:
     for value in iou_thresholds:
         checks.number_between(value, 0, 1, name="--iou-threshold")
     inputs = read_inputs(arguments)
+    keys = inputs.protocol.class_keys
+    metrics = list(keys.values())
+    chosen = [keys[checks.one_of(name, list(keys), name="--metrics")] for name in arguments.metrics or keys]
+    if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
+        chosen = chosen[:SHOWN]
     result = sweep(
         inputs.ground_truth,
         inputs.detections,
@@ -94,14 +99,6 @@ def run(arguments: argparse.Namespace) -> int:
         workers=inputs.workers,
         **group_options(arguments, inputs.detections.categories),
     )
-    keys = inputs.protocol.class_keys
-    metrics = list(keys.values())
-    chosen = [
-        checks.one_of(keys.get(name, name), metrics, name="--metrics")
-        for name in arguments.metrics or metrics
-    ]
-    if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
-        chosen = chosen[:SHOWN]
     table = result.printed_frame() if arguments.per_class else result.total_frame().drop(columns="class")
     table = table[[name for name in table.columns if name in chosen or name not in metrics]]
     best = best_settings(result, metrics=[name for name in metrics if name in chosen])
@@ -111,7 +108,12 @@ def run(arguments: argparse.Namespace) -> int:
     unset = [
         name for name, given in (("sigma", sigmas), ("score_threshold", score_thresholds)) if given is None
     ]
-    table, whole, classes = (frame.drop(columns=unset) for frame in (table, whole, classes))
+    named = {value: key for key, value in keys.items()}  # as evaluate and check call them
+    table, whole, classes = (
+        frame.drop(columns=unset).rename(columns=named) for frame in (table, whole, classes)
+    )
+    for frame in (whole, classes):
+        frame["metric"] = frame["metric"].map(named)
     _print(table, whole, classes, inputs.protocol, arguments)
     return 0
 
@@ -165,7 +167,11 @@ def _print(
         written(
             arguments.output,
             [
-                Section(title, _columns(frame), paint=_best_of(frame) if frame is table else None)
+                Section(
+                    title,
+                    _columns(frame),
+                    paint=_best_of(frame, protocol) if frame is table and not arguments.per_class else None,
+                )
                 for title, frame in frames.items()
             ],
             value={**value, "best": table_rows(best)},
@@ -175,10 +181,10 @@ def _print(
     )
 
 
-def _best_of(frame: pd.DataFrame) -> Callable[[int, str, str], str]:
+def _best_of(frame: pd.DataFrame, protocol: Protocol) -> Callable[[int, str, str], str]:
     """Return what marks the best value of each metric."""
-    known = {"method", "class", "iou_threshold", "sigma", "score_threshold"}
-    best = {name: frame[name].max() for name in frame.columns if name not in known}
+    metrics = [row.key for row in protocol.rows if row.key in frame.columns]
+    best = {name: frame[name].max() for name in metrics}
     values = {name: frame[name].tolist() for name in best}
 
     def paint(row: int, name: str, text: str) -> str:
