@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from boxscore.cli import COMMANDS, GROUPS, command_parser, load_command, main
+from boxscore.cli import _SUMMARIES, COMMANDS, GROUPS, command_parser, load_command, main
 from boxscore.cli.arguments import EVERYWHERE
 
 DATASETS = Path(__file__).parents[2] / "datasets"
@@ -20,6 +20,7 @@ GT, DT = (str(DATASETS / "shapes_coco" / f"{name}.json") for name in ("instances
 def test_commands_are_grouped_by_task() -> None:
     names = [name for group in GROUPS.values() for name in group]
     assert len(set(names)) == len(names)
+    assert set(names) == set(_SUMMARIES)
     assert next(iter(GROUPS)) == "start here"
 
 

@@ -83,8 +83,8 @@ UNSAID = "what files do not say"
 PART = "a part of the data"
 OUTPUT_GROUP = "output, and what every command takes"
 REPORT_GROUP = "the report"
-HEADINGS = ("", PART, INPUT, PROTOCOL_GROUP, UNSAID, OUTPUT_GROUP, REPORT_GROUP)
-"""Of the help, in this order; the first is that of the command's own options."""
+HEADINGS = (PART, INPUT, PROTOCOL_GROUP, UNSAID, OUTPUT_GROUP, REPORT_GROUP)
+"""Of the help, in this order, after a command's own options and own headings."""
 
 
 class Option(NamedTuple):

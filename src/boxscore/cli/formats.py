@@ -33,5 +33,12 @@ def run(arguments: argparse.Namespace) -> int:
     note = (
         "Every format is read. takes: what the user may say of the files, e.g. --gt-classes, --image-sizes."
     )
-    show(written(arguments.output, [Section("Formats of files", columns, note)], value={"formats": rows}))
+    show(
+        written(
+            arguments.output,
+            [Section("Formats of files", columns, note)],
+            value={"formats": rows},
+            longest=100,
+        )
+    )
     return 0

@@ -74,7 +74,8 @@ def command_help(name: str, description: str, options: Sequence[Option], *, side
         words = " and ".join(what[side.split(" ")[0]] for side in sides)
         instead = " and ".join(f"--{side.split(' ')[0].lower()}" for side in sides)
         lines += ["", *_entry(" ".join(sides), f"{words}; the same as {instead}")]
-    for heading in HEADINGS:
+    own = dict.fromkeys(option.group for option in options if option.group not in ("", *HEADINGS))
+    for heading in ("", *own, *HEADINGS):
         chosen = [option for option in options if option.group == heading]
         if chosen:
             lines += ["", coloured(heading or "options", "bold")]

@@ -56,7 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
     sections = [
         Section(statistics.source, counts),
         Section("Classes", statistics.per_class),
-        Section(f"Sizes in {statistics.units}, at quantiles", statistics.sizes, digits=2),
+        Section(
+            f"Sizes in {statistics.units}, at quantiles",
+            statistics.sizes,
+            digits=2,
+            first_out=("5%", "95%", "25%", "75%"),
+        ),
     ]
     show(
         written(
