@@ -16,7 +16,7 @@ import pytest
 from boxscore._utils.text import text_table
 from boxscore._utils.widths import display_width
 from boxscore.cli import COMMANDS, main
-from boxscore.cli.streams import Settings, signature_lines, terminal_width, using
+from boxscore.cli.streams import Settings, say, signature_lines, terminal_width, using
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 GT, DT = (str(DATASETS / "shapes_coco" / f"{name}.json") for name in ("instances", "detections"))
@@ -176,6 +176,20 @@ def test_the_signature_is_one_line_but_on_a_terminal(terminal, capsys: pytest.Ca
         assert signature_lines(signature) == signature
     terminal(200)
     assert signature_lines(signature) == signature
+
+
+def test_messages_are_one_line_but_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "/a/path/that/is/longer/than/the/terminal/is/wide/and/stays/whole/instances.json"
+    message = f"error: a message of many words that does not fit into a line of sixty columns, of {path}."
+    one = Terminal(60)
+    monkeypatch.setattr(sys, "stderr", one.stream)
+    monkeypatch.setenv("NO_COLOR", "1")
+    say(message, name="boxscore")
+    lines = os.read(one.main, 10_000).decode().replace("\r\n", "\n").rstrip("\n").split("\n")
+    one.close()
+    assert " ".join(line.strip() for line in lines) == f"boxscore: {message}"
+    assert [len(line) <= 60 for line in lines] == [True, True, False]
+    assert lines[-1].strip() == f"{path}."
 
 
 # ---------------------------------------------------------------- colour

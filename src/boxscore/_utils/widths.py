@@ -48,11 +48,14 @@ def _fitting(text: str, width: int) -> int:
     return len(text)
 
 
-def wrapped(text: str, width: int | None, *, indent: str = "") -> str:
-    """Break a line between words, and a word that is too wide itself; later lines begin with ``indent``."""
+def wrapped(text: str, width: int | None, *, indent: str = "", whole: bool = False) -> str:
+    """Break a line between words; later lines begin with ``indent``.
+
+    A word that is too wide itself is broken, unless it has to stay ``whole``: a path, to be copied.
+    """
     if width is None or display_width(text) <= width:
         return text
-    return "\n".join(_lines(re.findall(r"\s*\S+", text), width, indent))
+    return "\n".join(_lines(re.findall(r"\s*\S+", text), width, indent, whole=whole))
 
 
 def folded(text: str, width: int | None, *, after: str) -> str:
@@ -62,7 +65,7 @@ def folded(text: str, width: int | None, *, after: str) -> str:
     return "\n".join(_lines(re.findall(rf"[^{after}]*[{after}]|[^{after}]+", text), width, ""))
 
 
-def _lines(words: list[str], width: int, indent: str) -> Iterator[str]:
+def _lines(words: list[str], width: int, indent: str, *, whole: bool = False) -> Iterator[str]:
     """Fill lines with words, which begin with the blanks between them."""
     line = ""
     for word in words:
@@ -71,7 +74,7 @@ def _lines(words: list[str], width: int, indent: str) -> Iterator[str]:
             line = indent
             word = word.lstrip()
         line += word
-        while display_width(line) > width:
+        while display_width(line) > width and not whole:
             count = max(_fitting(line, width), len(indent) + 1)
             yield line[:count]
             line = indent + line[count:]

@@ -6,15 +6,13 @@ An error is two lines: what is wrong, and what to do. The usage of thirty option
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from boxscore._utils.text import printable
 from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, Option
+from boxscore.cli.streams import say
 from boxscore.errors import InputError, shortened
 
 __all__ = ["ArgumentParser", "add_options"]
@@ -96,15 +94,9 @@ class ArgumentParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and what to do; of a long word the ends, without control characters."""
         text, more = self._explained(message)
-        lines = (f"boxscore: error: {text}", more or f"boxscore {self.command} --help shows its options.")
-        self.exit(2, "".join(f"{printable(shortened(line))}\n" for line in lines))
-
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """Leave; a closed stderr is no reason to leave otherwise."""
-        if message and sys.stderr is not None:
-            with contextlib.suppress(OSError):
-                sys.stderr.write(message)
-        raise SystemExit(status)
+        say(f"error: {shortened(text)}", name="boxscore", colour="red", quiet=False)
+        say(shortened(more or f"boxscore {self.command} --help shows its options."), quiet=False)
+        raise SystemExit(2)
 
     def _explained(self, message: str) -> tuple[str, str]:
         """Write an error of argparse in our words, and what to do where that is not the help."""

@@ -4,8 +4,8 @@ Conventions
 -----------
 - A command shows its result when everything is checked, so that an error leaves nothing on stdout.
 - Text is as wide as the terminal, and 80 columns where there is none: in a pipe, in a file. ``COLUMNS=120``
-  says another width, ``--wide`` that there is no limit. Only the line of the signature is never broken
-  outside a terminal: programs look for it.
+  says another width, ``--wide`` that there is no limit. Only the line of the signature, and those of
+  stderr, are never broken outside a terminal: programs look for them.
 - Colour is for terminals: ``NO_COLOR`` and ``TERM=dumb`` refuse it, ``FORCE_COLOR`` asks for it anywhere.
 - A reader that has left (``head``) ends no command and changes no exit status. Any other failure of stdout,
   such as a full disk, is an error. A failure of stderr is none: nobody could be told.
@@ -23,7 +23,7 @@ from typing import NamedTuple, TextIO
 
 from boxscore._utils.progress import progress_is_shown, without_progress
 from boxscore._utils.text import printable
-from boxscore._utils.widths import folded
+from boxscore._utils.widths import folded, wrapped
 
 __all__ = [
     "Settings",
@@ -110,6 +110,9 @@ def say(text: str, *, name: str = "", colour: str = "", quiet: bool = True) -> N
     """
     if sys.stderr is not None and not (quiet and _now.quiet):
         text = printable(text)
+        if not _now.wide and _is_terminal(sys.stderr):
+            columns = _columns_of(sys.stderr) - len(f"{name}: " if name else "")
+            text = wrapped(text, columns, indent="  ", whole=True)
         if colour:
             first, colon, rest = text.partition(":")
             text = f"{coloured(first + colon, colour, stream=sys.stderr)}{rest}"
@@ -136,9 +139,15 @@ def terminal_width() -> int:
     if given.isdecimal() and given.isascii() and len(given) < 6 and int(given):
         return max(int(given), LEAST_WIDTH)
     if _now.file is None and _is_terminal(sys.stdout):
-        with contextlib.suppress(OSError, ValueError):
-            columns = os.get_terminal_size(sys.stdout.fileno()).columns
-            return max(columns, LEAST_WIDTH) if columns else USUAL_WIDTH
+        return _columns_of(sys.stdout)
+    return USUAL_WIDTH
+
+
+def _columns_of(stream: TextIO) -> int:
+    """Return the width of a terminal."""
+    with contextlib.suppress(OSError, ValueError):
+        columns = os.get_terminal_size(stream.fileno()).columns
+        return max(columns, LEAST_WIDTH) if columns else USUAL_WIDTH
     return USUAL_WIDTH
 
 
