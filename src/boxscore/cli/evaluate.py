@@ -11,7 +11,9 @@ Examples
 from __future__ import annotations
 
 import argparse
+import textwrap
 
+from boxscore._utils.text import printable
 from boxscore.cli.arguments import INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
 from boxscore.cli.output import evaluation_as, remembered_warnings, save_report
@@ -21,6 +23,8 @@ from boxscore.evaluation import Evaluation
 
 __all__ = ["OPTIONS", "run"]
 
+LINE = 80
+"""Characters of a line on stderr."""
 
 OPTIONS = (
     *INPUTS,
@@ -56,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
-    remark = _digest(evaluation) if arguments.digest else ""
+    remark = _digest(evaluation) if arguments.digest else []
     verification = verify(evaluation) if arguments.verify else None
     result = evaluation_as(arguments.output, evaluation, per_class=arguments.per_class, messages=messages)
     if arguments.report:
@@ -64,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     show(result)
     if arguments.report:
         say(f"report written to {arguments.report}")
-    if remark:
-        say(remark, name="boxscore")
+    for line in remark:
+        say(line)
     if verification is not None:
         if not verification.equal:
             raise VerificationError(str(verification))
@@ -73,9 +77,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _digest(evaluation: Evaluation) -> str:
-    """Say what the quick checks of the input find; mostly that is nothing."""
+def _digest(evaluation: Evaluation) -> list[str]:
+    """Return what the quick checks of the input find, as lines; mostly that is nothing."""
     from boxscore.validation.digest import digest, quick_findings
 
     findings = quick_findings(evaluation)
-    return digest(findings) if findings else ""
+    if not findings:
+        return []
+    text = printable(f"boxscore: {digest(findings)}")
+    return textwrap.wrap(text, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -12,7 +12,6 @@ Examples
 from __future__ import annotations
 
 import argparse
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -63,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "text":
         show(_text(findings, protocol))
     else:
-        effects = _table(findings, effect=[_effect(finding) for finding in findings])
+        effects = _table(findings, effect=[finding.effect_text for finding in findings])
         show(
             written(
                 arguments.output,
@@ -79,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _totals(findings: Sequence[Finding]) -> dict[str, int]:
     counts = Counter(finding.severity for finding in findings)
-    return {severity: counts[severity] for severity in SEVERITIES}  # type: ignore[index]
+    return {severity: counts[severity] for severity in SEVERITIES}
 
 
 def _digest(findings: Sequence[Finding]) -> str:
@@ -88,25 +87,14 @@ def _digest(findings: Sequence[Finding]) -> str:
     return f"{', '.join(parts)}, {counts['info']} info"
 
 
-def _effect(finding: Finding) -> str:
-    if not finding.repair:
-        return ""
-    if math.isnan(finding.effect):
-        return f"{finding.metric}: undefined {'as it is' if math.isnan(finding.value) else finding.repair}"
-    return (
-        f"{finding.metric} {finding.value:.4f}; {finding.repair}: {finding.repaired:.4f} "
-        f"({finding.effect:+.4f})"
-    )
-
-
 def _text(findings: Sequence[Finding], protocol: Protocol) -> str:
     lines = []
     for finding in findings:
         severity = coloured(
             finding.severity, {"error": "red", "warning": "yellow"}.get(finding.severity, "bold")
         )
-        lines.append(f"{severity}: {finding.code} ({finding.count})")
-        indented = [(4, printable(finding.message)), (4, _effect(finding))]
+        lines.append(f"{severity}: {finding.code} ({finding.count:,})")
+        indented = [(4, printable(finding.message)), (4, finding.effect_text)]
         indented += [(6, printable(example)) for example in finding.examples]
         for indent, text in indented:
             if text:
@@ -116,7 +104,7 @@ def _text(findings: Sequence[Finding], protocol: Protocol) -> str:
 
 
 _COLUMNS = ("severity", "kind", "code", "count", "message")
-_EFFECT = ("metric", "value", "repaired", "repair")
+_EFFECT = ("metric", "value", "repaired", "bound", "repair")
 
 
 def _value(findings: Sequence[Finding], protocol: Protocol) -> dict[str, Any]:
@@ -124,7 +112,7 @@ def _value(findings: Sequence[Finding], protocol: Protocol) -> dict[str, Any]:
     rows = []
     for finding in findings:
         row: dict[str, Any] = {name: getattr(finding, name) for name in _COLUMNS}
-        effect = {name: getattr(finding, name) for name in ("repair", "metric", "value", "repaired")}
+        effect = {name: getattr(finding, name) for name in ("repair", "metric", "value", "repaired", "bound")}
         row["effect"] = {**effect, "difference": finding.effect} if finding.repair else None
         row["examples"] = list(finding.examples)
         rows.append(row)
