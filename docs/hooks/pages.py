@@ -42,6 +42,7 @@ ORDER = {
         "label-maps",
         "per-class-reports",
         "reports",
+        "latex-table",
         "know-why",
         "validate",
         "convert",

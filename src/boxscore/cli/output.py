@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from boxscore.diagnostics.compare import DetectorComparison
+
 __all__ = [
     "Section",
     "evaluation_as",
@@ -110,7 +112,7 @@ def evaluation_as(
 ) -> str:
     """Write an evaluation in a form of ``--output``."""
     if form == "latex":
-        return _evaluation_as_latex(evaluation, per_class=per_class)
+        return text.as_latex(evaluation, per_class=per_class)
     if form == "json":
         return _for_stdout(text.as_json(evaluation, warnings=messages))
     if form == "csv":
@@ -118,15 +120,6 @@ def evaluation_as(
     if form == "markdown":
         return text.as_markdown(evaluation, per_class=per_class)
     return evaluation_text(evaluation, per_class=per_class)
-
-
-def _evaluation_as_latex(evaluation: Evaluation, *, per_class: bool) -> str:
-    protocol = evaluation.protocol
-    title, counts = protocol.title or protocol.name, evaluation.counts_text
-    sections = [Section(title, text.summary_columns(evaluation), counts)]
-    if per_class:
-        sections.append(Section("per class", text.class_columns(evaluation), digits=3))
-    return written("latex", sections, value={}, footer=evaluation.signature)
 
 
 def _for_stdout(text: str) -> str:
@@ -225,12 +218,12 @@ def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages:
 
 
 def save_comparison(
-    evaluations: Mapping[str, Evaluation], arguments: argparse.Namespace, messages: Sequence[str]
+    comparison: DetectorComparison, arguments: argparse.Namespace, messages: Sequence[str]
 ) -> None:
     """Write the comparison's report folder."""
     from boxscore.reports.folder import write_comparison
 
-    write_comparison(evaluations, arguments.report, **_content(arguments, messages))
+    write_comparison(comparison, arguments.report, **_content(arguments, messages))
 
 
 def _content(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str, Any]:

@@ -30,7 +30,8 @@ from boxscore.protocols.protocol import SUMMARY_KINDS
 from boxscore.reports import diagnosis
 from boxscore.reports.conclusions import conclusions, threshold_advice
 from boxscore.reports.curve_view import curve_view, significant
-from boxscore.reports.gallery import Gallery, box_of, confident_mistakes, image_errors, worst_images
+from boxscore.reports.gallery import Gallery, confident_mistakes, image_errors, worst_images
+from boxscore.reports.mistakes import KINDS
 from boxscore.reports.pictures import embed_pictures
 from boxscore.validation import Finding
 from boxscore.validation.digest import WARNED_OF, findings_of
@@ -134,9 +135,15 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     mistakes_in: list[list[int]] = image_errors(evaluation, score)[worst].tolist()
     shown: dict[str, Any] = {
         "worst": [[gallery.add(row), *counts] for row, counts in zip(worst, mistakes_in, strict=True)],
-        "confident": [_mistake(evaluation, gallery, row) for row in mistakes],
+        "confident": [gallery.add(int(evaluation.detections.image[row])) for row in mistakes],
         "score": None if np.isinf(score) else significant([score])[0],
+        "not_found": 0,
     }
+    pictures: dict[str, str] = {}
+    if options.image_folder is not None:
+        first = [*(int(line[0]) for line in shown["worst"]), *shown["confident"]]
+        pictures = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
+        shown["not_found"] = len(set(first)) - len(pictures)
     resamples = options.resamples_for(evaluation)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
     tiles = _summary_tiles(evaluation, intervals.metrics)
@@ -178,12 +185,10 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "sizes": _sizes(tiles),
         "calibration": diagnosis.calibration_view(evaluation),
         "gallery": shown,
+        "kinds": KINDS,
     }
     view["images"] = gallery.records
-    view["pictures"] = {}
-    if options.image_folder is not None:
-        first = [int(line[0]) for line in [*shown["worst"], *shown["confident"]]]
-        view["pictures"] = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
+    view["pictures"] = pictures
     return view
 
 
@@ -258,11 +263,3 @@ def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
     defined = ~np.isnan(values[0])
     mean = values[:, defined].mean(axis=1) if defined.any() else np.full(len(thresholds), np.nan)
     return {"thresholds": [round(t, 4) for t in thresholds], "classes": rows, "mean": significant(mean)}
-
-
-def _mistake(evaluation: Evaluation, gallery: Gallery, row: int) -> list[Any]:
-    """Record of the image, class and score of a false positive, and its box."""
-    detections = evaluation.detections
-    *box, category = box_of(detections, row)
-    score = significant(detections.scores[row : row + 1], 3)[0]
-    return [gallery.add(int(detections.image[row])), category, score, box]
