@@ -35,7 +35,8 @@ CALLS = {
     "formats": [],
 }
 PRINTING = sorted(
-    {*CALLS, *COMMANDS} - {"convert", "nms", "fuse", "draw", "report", "run", "demo", "panoptic", "semantic"}
+    {*CALLS, *COMMANDS}
+    - {"history", "convert", "nms", "fuse", "draw", "report", "run", "demo", "panoptic", "semantic"}
 )
 
 
