@@ -36,6 +36,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
+from boxscore._utils.progress import progress
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import FileFormatError, InputError
@@ -156,10 +157,8 @@ def _line_of(text: str, number: int) -> int:
 @paused_collector()
 def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTruth:
     """Read the annotations of the named images in a folder; ``path`` is what messages call the whole."""
-    from tqdm import tqdm
-
     annotations = []
-    for name in tqdm(names, desc=f"reading {path.name}", unit="file", delay=1, disable=None, leave=False):
+    for name in progress(names, desc=f"reading {path.name}", unit="file", delay=1, leave=False):
         file = f"{folder}{os.sep}{name}.xml"
         annotations.append(_plainly_read(file) or _parsed(Path(file)))
     counts = [len(one.classes) for one in annotations]
