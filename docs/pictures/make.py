@@ -1,8 +1,8 @@
 """Make the pictures of the README and the pages: ``python docs/pictures/make.py [NAME ...]``.
 
-Each picture is the program's own output on the bundled samples, so run it again when that output changes, and look
-at the difference. The terminal is an SVG made here from what the program prints to a terminal of 80 columns; the
-reports are screenshots by headless Chromium (``apt-get install chromium``); the plots are those of ``boxscore.plots``.
+Each picture is the program's own output on the bundled samples. Run it again when that output changes, and look at
+the pictures. The terminal is an SVG made here from what the program prints to a terminal of 80 columns; reports
+are screenshots by headless Chromium (``apt-get install chromium``); plots are those of ``boxscore.plots``.
 """
 
 from __future__ import annotations
@@ -101,11 +101,13 @@ def terminal_svg(command: str, output: str) -> str:
                 place = f'x="{MARGIN + column * CELL:.1f}" y="{y}" textLength="{len(text) * CELL:.1f}"'
                 body.append(f"<text {place} {said}>{escape(text)}</text>".replace(" >", ">"))
             column += len(text)
+    size = f'width="{width}" height="{height}"'
+    font = "font: 14px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
-            "<style>text { font: 14px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; white-space: pre }</style>",
-            f'<rect width="{width}" height="{height}" rx="8" fill="{PAPER}"/>',
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}">',
+            f"<style>text {{ {font}; white-space: pre }}</style>",
+            f'<rect {size} rx="8" fill="{PAPER}"/>',
             f'<g fill="{INK}" xml:space="preserve">',
             *body,
             "</g>",
@@ -144,13 +146,8 @@ def screenshot(page: Path, *, height: int) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         shot = Path(folder) / "shot.png"
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        subprocess.run(
-            [browser, *flags, f"--user-data-dir={folder}/profile", f"--window-size=1440,{height}"]
-            + [f"--screenshot={shot}", page.as_uri()],
-            check=True,
-            capture_output=True,
-            timeout=120,
-        )
+        flags += [f"--user-data-dir={folder}/profile", f"--window-size=1440,{height}", f"--screenshot={shot}"]
+        subprocess.run([browser, *flags, page.as_uri()], check=True, capture_output=True, timeout=120)
         return shot.read_bytes()
 
 

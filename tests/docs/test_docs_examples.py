@@ -25,7 +25,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -184,13 +183,6 @@ class Runner:
     def close(self) -> None:
         if self.process is not None:
             self.process.communicate()
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
-    running = Runner()
-    yield running
-    running.close()
 
 
 def run_page(page: Path, folder: Path, runner: Runner) -> list[tuple[Block, dict[str, str]]]:
