@@ -224,7 +224,8 @@ def _cell_output(output: Mapping[str, Any]) -> str:
     if "image/png" in data:
         return f'<img alt="{data["text/plain"].strip("<>")}" src="data:image/png;base64,{data["image/png"]}">'
     if "text/html" in data:  # a blank line would end the block of HTML
-        return "<div>" + " ".join(data["text/html"].split("\n")) + "</div>"
+        html = re.sub(r"<style.*?</style>", "", " ".join(data["text/html"].split("\n")))
+        return "<div>" + html.replace('<table border="1" class="dataframe">', "<table>") + "</div>"
     return f"```text\n{''.join(output.get('text', '')) or data['text/plain']}".rstrip() + "\n```"
 
 

@@ -167,3 +167,22 @@ def test_links_between_files_of_the_readme_hold() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
             if not target.startswith(("http:", "https:")):
                 assert (path.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_readme_links_every_how_to() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = [path.name for path in (DOCS / "how-to").glob("*.md")]
+    assert sorted(name for name in pages if f"(docs/how-to/{name})" not in text) == []
+
+
+def test_the_citation_has_the_version_and_workflows_run_what_there_is() -> None:
+    import yaml
+
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == boxscore.__version__
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+        text = path.read_text(encoding="utf-8")
+        assert all("timeout-minutes" in job for job in jobs.values()), path.name
+        assert set(re.findall(r"make ([a-z]+)", text)) <= targets, path.name
