@@ -246,8 +246,15 @@ def public_modules() -> list[str]:
 
 def python_pages() -> dict[str, str]:
     """Make the text of every page under ``reference/python``, by page name."""
-    pages = {module.removeprefix("boxscore."): f"# {module}\n\n::: {module}\n" for module in public_modules()}
+    pages = {
+        module.removeprefix("boxscore."): f"{_LAST_IN_SEARCH}# {module}\n\n::: {module}\n"
+        for module in public_modules()
+    }
     return {**pages, "index": _index()}
+
+
+_LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n\n"
+"""A how-to that has the word comes before the module that has it."""
 
 
 def _index() -> str:

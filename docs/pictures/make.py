@@ -1,8 +1,9 @@
 """Make the pictures of the README and the pages: ``python docs/pictures/make.py [NAME ...]``.
 
-Each picture is the program's own output on the bundled samples. Run it again when that output changes, and look
-at the pictures. The terminal is an SVG of what the program prints to a terminal of 80 columns; reports are
-screenshots by headless Chromium (``apt-get install chromium``); plots are those of ``boxscore.plots``.
+Each picture is the program's own output on the bundled samples. Run it again when that output changes,
+and look at the pictures. The terminal is an SVG of what the program prints to a terminal of 80 columns;
+reports are screenshots by headless Chromium (``apt-get install chromium``); plots are those of
+``boxscore.plots``.
 """
 
 from __future__ import annotations
