@@ -274,8 +274,9 @@ def _index() -> str:
         if name == "__version__":
             label, text = f"`{name}`", "The version, a string."
         else:
-            where = value.__name__ if inspect.ismodule(value) else f"{origin[name]}.{name}"
-            label, text = f"[`{name}`][{where}]", _first_line(value)
+            page = value.__name__.removeprefix("boxscore.") if inspect.ismodule(value) else ""
+            where = f"({page}.md)" if page else f"[{origin[name]}.{name}]"
+            label, text = f"[`{name}`]{where}", _first_line(value)
         lines.append(f"| {label} | {text.replace('|', chr(92) + '|')} |")
     return "\n".join([*lines, ""])
 
