@@ -154,10 +154,12 @@ def screenshot(page: Path, *, height: int) -> bytes:
 
 def reported(arguments: list[str], *, height: int) -> bytes:
     """Return the top of the page that a command writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "boxscore", *arguments, "--report", f"{folder}/report"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "report"
+        command = [sys.executable, "-m", "boxscore", *arguments, "--report", str(folder)]
         subprocess.run(command, check=True, cwd=SHAPES, env=ENVIRONMENT, capture_output=True)
-        return small(screenshot(Path(folder) / "report" / "report.html", height=height), width=1200)
+        page = min(folder.glob("*.html"), key=lambda path: (path.stem != "index", path.stem != "report"))
+        return small(screenshot(page, height=height), width=1200)
 
 
 def report() -> bytes:
@@ -173,7 +175,8 @@ def comparison() -> bytes:
         arguments = ["nms", "--dt", "detections.json", "--output", kept, "--iou-threshold", "0.3"]
         command = [sys.executable, "-m", "boxscore", *arguments]
         subprocess.run(command, check=True, cwd=SHAPES, env=ENVIRONMENT, capture_output=True)
-        return reported(["compare", "--gt", "instances.json", "--dt", "detections.json", kept], height=900)
+        arguments = ["compare", "--gt", "instances.json", "--dt", "detections.json", kept]
+        return reported(arguments, height=900)
 
 
 # ---------------------------------------------------------------- plots
