@@ -47,7 +47,7 @@ def test_the_reference_describes_an_option_that_many_commands_have_once(pages: M
     reference = pages.command_reference()
     assert reference.count("| `--iou-thresholds T ...` |") == 1
     assert reference.count("`--iou-thresholds`") >= 6
-    assert "$ boxscore evaluate --gt" in reference
+    assert "$ boxscore evaluate " in reference
 
 
 def test_pictures_are_small_shown_and_described() -> None:
