@@ -49,6 +49,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "per-class-reports",
             "reports",
             "confidence-intervals",
+            "latex-table",
             "error-types",
             "confusion-matrix",
             "score-threshold",
@@ -60,6 +61,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         ],
         "NMS": ["nms", "nms-commands"],
         "In your project": [
+            "notebook",
             "training-loop",
             "continuous-integration",
             "run-configurations",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from boxscore import compat, diagnostics, formats, label_maps, protocols, reports, suppression, validation
     from boxscore.compat import init_as_faster_coco_eval, init_as_pycocotools
     from boxscore.data.boxes import box_convert
+    from boxscore.data.hierarchy import Hierarchy, expand_classes
+    from boxscore.data.image_labels import ImageLabels
     from boxscore.data.masks import Masks
     from boxscore.data.operations import (
         filter_objects,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     )
     from boxscore.data.statistics import TableStatistics, table_statistics
     from boxscore.data.tables import Detections, GroundTruth
+    from boxscore.diagnostics.compare import compare_detectors
     from boxscore.errors import (
         BoxscoreError,
         BoxscoreWarning,
@@ -67,6 +70,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "boxscore.compat": ("init_as_faster_coco_eval", "init_as_pycocotools"),
     "boxscore.data.boxes": ("box_convert",),
+    "boxscore.data.hierarchy": ("Hierarchy", "expand_classes"),
+    "boxscore.data.image_labels": ("ImageLabels",),
     "boxscore.data.masks": ("Masks",),
     "boxscore.data.operations": (
         "filter_objects",
@@ -77,6 +82,7 @@ _NAMES = {
     ),
     "boxscore.data.statistics": ("TableStatistics", "table_statistics"),
     "boxscore.data.tables": ("Detections", "GroundTruth"),
+    "boxscore.diagnostics.compare": ("compare_detectors",),
     "boxscore.errors": (
         "BoxscoreError",
         "BoxscoreWarning",
@@ -139,6 +145,8 @@ __all__ = [
     "Evaluator",
     "FileFormatError",
     "GroundTruth",
+    "Hierarchy",
+    "ImageLabels",
     "InputError",
     "Masks",
     "MissingDependencyError",
@@ -157,12 +165,14 @@ __all__ = [
     "box_iof",
     "box_iou",
     "cluster_nms",
+    "compare_detectors",
     "compat",
     "complete_box_iou",
     "diagnostics",
     "diou_nms",
     "distance_box_iou",
     "evaluate",
+    "expand_classes",
     "fast_nms",
     "filter_objects",
     "formats",

@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from boxscore._utils import checks
-from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out
+from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out, with_labels
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
 from boxscore.data.model_objects import one_per_image, sample_of
@@ -58,7 +58,7 @@ from boxscore.data.samples import (
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
-from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError
+from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, merge
@@ -77,6 +77,9 @@ FAN_IN = 32
 
 OPTIONAL = (*SHAPES, "area")
 """Keys that either all images with objects have, or none."""
+
+FRACTIONS, PIXELS = 1.5, 8.0
+"""Boxes that all end below the one look like fractions where others end above the other."""
 
 FORGOTTEN = " (their masks are forgotten; Evaluator(keep_masks=True) keeps them)"
 
@@ -103,7 +106,8 @@ class _Part(NamedTuple):
         for table in (self.ground_truth, self.detections):
             chosen = kept[table.image]
             left = table.take(np.flatnonzero(chosen))
-            tables.append(dataclasses.replace(left, images=images, image=number[left.image]))
+            renumbered = left.replaced(images=images, image=number[left.image])
+            tables.append(with_labels(renumbered, images=np.where(kept, number, np.int32(-1))))
             rows.append(np.cumsum(chosen) - 1)
         matches = dataclasses.replace(matches, truth_row=rows[0][matches.truth_row], row=rows[1][matches.row])
         left_out = {image: counts for image, counts in self.left_out.items() if image not in seen}
@@ -197,6 +201,13 @@ class Evaluator:
         keep_masks: bool = False,
     ) -> None:
         self.protocol = load_protocol(protocol)
+        if self.protocol.matching.cap_scope == "data_set_class":
+            raise ProtocolError(
+                "matching.cap_scope",
+                "be 'class' or 'image' for an Evaluator",
+                got="'data_set_class'",
+                cause="a cap over all images cannot be met batch by batch: evaluate a results file",
+            )
         self.categories = None if classes is None else categories_of(classes)
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
         checks.one_of(duplicates, get_args(Duplicates), name="duplicates")
@@ -250,8 +261,13 @@ class Evaluator:
             truth = sample_of(target, "target", place)
             identifier = image_id(truth, place=place)
             if numbered is not None and numbered != (identifier is None):
+                empty = isinstance(target, (list, tuple)) and not target
                 raise InputError(
-                    "image_id", "be in every target or in none", got=repr(identifier), place=place
+                    "image_id",
+                    "be in every target or in none",
+                    got=repr(identifier),
+                    place=place,
+                    cause="an empty list has none: {'image_id': ..., 'annotations': []}" if empty else "",
                 )
             numbered = identifier is None
             if identifier is None:
@@ -475,6 +491,7 @@ class Evaluator:
             left_out.update(counts)
         warn_left_out(left_out, "predictions", stacklevel=3)
         _warn_numbered_from_zero(part, "0" in left_out)
+        _warn_of_fractions(part)
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         return Evaluation(truth, detections, self.protocol, part.matches)
@@ -491,6 +508,22 @@ def _warn_numbered_from_zero(part: _Part, left_out_zero: bool) -> None:
         warnings.warn(
             f"predictions have classes {lowest} to {found.max()} and targets {truth.min()} to {truth.max()}: "
             "are predictions numbered from 0? prediction_class_names= says what they mean.",
+            BoxscoreWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_of_fractions(part: _Part) -> None:
+    """Warn where the boxes of one side are fractions of the image and those of the other pixels."""
+    sides = {"predictions": part.detections.boxes, "targets": part.ground_truth.boxes}
+    if not all(len(boxes) for boxes in sides.values()):
+        return
+    small, large = sorted(sides, key=lambda side: float(sides[side].max()))
+    if sides[small].max() <= FRACTIONS and sides[large].max() > PIXELS:
+        warnings.warn(
+            f"every box of the {small} lies within {sides[small].max():.3g}, those of the {large} reach "
+            f"{sides[large].max():.4g}: are the {small} fractions of the image? Multiply them by its "
+            "width and height.",
             BoxscoreWarning,
             stacklevel=4,
         )

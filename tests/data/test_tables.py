@@ -132,6 +132,7 @@ def test_to_pandas() -> None:
         "crowd": [True, False],
         "difficult": [False, False],
         "ignore": [False, False],
+        "group": [False, False],
         "camera": ["a", "b"],
     }
     assert found().to_pandas()["score"].tolist() == [0.5, -1.5]

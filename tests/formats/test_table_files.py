@@ -156,7 +156,7 @@ def test_columns_of_open_images() -> None:
     ]
     parts = column_parts(names, place="")
     assert parts.box == ("XMin", "YMin", "XMax", "YMax")
-    assert (parts.flags, parts.other) == ({"crowd": "IsGroupOf"}, ("Source", "IsOccluded"))
+    assert (parts.flags, parts.other) == ({"group": "IsGroupOf"}, ("Source", "IsOccluded"))
 
 
 # ---------------------------------------------------------------- what has several readings

@@ -59,7 +59,7 @@ def test_an_image_in_two_parts_is_refused() -> None:
 
 
 def test_parts_of_other_kinds_are_refused() -> None:
-    with pytest.raises(InputError, match="same thresholds, area ranges and order of equal scores"):
+    with pytest.raises(InputError, match="same thresholds, area ranges, groups and order"):
         merge([part(1, "cat"), part(2, "cat", protocol="voc2007")])
     with pytest.raises(InputError, match=r"matches to merge must be one part or more. Got none"):
         merge([])

@@ -74,7 +74,20 @@ def is_deleted(item: Object, protocol: Any) -> bool:
         (item.crowd and protocol.ignore.crowd == "delete")
         or (item.difficult and protocol.ignore.difficult == "delete")
         or (item.ignore and ignore_flag(protocol) == "delete")
+        or (protocol.boxes.degenerate == "drop" and not 0 < area_of(item) < math.inf)
     )
+
+
+def area_of(item: Object) -> float:
+    return item.box.width * item.box.height if item.area is None else item.area
+
+
+def is_dropped(item: Detection, protocol: Any) -> bool:
+    if protocol.boxes.degenerate == "drop":
+        offset = protocol.boxes.pixel_offset
+        return not 0 < (item.box.width + offset) * (item.box.height + offset) < math.inf
+    without_side = item.box.width <= 0 or item.box.height <= 0
+    return bool(protocol.boxes.degenerate == "drop_detections" and without_side)
 
 
 def absorbs(item: Object, protocol: Any) -> bool:
@@ -87,8 +100,7 @@ def absorbs(item: Object, protocol: Any) -> bool:
 def is_counted(item: Object, area_range: tuple[float, float], protocol: Any) -> bool:
     if absorbs(item, protocol) or (item.ignore and ignore_flag(protocol) == "ignore"):
         return False
-    area = item.box.width * item.box.height if item.area is None else item.area
-    return area_range[0] <= area <= area_range[1]
+    return area_range[0] <= area_of(item) <= area_range[1]
 
 
 def is_inside(item: Detection, area_range: tuple[float, float], protocol: Any) -> bool:
@@ -131,17 +143,41 @@ def rounded(detections: list[Detection], protocol: Any) -> list[Detection]:
 # ---------------------------------------------------------------- order and caps
 
 
-def let_through(detections: list[Detection], images: int, labels: int, protocol: Any) -> list[list[Ranked]]:
+Listed = set[tuple[int, int]] | None
+"""Images and classes that are evaluated; None: all."""
+
+
+def listed_in(objects: list[Object], protocol: Any) -> Listed:
+    """Without labels of images a class is listed where it has an object."""
+    if protocol.labels.unlisted == "count":
+        return None
+    return {(item.image, item.label) for item in objects if not is_deleted(item, protocol)}
+
+
+def let_through(
+    detections: list[Detection], images: int, labels: int, protocol: Any, listed: Listed
+) -> list[list[Ranked]]:
     """Detections of each class, in the order in which its curve is drawn."""
     floor = SCORE_THRESHOLD(protocol.matching)
     cap = protocol.matching.max_detections[-1] if protocol.matching.max_detections else math.inf
+    last_first = protocol.matching.equal_scores == "last_first"
+    allowed = {row for row, item in enumerate(detections) if item.score >= floor}
+    if protocol.matching.cap_scope == "data_set_class" and protocol.matching.per_class:
+        for label in range(labels):
+            mine = [row for row in sorted(allowed) if detections[row].label == label]
+            mine.sort(key=lambda row: -detections[row].score)
+            allowed -= {row for position, row in enumerate(mine) if position >= cap}
     kept: set[int] = set()
     ranks: dict[int, int] = {}
     for image in range(images):
-        here = [row for row, item in enumerate(detections) if item.image == image and item.score >= floor]
+        here = [row for row, item in enumerate(detections) if item.image == image and row in allowed]
+        if last_first:
+            here.reverse()
         here.sort(key=lambda row: -detections[row].score)  # stable: file order among equals
         if protocol.matching.cap_scope == "image":
             here = [row for position, row in enumerate(here) if position < cap]
+        here = [row for row in here if not is_dropped(detections[row], protocol)]
+        here = [row for row in here if listed is None or (image, detections[row].label) in listed]
         for label in range(labels):
             mine = [row for row in here if detections[row].label == label]
             for rank, row in enumerate(mine):
@@ -153,6 +189,8 @@ def let_through(detections: list[Detection], images: int, labels: int, protocol:
         rows = [row for row in range(len(detections)) if row in kept and detections[row].label == label]
         if protocol.matching.equal_scores == "image_order":
             rows.sort(key=lambda row: detections[row].image)
+        if last_first:
+            rows.sort(key=lambda row: -detections[row].image)
         rows.sort(key=lambda row: -detections[row].score)
         classes.append([Ranked(row, ranks[row]) for row in rows])
     return classes
@@ -331,6 +369,34 @@ def sensitivities(
 # ---------------------------------------------------------------- the whole
 
 
+def pooled_curve(
+    classes: list[tuple[list[tuple[Ranked, str]], int]],
+    detections: list[Detection],
+    cap: float,
+    protocol: Any,
+) -> Curve:
+    """One curve of several classes: image by image, class by class, then by score."""
+    steps = [(item, outcome) for some, _ in classes for item, outcome in some if item.rank < cap]
+    steps.sort(key=lambda step: detections[step[0].row].image)  # stable: classes stay in order
+    steps.sort(key=lambda step: -detections[step[0].row].score)
+    scores = [detections[item.row].score for item, _ in steps]
+    positives = sum(count for _, count in classes)
+    return draw([outcome for _, outcome in steps], scores, positives, protocol)
+
+
+def best_of_groups(detections: list[Detection], protocol: Any) -> list[Detection]:
+    """The best of each image, or of each class over all images."""
+    floor, cap = SCORE_THRESHOLD(protocol.matching), protocol.matching.max_detections[-1]
+    of_image = protocol.matching.cap_scope == "image"
+    groups = [item.image if of_image else item.label for item in detections]
+    kept: set[int] = set()
+    for group in set(groups):
+        here = [row for row, item in enumerate(detections) if groups[row] == group and item.score >= floor]
+        here.sort(key=lambda row: -detections[row].score)
+        kept |= set(here[:cap])
+    return [item for row, item in enumerate(detections) if row in kept]
+
+
 class Result(NamedTuple):
     """Arrays precision and scores [T, R, K, A, M], recall [T, K, A, M]; the headline numbers."""
 
@@ -342,7 +408,12 @@ def evaluate(
     objects: list[Object], detections: list[Detection], images: int, labels: int, protocol: Any
 ) -> Result:
     detections = rounded(detections, protocol)
+    listed = listed_in(objects, protocol)
     if not protocol.matching.per_class:
+        if protocol.matching.cap_scope != "class" and protocol.matching.max_detections:  # in file order
+            detections = best_of_groups(detections, protocol)
+        detections = [item for item in detections if listed is None or (item.image, item.label) in listed]
+        listed = None
         if protocol.matching.equal_scores == "image_order":  # class by class, as pycocotools does
             objects = sorted(objects, key=lambda item: item.label)
             detections = sorted(detections, key=lambda item: item.label)
@@ -356,7 +427,8 @@ def evaluate(
     precision, scores = np.full((T, R, K, A, M), NAN), np.full((T, R, K, A, M), NAN)
     recall, average = np.full((T, K, A, M), NAN), np.full((T, K, A, M), NAN)
     found = np.full((T, len(protocol.froc.false_positives_per_image), K, A, M), NAN)
-    classes = let_through(detections, images, labels, protocol)
+    classes = let_through(detections, images, labels, protocol, listed)
+    judged: dict[tuple[int, int, int], tuple[list[tuple[Ranked, str]], int]] = {}
     for k in range(K):
         for a, area_range in enumerate(ranges.values()):
             positives = sum(
@@ -365,6 +437,7 @@ def evaluate(
             )
             for t, threshold in enumerate(thresholds):
                 outcomes = judge(objects, detections, classes[k], threshold, area_range, protocol)
+                judged[t, a, k] = (list(zip(classes[k], outcomes, strict=True)), positives)
                 for m, cap in enumerate(caps):
                     rows = [
                         (outcome, detections[row].score)
@@ -383,11 +456,19 @@ def evaluate(
     metrics = {}
     pointwise = protocol.ap.interpolation == "points" and not protocol.ap.sequential_mean
     for row in protocol.rows:
+        if row.classes:  # no scene says more of its classes
+            metrics[row.key] = NAN
+            continue
         a = list(ranges).index(row.area)
         chosen = range(T) if row.iou is None else [thresholds.index(row.iou)]
         cells = []
         for t in chosen:
-            if row.metric == "AR":
+            if protocol.ap.pool == "classes":
+                of_classes = [judged[t, a, k] for k in range(K)]
+                curve = pooled_curve(of_classes, detections, caps[row.cap], protocol)
+                whole = curve.precision if pointwise else [curve.average_precision]
+                cells += [curve.recall] if row.metric == "AR" else whole
+            elif row.metric == "AR":
                 cells += recall[t, :, a, row.cap].tolist()
             elif row.metric == "FROC":
                 cells += found[t, :, :, a, row.cap].ravel().tolist()
@@ -397,4 +478,6 @@ def evaluate(
                 cells += average[t, :, a, row.cap].tolist()
         defined = [value for value in cells if not math.isnan(value)]
         metrics[row.key] = float(np.mean(defined)) if defined else NAN
+        if protocol.ap.class_mean == "nanmean" and defined:
+            metrics[row.key] = float(np.nanmean(cells))
     return Result({"precision": precision, "recall": recall, "scores": scores}, metrics)

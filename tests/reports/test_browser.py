@@ -210,6 +210,137 @@ def test_comparison(page: Page, tmp_path: Path) -> None:
     assert page.axe() == []
 
 
+def choose(page: Page, selector: str, value: str) -> None:
+    page.run(
+        "const n = document.querySelector(arguments[0]); n.value = arguments[1];"
+        "n.dispatchEvent(new Event(n.tagName === 'SELECT' ? 'change' : 'input'))",
+        selector,
+        value,
+    )
+
+
+def test_the_gallery_filters(page: Page, tmp_path: Path) -> None:
+    page.resize(1280)
+    page.open(written(shapes(), tmp_path))
+    records = page.run("return JSON.parse(document.getElementById('report-data').textContent)")
+    shown = {*(line[0] for line in records["gallery"]["worst"]), *records["gallery"]["confident"]}
+    mistakes = [(place, box) for place in shown for box in records["images"][place]["boxes"] if len(box) > 8]
+    for kind, name in enumerate(records["kinds"]):
+        wanted = [place for place, box in mistakes if box[8] == kind]
+        if not wanted:
+            continue
+        choose(page, "#gallery-kind", name)
+        number, of = len(set(wanted)), len(wanted)
+        text = page.text("#gallery-shown")
+        assert text.startswith(f"{number} image"), name
+        assert f", {of} mistake" in text, name
+        assert page.every("#worst-cards .box.lit")
+    choose(page, "#gallery-kind", "")
+    choose(page, "#gallery-low", "0.7")
+    sure = [place for place, box in mistakes if box[6] is not None and box[6] >= 0.7]
+    assert page.text("#gallery-shown").startswith(f"{len(set(sure))} image")
+    k = mistakes[0][1][4]
+    choose(page, "#gallery-low", "")
+    choose(page, "#gallery-class", str(k))
+    of_class = [place for place, box in mistakes if k in (box[4], box[9])]
+    assert page.text("#gallery-shown").startswith(f"{len(set(of_class))} image")
+    page.click("#gallery-reset")
+    choose(page, "#gallery-image", "109")
+    assert len(page.every("#worst-cards .card")) == 1
+    choose(page, "#gallery-image", "no such image")
+    assert "No image passes" in page.text("#worst-cards")
+    page.click("#gallery-reset")
+    choose(page, "#gallery-order", "confident")
+    confidences = [
+        float(text.split()[-1])
+        for text in page.run(
+            "return [...document.querySelectorAll('#worst-cards figcaption b')].map((b) => b.textContent)"
+        )
+    ]
+    assert confidences == sorted(confidences, reverse=True)
+    assert_quiet(page)
+
+
+def test_next_and_previous(page: Page, tmp_path: Path) -> None:
+    from selenium.webdriver import ActionChains, Keys
+
+    def press(key: str) -> None:
+        ActionChains(page.driver).send_keys(key).perform()
+
+    page.resize(1280)
+    page.open(written(shapes(), tmp_path))
+    assert page.text("#worst-cards .pager span").startswith("1 to 12 of")
+    page.click("#worst-cards .pager button:last-of-type")
+    assert page.text("#worst-cards .pager span").startswith("13 to")
+    page.click("#worst-cards .pager button:first-of-type")
+    page.click("#worst-cards .card button")
+    first = page.text("#dialog-title")
+    press(Keys.ARROW_LEFT)
+    assert page.text("#dialog-title") == first
+    press(Keys.ARROW_RIGHT)
+    assert page.text("#dialog-place").startswith("2 of")
+    assert page.text("#dialog-title") != first
+    page.click("#dialog-previous")
+    assert page.text("#dialog-title") == first
+    assert page.find("#dialog-previous").get_attribute("aria-disabled") == "true"
+    page.click("#dialog-table tbody tr:nth-child(2) button")
+    assert len(page.every("#dialog-picture .box.lit")) == 1
+    press(Keys.ESCAPE)
+    assert not page.run("return document.getElementById('image-dialog').open")
+    press(Keys.ARROW_RIGHT)  # from card to card
+    assert (
+        page.run("return [...document.querySelectorAll('.card button')].indexOf(document.activeElement)") == 1
+    )
+    assert_quiet(page)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_label_covers_another(page: Page, tmp_path: Path, width: int) -> None:
+    page.resize(width)
+    page.open(written(evaluation(boxes=20), tmp_path))
+    page.click("#worst-cards .card button")
+    for _ in range(5):
+        boxes = page.run(
+            "return [...document.querySelectorAll('#dialog-picture .label-back')].map((b) =>"
+            " ['x', 'y', 'width', 'height'].map((name) => Number(b.getAttribute(name))))"
+        )
+        assert len(boxes) > 3
+        for i, (x, y, wide, tall) in enumerate(boxes):
+            for other_x, other_y, other_wide, other_tall in boxes[:i]:
+                apart = x + wide <= other_x or other_x + other_wide <= x
+                assert apart or y + tall <= other_y or other_y + other_tall <= y
+        page.click("#dialog-next")
+
+
+def test_the_overview(page: Page, tmp_path: Path) -> None:
+    names = ["</script><script>document.title='broken'</script>", "\u202egnp.exe", "x" * 300]
+    results = {name: evaluation(noise=1.0 + 6 * i) for i, name in enumerate(names)}
+    write_comparison(results, tmp_path, options=ReportOptions(resamples=50, date=""))
+    page.resize(1280)
+    page.open(tmp_path / "report.html")
+    assert len(page.every(".detectors tbody tr")) == 3
+    assert len(page.every("#overview-pr-chart .curve")) == 3
+    assert len(page.every("#overview-f1-chart .curve")) == 3
+    before = page.text("#pairs-table tbody")
+    choose(page, "#pairs-metric", "1")
+    assert page.text("#pairs-table tbody") != before
+    assert page.text("#pairs-table thead th") == "AP50"
+    page.click("#class-table thead th:nth-child(3) button")
+    assert "broken" not in page.run("return document.title").replace("document.title='broken'", "")
+    assert page.axe() == []
+    assert_quiet(page)
+    for target in ("detector-2.html", "pair-1-3.html"):
+        page.click(f".detectors a[href='{target}']")
+        assert page.run("return document.documentElement.dataset.ready") == "yes"
+        assert page.run("return location.pathname").endswith(target)
+        assert_quiet(page)
+        page.click(".pages a")
+        assert page.run("return location.pathname").endswith("report.html")
+    page.resize(390, dark=True)
+    assert page.axe() == []
+    assert_quiet(page)
+
+
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing_serious(page: Page, tmp_path: Path, width: int, dark: bool) -> None:

@@ -14,7 +14,7 @@ import boxscore
 from boxscore.protocols import protocol_names
 from oracles import plain
 from support.examples import examples
-from support.scenes import BOX_PROTOCOLS, Scene, check_oracles, check_plain, evaluate, rules
+from support.scenes import BOX_PROTOCOLS, FEDERATED, Scene, check_oracles, check_plain, evaluate, rules
 
 OF_BOXES = [name for name in protocol_names() if boxscore.load_protocol(name).similarity == "box"]
 
@@ -97,21 +97,26 @@ def protocols(draw: st.DrawFn, *, similarity: str = "box", **fixed: Any) -> boxs
     def one(*values: Any) -> Any:
         return draw(st.sampled_from(values))
 
+    equal_scores = one("image_order", "file_order", "last_first")
     return rules(
         "coco",
         similarity=similarity,
-        boxes={"pixel_offset": one(0, 1) if similarity == "box" else 0},
+        boxes={
+            "pixel_offset": one(0, 1) if similarity == "box" else 0,
+            "degenerate": one("count", "drop", "drop_detections") if similarity == "box" else "count",
+        },
+        labels={"unlisted": one("count", "drop")},
         matching={
             "iou_thresholds": one([0.5], [0.25, 0.5, 1.0], [0.1, 1 / 3, 0.5, 2 / 3, 0.9]),
             "largest_threshold": one(1.0, 0.9999999999, 0.6),
             "threshold_closed": one(True, False),
             "candidate": one("best_available", "best_overall"),
             "equal_iou": one("last", "first"),
-            "equal_scores": one("image_order", "file_order"),
+            "equal_scores": equal_scores,
             "max_detections": one([], [1], [2], [1, 3, 100]),
-            "cap_scope": one("class", "image"),
+            "cap_scope": one("class", "image", "data_set_class"),
             "score_threshold": one(-math.inf, 0.0, 1 / 3, 0.5),
-            "per_class": one(True, True, False),
+            "per_class": equal_scores == "last_first" or one(True, True, False),
         },
         ignore={
             "crowd": one("iof", "ignore", "count", "delete"),
@@ -126,6 +131,7 @@ def protocols(draw: st.DrawFn, *, similarity: str = "box", **fixed: Any) -> boxs
             "sequential_mean": one(True, False),
             "tie_order": one("as_ranked", "true_positives_first", "true_positives_last"),
             "absent_classes": one("skip", "zero", "all_zero"),
+            "class_mean": one("of_defined", "nanmean"),
         },
         froc={
             "false_positives_per_image": one([0.125, 0.25, 0.5, 1, 2, 4, 8], [0, 0.3, 1 / 3, 1.5], [1]),
@@ -156,4 +162,4 @@ def test_every_shipped_protocol_on_any_scene(name: str, scene: Scene) -> None:
 
 def test_every_box_protocol_is_named_by_the_rules() -> None:
     """A new one joins a group in support/scenes.py, or gets a line of its own in each case."""
-    assert sorted(OF_BOXES) == sorted(BOX_PROTOCOLS)
+    assert sorted(OF_BOXES) == sorted((*BOX_PROTOCOLS, *FEDERATED))

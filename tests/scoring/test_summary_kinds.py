@@ -37,7 +37,7 @@ def test_a_new_kind_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = Kind("worst", lambda curves, protocol: curves.recall, total=lambda cells: float(np.nanmin(cells)))
     monkeypatch.setitem(KINDS, "worst", kind)
     evaluation = boxscore.evaluate(*tables(3))
-    row: Any = SimpleNamespace(key="worst", metric="worst", iou=0.5, area="all", cap=-1)
+    row: Any = SimpleNamespace(key="worst", metric="worst", iou=0.5, area="all", cap=-1, classes="")
     recall = evaluation.curves_of().recall[0]
     assert summary_total(row, evaluation.protocol, evaluation.curves_of) == np.nanmin(recall)
     np.testing.assert_array_equal(summary_values(row, evaluation.protocol, evaluation.curves_of), recall)
@@ -50,6 +50,6 @@ def test_every_kind_that_a_protocol_may_name_is_computed() -> None:
 
 def test_an_unknown_kind_is_refused() -> None:
     evaluation = boxscore.evaluate(*tables(3))
-    row: Any = SimpleNamespace(key="x", metric="AB", iou=None, area="all", cap=-1)
+    row: Any = SimpleNamespace(key="x", metric="AB", iou=None, area="all", cap=-1, classes="")
     with pytest.raises(boxscore.InputError, match="summary x: metric must be one of"):
         summary_total(row, evaluation.protocol, evaluation.curves_of)

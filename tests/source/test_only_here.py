@@ -27,7 +27,7 @@ BITS = {field.name for field in dataclasses.fields(Matches) if field.name.endswi
 
 
 def test_matches_has_bits() -> None:
-    assert {"in_range_bits", "counted_bits", "matched_bits"} == BITS
+    assert {"in_range_bits", "counted_bits", "matched_bits", "absorbed_bits"} == BITS
 
 
 @each([file for file in FILES if file != "matching/matches.py"])

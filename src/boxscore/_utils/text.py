@@ -23,12 +23,17 @@ import numpy as np
 __all__ = [
     "Columns",
     "csv_table",
+    "html_folded",
     "html_lines",
+    "html_summary",
+    "html_table",
     "json_text",
     "json_value",
     "latex_comment",
     "latex_table",
+    "latex_text",
     "markdown_table",
+    "markdown_text",
     "printable",
     "short_list",
     "text_table",
@@ -61,6 +66,56 @@ def html_lines(text: str) -> str:
 
     first, *others = (html.escape(line) for line in text.split("\n"))
     return f"<div><b>{first}</b>{''.join(f'<br>{line}' for line in others)}</div>"
+
+
+_TABLE = "border-collapse:collapse;white-space:nowrap;margin:.3em 0"
+_HEAD = "border-bottom:1px solid rgba(128,128,128,.6);"
+
+
+def html_table(columns: Columns, *, digits: int = 4, most: int | None = None) -> str:
+    """Write a table for a notebook: colours are the notebook's own, and nothing in it is run or fetched.
+
+    Of more than ``most`` rows the first and the last are shown.
+    """
+    import html
+
+    lines = _lines(columns, digits)
+    if most is not None and len(lines) > most:
+        gap = ["\N{VERTICAL ELLIPSIS}"] * len(columns)
+        lines = [*lines[: most - most // 2], gap, *lines[len(lines) - most // 2 :]]
+    sides = ["right" if _is_numeric(values) else "left" for values in columns.values()]
+
+    def row(tag: str, cells: Iterable[str], more: str = "") -> str:
+        styled = zip(cells, sides, strict=True)
+        made = (
+            f'<{tag} style="{more}text-align:{side}">{html.escape(cell)}</{tag}>' for cell, side in styled
+        )
+        return f"<tr>{''.join(made)}</tr>"
+
+    head = row("th", map(printable, columns), _HEAD)
+    body = "".join(row("td", line) for line in lines)
+    return (
+        f'<div style="overflow-x:auto"><table cellpadding="4" style="{_TABLE}">'
+        f"<thead>{head}</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def html_summary(title: str, metrics: Mapping[str, float | int], footer: str, inner: str = "") -> str:
+    """Show a title, metrics in a line, and what stands below, in a notebook."""
+    import html
+
+    return (
+        f"<div><b>{html.escape(printable(title))}</b>"
+        f"{html_table({name: [value] for name, value in metrics.items()})}{inner}"
+        f'<code style="font-size:85%">{html.escape(printable(footer))}</code></div>'
+    )
+
+
+def html_folded(summary: str, inner: str) -> str:
+    """Fold a part of a notebook's output under one line."""
+    import html
+
+    return f"<details><summary>{html.escape(printable(summary))}</summary>{inner}</details>"
 
 
 def _cell(value: Any, digits: int) -> str:
@@ -107,14 +162,16 @@ def markdown_table(columns: Columns, *, digits: int = 4) -> str:
     """Write a table in GitHub's Markdown."""
     right = [_is_numeric(values) for values in columns.values()]
     lines = [
-        [_escaped(printable(name)) for name in columns],
+        [markdown_text(name) for name in columns],
         ["---:" if to_right else "---" for to_right in right],
-        *([_escaped(cell) for cell in line] for line in _lines(columns, digits)),
+        *([markdown_text(cell) for cell in line] for line in _lines(columns, digits)),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _escaped(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Escape a text for GitHub's Markdown."""
+    text = printable(text)
     for mark in "\\`*_[]|":
         text = text.replace(mark, f"\\{mark}")
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -125,7 +182,7 @@ def latex_table(columns: Columns, *, digits: int = 4) -> str:
     right = [_is_numeric(values) for values in columns.values()]
     rows = [
         [
-            _latex_number(cell) if to_right else _latex(cell)
+            _latex_number(cell) if to_right else latex_text(cell)
             for cell, to_right in zip(line, right, strict=True)
         ]
         for line in _lines(columns, digits)
@@ -134,7 +191,7 @@ def latex_table(columns: Columns, *, digits: int = 4) -> str:
         [
             f"\\begin{{tabular}}{{{''.join('r' if to_right else 'l' for to_right in right)}}}",
             "\\toprule",
-            _latex_row([_latex(name) for name in columns]),
+            _latex_row([latex_text(name) for name in columns]),
             "\\midrule",
             *map(_latex_row, rows),
             "\\bottomrule",
@@ -173,7 +230,7 @@ _LATEX = str.maketrans(
 )
 
 
-def _latex(text: str) -> str:
+def latex_text(text: str) -> str:
     """Escape a text for LaTeX; two dashes or quotes do not become one sign."""
     return re.sub("([-'])(?=\\1)", r"\1{}", printable(text).translate(_LATEX))
 

@@ -41,6 +41,7 @@ COMMANDS = {
     "report": "write an HTML report, tables and plots of a result",
     "draw": "draw boxes over the worst images, or over chosen ones",
     "check": "a gate for pipelines: bounds, and no worse than a baseline",
+    "history": "the runs that check recorded: a table, a plot",
     "panoptic": "panoptic quality of id maps and segment tables",
     "semantic": "mean IoU and accuracies of folders of label maps",
     "explain": "why do two tools give two numbers? which tool gave this number?",
@@ -113,7 +114,8 @@ def command_parser(name: str, command: Command) -> argparse.ArgumentParser:
 def _room(name: str, arguments: argparse.Namespace) -> int:
     """Return the address space that a command needs before it begins."""
     with_tables = name in DIAGNOSTICS or name in ("compare", "draw", "explain", "report", "sweep")
-    return LIBRARIES if with_tables or getattr(arguments, "report", None) is not None else 0
+    drawn = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
+    return LIBRARIES if with_tables or drawn else 0
 
 
 def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace, *, room: int) -> int:

@@ -372,6 +372,23 @@ IMAGE_SIZES = Option(
 )
 GROUND_TRUTH_FILES = (
     Option(
+        "image-labels",
+        "labels of whole images beside the ground truth, as Open Images has them: a CSV file "
+        "ImageID,LabelName,Confidence",
+        kind=Path,
+        metavar="FILE.csv",
+        key="ground_truth.image_labels",
+        group="what files do not say",
+    ),
+    Option(
+        "hierarchy",
+        "expand the ground truth and its image labels along this hierarchy of classes, as Open Images has it",
+        kind=Path,
+        metavar="FILE.json",
+        key="ground_truth.hierarchy",
+        group="what files do not say",
+    ),
+    Option(
         "gt-classes",
         "names of the ground truth's class numbers: one per line, or YOLO's data.yaml",
         kind=Path,

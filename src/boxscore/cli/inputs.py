@@ -58,7 +58,12 @@ class Inputs(NamedTuple):
 def read_inputs(arguments: argparse.Namespace) -> Inputs:
     """Read the files that the input arguments name."""
     protocol = chosen_protocol(arguments)
-    columns, processes = similarity_of(protocol).needed_columns, readers(arguments)
+    common: dict[str, Any] = {
+        "columns": similarity_of(protocol).needed_columns,
+        "processes": readers(arguments),
+        "any_sides": protocol.boxes.degenerate != "count",
+        "needs_areas": len(protocol.ignore.area_ranges) > 1,
+    }
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)
         if arguments.format == "auto" and stderr_is_terminal():
@@ -66,8 +71,8 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     ground_truth, detections = load_both(
         arguments.ground_truth,
         arguments.detections,
-        read_options(**ground_truth_arguments(arguments), columns=columns, processes=processes),
-        read_options(**detection_arguments(arguments), columns=columns, processes=processes),
+        read_options(**ground_truth_arguments(arguments), **common),
+        read_options(**detection_arguments(arguments), **common),
     )
     categories = ground_truth.categories
     return Inputs(
@@ -88,6 +93,8 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "classes": arguments.gt_classes,
         "image_sizes": _sizes_for(arguments.ground_truth, arguments.format, arguments.image_sizes),
         "box_format": arguments.gt_box_format,
+        "image_labels": arguments.image_labels,
+        "hierarchy": arguments.hierarchy,
     }
 
 

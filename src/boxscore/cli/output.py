@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from boxscore.diagnostics.compare import DetectorComparison
+
 __all__ = [
     "Section",
     "picture",
@@ -157,12 +159,12 @@ def save_report(evaluation: Evaluation, arguments: argparse.Namespace, messages:
 
 
 def save_comparison(
-    evaluations: Mapping[str, Evaluation], arguments: argparse.Namespace, messages: Sequence[str]
+    comparison: DetectorComparison, arguments: argparse.Namespace, messages: Sequence[str]
 ) -> None:
     """Write the comparison's report folder."""
     from boxscore.reports.folder import write_comparison
 
-    write_comparison(evaluations, arguments.report, **_content(arguments, messages))
+    write_comparison(comparison, arguments.report, **_content(arguments, messages))
 
 
 def _content(arguments: argparse.Namespace, messages: Sequence[str]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.ordering import inverse_order, stable_order
+from boxscore.data.image_labels import ImageLabels
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
@@ -41,11 +42,13 @@ __all__ = [
     "find_categories",
     "find_images",
     "image_rows_by_name",
+    "joined_labels",
     "other_spellings",
     "pool_classes",
     "select",
     "spelled_as",
     "warn_left_out",
+    "with_labels",
 ]
 
 Table = TypeVar("Table", bound=BoxTable)
@@ -407,21 +410,32 @@ def select(
         rows = known_classes.rows_by_id_or_name(list(classes))
         category_rows = _chosen(rows, classes, "class", known_classes.names)
     kept_images, kept_classes = known_images.take(image_rows), known_classes.take(category_rows)
-    chosen = []
-    for table in (ground_truth, detections):
-        image = _renumber(image_rows, len(known_images))[table.image]
-        category = _renumber(category_rows, len(known_classes))[table.category]
+    image_numbers = _renumber(image_rows, len(known_images))
+    category_numbers = _renumber(category_rows, len(known_classes))
+
+    def chosen(table: Table) -> Table:
+        image, category = image_numbers[table.image], category_numbers[table.category]
         kept = np.flatnonzero((image >= 0) & (category >= 0))
-        chosen.append(
-            dataclasses.replace(
-                table.take(kept),
-                images=kept_images,
-                categories=kept_classes,
-                image=image[kept],
-                category=category[kept],
-            )
+        return dataclasses.replace(
+            table.take(kept),
+            images=kept_images,
+            categories=kept_classes,
+            image=image[kept],
+            category=category[kept],
         )
-    return chosen[0], chosen[1]  # type: ignore[return-value]
+
+    truth = with_labels(chosen(ground_truth), images=image_numbers, categories=category_numbers)
+    return truth, chosen(detections)
+
+
+def with_labels(table: Table, **numbers: NDArray[np.int32]) -> Table:
+    """Return the table with its labels of whole images under new row numbers; -1 leaves a label out.
+
+    ``images`` [I] and ``categories`` [K] are the new rows of the old ones, where they change.
+    """
+    if not isinstance(table, GroundTruth) or table.image_labels is None:
+        return table
+    return table.replaced(image_labels=table.image_labels.renumbered(**numbers))
 
 
 def _renumber(rows: NDArray[Any], count: int) -> NDArray[np.int32]:
@@ -444,6 +458,21 @@ def pool_classes(table: Table) -> Table:
     return table.replaced(categories=pooled, category=np.zeros(len(table), dtype=np.int32))
 
 
+def joined_labels(
+    tables: Sequence[BoxTable], images: Images, categories: Sequence[NDArray[np.int32]]
+) -> dict[str, Any]:
+    """Return the labels of whole images of several ground truths in one, as a column to replace.
+
+    ``categories`` are, per table, the new rows of its classes. Nothing where a table has no labels to join.
+    """
+    parts = [
+        table.image_labels.renumbered(images=images.rows(table.images.ids), categories=rows)
+        for table, rows in zip(tables, categories, strict=True)
+        if isinstance(table, GroundTruth) and table.image_labels is not None
+    ]
+    return {"image_labels": ImageLabels.joined(parts)} if parts else {}
+
+
 def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
     """Put tables of disjoint images into one, by ascending image id; also return where each row went, [N]."""
     first = tables[0]
@@ -462,9 +491,11 @@ def concatenate(tables: Sequence[Table]) -> tuple[Table, NDArray[np.intp]]:
     shared = [name for name in filled[0].columns if all(name in table.columns for table in filled)]
     own = {name: np.concatenate([table.columns[name] for table in filled]) for name in shared}
     columns["image"] = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
+    classes = [categories.rows(table.categories.ids) for table in tables]
     columns["category"] = np.concatenate(
-        [categories.rows(table.categories.ids)[table.category] for table in tables]
+        [rows[table.category] for rows, table in zip(classes, tables, strict=True)]
     )
+    columns |= joined_labels(tables, images, classes)
     order = stable_order(columns["image"], len(images))
     fresh = LazyColumns(tuple(column.name for column in first.schema.instances))
     whole = filled[0].replaced(**columns, columns=own, instances=fresh, images=images, categories=categories)

@@ -30,9 +30,10 @@ _NUMBERS = ("categoryid", "classid", "labelid", "clsid", "catid")
 _SCORES = ("score", "scores", "confidence", "confidences", "conf", "probability", "prob")
 _OTHERS = {
     "area": ("area", "areas"),
-    "crowd": ("iscrowd", "crowd", "isgroupof"),
+    "crowd": ("iscrowd", "crowd"),
     "difficult": ("difficult", "isdifficult"),
     "ignore": ("ignore", "isignore"),
+    "group": ("isgroupof", "group"),
     "ids": ("annotationid", "annid", "boxid", "objectid", "id"),
 }
 _IMAGE_SIZES = (
@@ -85,7 +86,7 @@ class ColumnParts(NamedTuple):
     sides: tuple[str, str] | None
     """Widths and heights beside corners."""
     flags: dict[str, str]
-    """``area``, ``crowd``, ``difficult``, ``ignore``, ``ids``, as far as they are there."""
+    """``area``, ``crowd``, ``difficult``, ``ignore``, ``group``, ``ids``, as far as they are there."""
     other: tuple[str, ...]
     open_images: bool
     """Whether the columns are those of Open Images, in its order: XMin, XMax, YMin, YMax."""

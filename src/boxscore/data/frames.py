@@ -237,7 +237,7 @@ def _usual(
         "class": parts.class_name,
         "score": parts.score,
         "annotation_id": parts.flags.get("ids"),
-        **{name: parts.flags.get(name) for name in ("area", "crowd", "difficult", "ignore")},
+        **{name: parts.flags.get(name) for name in ("area", "crowd", "difficult", "ignore", "group")},
     }
     renamed = {name: our for our, name in ours.items() if name is not None and name != our}
     told = parts.box_format is not None
@@ -315,17 +315,19 @@ def images_of_frame(frame: pd.DataFrame) -> Images:
 
 
 def categories_frame(categories: Categories) -> pd.DataFrame:
-    """Return ``category_id, class``, one row per class."""
+    """Return ``category_id, class`` and further columns, one row per class."""
     import pandas as pd
 
-    return pd.DataFrame(dict(zip(CATEGORY_NAMES, (categories.ids, categories.names), strict=True)))
+    sides = (categories.ids, categories.names)
+    return pd.DataFrame({**dict(zip(CATEGORY_NAMES, sides, strict=True)), **_own(categories.columns)})
 
 
 def categories_of_frame(frame: pd.DataFrame) -> Categories:
     """Return the classes of a DataFrame; only ``category_id`` is needed."""
     _need(frame, "category_id", "categories")
     names = frame["class"].tolist() if "class" in frame else None
-    return Categories.build(frame["category_id"].to_numpy(), names=names)
+    columns = {name: frame[name].to_numpy() for name in frame.columns if name not in CATEGORY_NAMES}
+    return Categories.build(frame["category_id"].to_numpy(), names=names, columns=columns)
 
 
 def _need(frame: pd.DataFrame, name: str, what: str) -> None:

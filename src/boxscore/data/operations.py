@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.data.alignment import concatenate
+from boxscore.data.alignment import concatenate, with_labels
 from boxscore.data.masks import Masks
 from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
@@ -204,12 +204,10 @@ def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
             target[name] = row
     new = [-1 if name is None else target.get(name, row) for row, name in enumerate(names)]
     kept = np.unique(np.array([row for row in new if row >= 0], dtype=np.int64))
-    renamed = Categories(old.ids, np.array([*names, None], dtype=object)[:-1]).take(kept)
+    renamed = Categories(old.ids, np.array([*names, None], dtype=object)[:-1], old.columns).take(kept)
     number = np.full(len(old) + 1, -1, dtype=np.int32)
     number[kept] = np.arange(len(kept), dtype=np.int32)
-    category = number[np.array(new, dtype=np.int64)][table.category] if len(table) else table.category
-    stays = np.flatnonzero(category >= 0)
-    return table.take(stays).replaced(categories=renamed, category=category[stays])
+    return _with_classes(table, renamed, number[np.array(new, dtype=np.int64)])
 
 
 def merge_tables(tables: Sequence[Table]) -> Table:
@@ -264,10 +262,11 @@ def merge_tables(tables: Sequence[Table]) -> Table:
             ids, file_names=images.file_names.tolist(), sizes=images.sizes, columns=images.columns
         )
         classes, category = _united(table.categories, known_classes)
-        image = fresh.rows(as_ids(ids, name="image ids"))[table.image]
-        parts.append(
-            table.replaced(images=fresh, image=image, categories=classes, category=category[table.category])
+        image = fresh.rows(as_ids(ids, name="image ids"))
+        renumbered = table.replaced(
+            images=fresh, image=image[table.image], categories=classes, category=category[table.category]
         )
+        parts.append(with_labels(renumbered, images=image, categories=category))
     whole: Any = concatenate(cast(Any, parts))[0]
     source = ", ".join(dict.fromkeys(table.source for table in tables))
     if isinstance(whole, GroundTruth) and len(set(whole.ids.tolist())) < len(whole):
@@ -294,16 +293,23 @@ def _of_images(table: Table, rows: RowArray) -> Table:
     number[rows] = np.arange(len(rows), dtype=np.int32)
     image = number[table.image]
     kept = np.flatnonzero(image >= 0)
-    return table.take(kept).replaced(images=table.images.take(rows), image=image[kept])
+    left = table.take(kept).replaced(images=table.images.take(rows), image=image[kept])
+    return with_labels(left, images=number)
 
 
 def _of_classes(table: Table, rows: RowArray) -> Table:
     """Return the table of these classes, ascending."""
     number = np.full(len(table.categories), -1, dtype=np.int32)
     number[rows] = np.arange(len(rows), dtype=np.int32)
+    return _with_classes(table, table.categories.take(rows), number)
+
+
+def _with_classes(table: Table, categories: Categories, number: NDArray[np.int32]) -> Table:
+    """Return the table with other classes; ``number`` [K] is the new row of each, -1 leaves it out."""
     category = number[table.category]
     kept = np.flatnonzero(category >= 0)
-    return table.take(kept).replaced(categories=table.categories.take(rows), category=category[kept])
+    left = table.take(kept).replaced(categories=categories, category=category[kept])
+    return with_labels(left, categories=number)
 
 
 def _free_ids(ids: Sequence[Id], taken: Mapping[Id, Any]) -> list[Id]:
@@ -336,7 +342,7 @@ def _united(categories: Categories, known: dict[Id, tuple[str, int]]) -> tuple[C
     free = dict(zip(new, _free_ids(new, known), strict=True))
     chosen = [by_name.get(key, free.get(one, one)) for one, key in zip(ids, keys, strict=True)]
     known.update(dict(zip(chosen, keys, strict=True)))
-    whole = Categories.build(chosen, names=categories.names.tolist())
+    whole = Categories.build(chosen, names=categories.names.tolist(), columns=categories.columns)
     return whole, whole.rows(as_ids(chosen, name="category ids"))
 
 

@@ -204,9 +204,10 @@ GROUND_TRUTH = Schema(
         Column("crowd", "flags", default=False, frame=("crowd",)),
         Column("difficult", "flags", default=False, frame=("difficult",)),
         Column("ignore", "flags", default=False, frame=("ignore",)),
+        Column("group", "flags", default=False, frame=("group",)),
     ),
     instances=(*_INSTANCES, Column("keypoint_count", "counts", frame=("num_keypoints",))),
-    values={"units": lambda: "pixels", "source": lambda: "arrays"},
+    values={"units": lambda: "pixels", "image_labels": lambda: None, "source": lambda: "arrays"},
 )
 DETECTIONS = Schema(
     name="detections",

@@ -39,6 +39,7 @@ from boxscore.data.building import (
     built_columns,
     vocabulary_columns,
 )
+from boxscore.data.image_labels import ImageLabels
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
@@ -246,8 +247,10 @@ class GroundTruth(BoxTable):
         The annotations' own ids, or row numbers where the data set has none.
     area : ndarray of float64, [G]
         The area that the data set states (COCO: of the mask), else width times height; square pixels.
-    crowd, difficult, ignore : ndarray of bool, [G]
-        Flags as the data set states them.
+    crowd, difficult, ignore, group : ndarray of bool, [G]
+        Flags as the data set states them; a group is one box around several objects (Open Images).
+    image_labels : ImageLabels or None
+        What is known of classes in whole images, where the data set says so (LVIS, Open Images).
     keypoint_count : ndarray of int64, [G], or None
         Labelled keypoints, as the data set states it.
 
@@ -263,6 +266,8 @@ class GroundTruth(BoxTable):
     crowd: BoolArray
     difficult: BoolArray
     ignore: BoolArray
+    group: BoolArray
+    image_labels: ImageLabels | None
     if TYPE_CHECKING:
         keypoint_count: NDArray[np.int64] | None = None
 
@@ -278,6 +283,7 @@ class GroundTruth(BoxTable):
         crowd: ArrayLike | None = None,
         difficult: ArrayLike | None = None,
         ignore: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         rotated: ArrayLike | None = None,
         masks: Iterable[MaskLike] | None = None,
         keypoints: ArrayLike | None = None,
@@ -285,6 +291,7 @@ class GroundTruth(BoxTable):
         ids: Sequence[Id] | NDArray[Any] | None = None,
         images: ImagesLike | None = None,
         categories: CategoriesLike | None = None,
+        image_labels: ImageLabels | None = None,
         columns: Mapping[str, ArrayLike] | None = None,
         source: str = "arrays",
         place: Place | None = None,
@@ -301,7 +308,7 @@ class GroundTruth(BoxTable):
             COCO files hold ``xywh``.
         area : array_like, [G], optional
             Square pixels; width times height when not given, of the rotated boxes where there are some.
-        crowd, difficult, ignore : array_like of bool, [G], optional
+        crowd, difficult, ignore, group : array_like of bool, [G], optional
             All false when not given.
         rotated : array_like, [G, 5], optional
             ``cx, cy, w, h, angle``; the angle in radians, from x towards y (``-numpy.deg2rad`` of degrees
@@ -319,6 +326,8 @@ class GroundTruth(BoxTable):
             false positives. The images that occur, when not given.
         categories : mapping of id to name, iterable of ids, or Categories, optional
             The classes. Those that occur, when not given.
+        image_labels : ImageLabels, optional
+            Labels of whole images, with the rows of ``images`` and ``categories``.
         columns : mapping of str to array_like, optional
             Further columns to slice by.
         source : str, default "arrays"
@@ -348,6 +357,7 @@ class GroundTruth(BoxTable):
             "crowd": crowd,
             "difficult": difficult,
             "ignore": ignore,
+            "group": group,
             "rotated": rotated,
             "masks": masks,
             "keypoints": keypoints,
@@ -357,7 +367,7 @@ class GroundTruth(BoxTable):
         table = built_columns(
             cls.schema, rows, boxes, box_format=box_format, given=given, columns=columns, place=where
         )
-        return cls(**table, source=source)
+        return cls(**table, image_labels=image_labels, source=source)
 
     @classmethod
     def from_targets(
@@ -463,9 +473,11 @@ class GroundTruth(BoxTable):
         return cls._from_frame(frame, images, categories, box_format)
 
     def _counts(self) -> list[str]:
-        flags = ("crowd", "difficult", "ignore")
+        flags = ("crowd", "difficult", "ignore", "group")
         counts = [f"{int(getattr(self, name).sum()):,} {name}" for name in flags if getattr(self, name).any()]
-        return [f"flags: {', '.join(counts)}"] if counts else []
+        lines = [f"flags: {', '.join(counts)}"] if counts else []
+        labels = self.image_labels
+        return lines if labels is None else [*lines, f"image labels: {repr(labels).partition(': ')[2]}"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True, init=False, repr=False)

@@ -35,6 +35,7 @@ __all__ = [
     "own_columns",
     "positions",
     "read_only",
+    "rows_where",
 ]
 
 Id = int | str
@@ -62,6 +63,19 @@ def positions(rows: slice | ArrayLike, count: int) -> NDArray[np.intp]:
         rule = "be a slice, a mask [N] or row numbers [K]"
         raise InputError("rows", rule, got=f"{at.dtype} of shape {list(at.shape)}")
     return at.astype(np.intp, copy=False)
+
+
+def rows_where(columns: Mapping[str, NDArray[Any]], selection: str, count: int) -> NDArray[np.bool_]:
+    """Whether each row has the value that ``"column=value"`` asks for, [N]; every row where it is empty.
+
+    No row has it where the column is unknown.
+    """
+    if not selection:
+        return np.ones(count, dtype=bool)
+    name, _, wanted = selection.partition("=")
+    if name not in columns:
+        return np.zeros(count, dtype=bool)
+    return np.array([str(value) == wanted for value in columns[name].tolist()], dtype=bool)
 
 
 def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
@@ -262,16 +276,27 @@ class Categories(Vocabulary):
     ----------
     names : ndarray of object, [N]
         A name for each; two ids may share one name and stay two classes.
+    columns : mapping of str to ndarray, [N] each
+        Anything else known of each class (``frequency`` in LVIS), which summary metrics may select by.
     """
 
     names: NDArray[np.object_]
+    columns: Mapping[str, NDArray[Any]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "names", read_only(self.names))
+        columns = {name: read_only(column) for name, column in self.columns.items()}
+        object.__setattr__(self, "columns", columns)
 
     @classmethod
-    def build(cls, ids: Iterable[Any] | NDArray[Any], *, names: Sequence[str] | None = None) -> Categories:
+    def build(
+        cls,
+        ids: Iterable[Any] | NDArray[Any],
+        *,
+        names: Sequence[str] | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> Categories:
         """Sort the classes by id; of repeated ids the last stays. Without names, the ids are the names."""
         given = as_ids(ids, name="category ids")
         order = cls.order(given)
@@ -279,11 +304,12 @@ class Categories(Vocabulary):
             checks.same_length(len(given), of="category ids", names=names)
         texts = np.empty(len(given), dtype=object)
         texts[:] = [str(identifier) for identifier in given.tolist()] if names is None else list(names)
-        return cls(given[order], texts[order])
+        extra = own_columns(columns, len(given), of="category ids")
+        return cls(given[order], texts[order], {key: value[order] for key, value in extra.items()})
 
     @classmethod
     def union(cls, parts: Sequence[Categories]) -> Categories:
-        """Unite vocabularies."""
+        """Unite vocabularies; columns that all have are kept, of a class that several have the last value."""
         names: dict[Id, str] = {}
         for part in parts:
             for identifier, name in zip(part.ids.tolist(), part.names.tolist(), strict=True):
@@ -291,7 +317,17 @@ class Categories(Vocabulary):
                     raise InputError(
                         f"class {identifier!r}", "have one name", got=f"{names[identifier]!r} and {name!r}"
                     )
-        return cls.build(list(names), names=list(names.values()))
+        shared = [key for key in parts[0].columns if all(key in part.columns for part in parts)]
+        columns = {}
+        for key in shared:
+            values = {
+                identifier: value
+                for part in parts
+                for identifier, value in zip(part.ids.tolist(), part.columns[key].tolist(), strict=True)
+            }
+            kind = object if any(part.columns[key].dtype.kind in "OU" for part in parts) else None
+            columns[key] = np.array([values[identifier] for identifier in names], dtype=kind)
+        return cls.build(list(names), names=list(names.values()), columns=columns)
 
     @property
     def labels(self) -> list[str]:
@@ -306,10 +342,11 @@ class Categories(Vocabulary):
 
     def take(self, rows: NDArray[Any]) -> Categories:
         """Return these rows, which must be ascending, as a vocabulary of their own."""
-        return Categories(self.ids[rows], self.names[rows])
+        columns = {key: value[rows] for key, value in self.columns.items()}
+        return Categories(self.ids[rows], self.names[rows], columns)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return ``category_id, class``, one row per class."""
+        """Return ``category_id, class`` and further columns, one row per class."""
         from boxscore.data.frames import categories_frame
 
         return categories_frame(self)

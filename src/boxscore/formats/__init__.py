@@ -32,6 +32,8 @@ def load_ground_truth(
     classes: str | Path | Sequence[str] | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
     box_format: BoxFormat | None = None,
+    image_labels: str | Path | None = None,
+    hierarchy: str | Path | Mapping[str, Any] | None = None,
 ) -> GroundTruth:
     """Read ground truth.
 
@@ -54,6 +56,12 @@ def load_ground_truth(
         ``image, width, height``. For files that hold fractions of the image's size.
     box_format : {"xyxy", "xywh", "cxcywh"}, optional
         What the four numbers of a box are, for files that do not say.
+    image_labels : str or Path, optional
+        Labels of whole images, as Open Images has them: a CSV file ``ImageID,LabelName,Confidence``. Images
+        and classes that have only labels are added.
+    hierarchy : str, Path or mapping, optional
+        A hierarchy of classes in Open Images' form, or a JSON file of it: what is there is of the classes
+        above as well (:func:`boxscore.expand_classes`).
 
     Returns
     -------
@@ -74,7 +82,13 @@ def load_ground_truth(
         needed and unknown.
     """
     options = read_options(
-        format=format, image_set=image_set, classes=classes, image_sizes=image_sizes, box_format=box_format
+        format=format,
+        image_set=image_set,
+        classes=classes,
+        image_sizes=image_sizes,
+        box_format=box_format,
+        image_labels=image_labels,
+        hierarchy=hierarchy,
     )
     return read_ground_truth(path, options)
 

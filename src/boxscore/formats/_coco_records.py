@@ -74,7 +74,7 @@ Readers = Mapping[str, Callable[[list[Any], str], Any]]
 """How a list of records becomes each column."""
 DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 IDS = ("image_id", "category_id", "id")
-FLAGS = ("iscrowd", "difficult")
+FLAGS = ("iscrowd", "difficult", "ignore")
 LARGEST_FLAG = 255
 LARGEST_COUNT = 2**63 - 1
 EXACT = 2.0**53
@@ -392,8 +392,8 @@ def _boxes_or_nan(records: list[Any], name: str, *, sides: int) -> FloatArray:
 # ---------------------------------------------------------------- the kinds
 
 
-def annotation_kind(instances: Sequence[str], *, sides: int) -> Kind:
-    """Return the kind of ground truth's records, read for boxes and for these instance columns."""
+def annotation_kind(instances: Sequence[str], *, sides: int, with_ignore: bool = False) -> Kind:
+    """Return the kind of ground truth's records, read for boxes, these instance columns and LVIS's flag."""
     readers: Readers = {
         "image_id": _ids,
         "category_id": _ids,
@@ -403,7 +403,12 @@ def annotation_kind(instances: Sequence[str], *, sides: int) -> Kind:
         "iscrowd": _flags,
         "difficult": _flags,
     }
-    return _kind(_Annotation, _NumericAnnotation, readers, instances, sides=sides, of_results=False)
+    if not with_ignore:
+        return _kind(_Annotation, _NumericAnnotation, readers, instances, sides=sides, of_results=False)
+    flag, number = ("ignore", int | bool | None, 0), ("ignore", float, 0.0)
+    general = msgspec.defstruct(_Annotation.__name__, [flag], bases=(_Annotation,), gc=False)
+    numeric = msgspec.defstruct(_NumericAnnotation.__name__, [number], bases=(_NumericAnnotation,), gc=False)
+    return _kind(general, numeric, {**readers, "ignore": _flags}, instances, sides=sides, of_results=False)
 
 
 def result_kind(instances: Sequence[str], *, sides: int, with_file_name: bool = False) -> Kind:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -18,12 +19,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from boxscore.data.boxes import BoxFormat
+from boxscore.data.boxes import ROUNDING, BoxFormat
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
+    from boxscore.data.hierarchy import Hierarchy
     from boxscore.formats._look import Look
     from boxscore.formats.class_maps import ClassMap
     from boxscore.formats.results import Kept
@@ -34,7 +36,7 @@ TICK = 2_000_000_000
 """Nanoseconds; the coarsest clock of a file system that is in use (FAT)."""
 
 CONTENT = frozenset(
-    {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "ignore"}
+    {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "ignore", "group"}
     | {"sizes", "file names", "columns", "ids", "repeated ids", "classes", "fractions"}
 )
 """What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
@@ -69,6 +71,14 @@ class ReadOptions:
         That may read a large file together.
     class_map : str or mapping, optional
         Which class of the ground truth each class of the detections is. Formats do not see it.
+    any_sides : bool
+        Whether boxes with sides below 0 are read, because the protocol drops them.
+    needs_areas : bool
+        Whether the protocol asks which objects are small, so that sizes of images matter.
+    image_labels : Path, optional
+        A file of labels of whole images, beside ground truth. Formats do not see it.
+    hierarchy : Hierarchy, optional
+        What ground truth and its labels of images are expanded along. Formats do not see it.
     """
 
     format: str = "auto"
@@ -79,6 +89,15 @@ class ReadOptions:
     columns: tuple[str, ...] = ()
     processes: int = 1
     class_map: ClassMap | None = None
+    any_sides: bool = False
+    needs_areas: bool = True
+    image_labels: Path | None = None
+    hierarchy: Hierarchy | None = None
+
+    @property
+    def lowest_side(self) -> float:
+        """The least side of a box that is read: 0 but for rounding, unless the protocol drops others."""
+        return -math.inf if self.any_sides else -ROUNDING
 
 
 PLAIN = ReadOptions()

@@ -150,7 +150,7 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     image = images.rows(ids)[rows.image]
     unknown = _unknown(sizes)
     in_fractions = rows.fractions and bool(unknown[rows.image].any())
-    if in_fractions:
+    if in_fractions and options.needs_areas:
         _warn_of_fractions(rows, unknown)
     table = _table(
         GROUND_TRUTH,
@@ -158,6 +158,7 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
         {"images": images, "categories": categories, "image": image, "category": category},
         np.arange(len(image)),
         None if in_fractions or not rows.fractions else sizes,
+        options,
     )
     return GroundTruth(**table, units="fractions" if in_fractions else "pixels", source=rows.source)
 
@@ -204,7 +205,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
         "category": category[kept],
     }
     table = _table(
-        DETECTIONS, rows, vocabularies, kept, None if in_fractions or not rows.fractions else sizes
+        DETECTIONS, rows, vocabularies, kept, None if in_fractions or not rows.fractions else sizes, options
     )
     return Detections(
         **table,
@@ -221,6 +222,7 @@ def _table(
     vocabularies: Mapping[str, Any],
     kept: NDArray[np.intp],
     sizes: FloatArray | None,
+    options: ReadOptions,
 ) -> dict[str, Any]:
     """Build the columns of the kept rows, in pixels where ``sizes`` are given."""
     extent = None if sizes is None else sizes[rows.image]
@@ -249,6 +251,7 @@ def _table(
         given=given,
         columns={name: np.asarray(values)[kept] for name, values in rows.columns.items()},
         sizes=sides,
+        lowest_size=options.lowest_side if options.any_sides else 0.0,
         place=lambda row: rows.place(int(kept[row])),
     )
 

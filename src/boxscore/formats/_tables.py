@@ -44,7 +44,18 @@ from boxscore.formats.results import Kept
 __all__ = ["HELD_BY_TABLES", "Distinct", "Table", "TableFormat", "ids_of_texts", "saved_columns"]
 
 HELD_BY_TABLES = frozenset(
-    {"areas", "crowd", "difficult", "ignore", "sizes", "file names", "columns", "ids", "repeated ids"}
+    {
+        "areas",
+        "crowd",
+        "difficult",
+        "ignore",
+        "group",
+        "sizes",
+        "file names",
+        "columns",
+        "ids",
+        "repeated ids",
+    }
 )
 """What a table in a file can hold of ground truth; see ``Format.holds``."""
 
@@ -472,9 +483,11 @@ def _further(
     if of_results:
         others += [name for part, name in parts.flags.items() if part not in ("area", "ids")]
     else:
-        for flag in ("crowd", "difficult", "ignore"):
+        for flag in ("crowd", "difficult", "ignore", "group"):
             if flag in parts.flags:
                 given[flag] = _flag(table, parts.flags[flag])[kept]
+        if "group" in given and "crowd" not in given:
+            given["crowd"] = given["group"]  # as other protocols have it: a region that absorbs
         if "area" in parts.flags and not fractions:
             area = table.numbers(parts.flags["area"])[kept]
             missing = np.isnan(area)

@@ -11,6 +11,8 @@ Conventions
 - A side below 0 by less than rounding is kept, as in pycocotools: such a box overlaps nothing.
 - ``"2299"`` and 2299 are one id where only one of them is listed, with a warning.
 - ``iscrowd`` overwrites ``ignore``, as in pycocotools. ``difficult`` is read where a file has it.
+- A file whose images list classes is LVIS's: ``neg_category_ids`` and ``not_exhaustive_category_ids`` become
+  labels of images, ``frequency`` a column of the classes, and ``ignore`` is read.
 - Results are a list of records, or a COCO object whose annotations carry a ``score``, or an object with such
   a list under ``results`` or ``predictions``. Extra keys are skipped.
 - The image of a record is that of its ``file_name``, where it has one, as ultralytics writes it beside an id
@@ -40,6 +42,7 @@ from boxscore._utils.files import is_file
 from boxscore.data.alignment import OwnVocabulary, as_numbers, find_categories, find_images, spelled_as
 from boxscore.data.boxes import ROUNDING, box_convert
 from boxscore.data.building import built_columns, vocabulary_columns
+from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.lazy import Reader
 from boxscore.data.numbering import placed_on
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
@@ -79,11 +82,15 @@ class _Image(msgspec.Struct, gc=False):
     file_name: str | None = None
     width: float | None = None
     height: float | None = None
+    coco_url: str | None = None
+    neg_category_ids: list[int | float | str] | None = None
+    not_exhaustive_category_ids: list[int | float | str] | None = None
 
 
 class _Category(msgspec.Struct, gc=False):
     id: int | float | str
     name: str | None = None
+    frequency: str | None = None
 
 
 class _File(msgspec.Struct):
@@ -130,7 +137,8 @@ class CocoFormat(Format):
         snapshot = Snapshot(path)
         content = _ground_truth_object(path)
         text = text_in_memory(content.annotations)
-        kind = annotation_kind(columns, sides=first_record(text).sides)
+        federated = _is_federated(content)
+        kind = annotation_kind(columns, sides=first_record(text).sides, with_ignore=federated)
         with Reading(text, path, kind, processes=options.processes) as reading:
             records = reading.columns()
         snapshot.check_reading()
@@ -159,22 +167,30 @@ class CocoFormat(Format):
                 "area": _areas(records["area"][kept], records["bbox"][kept], path),
                 "crowd": records["iscrowd"][kept],
                 "difficult": records["difficult"][kept],
+                "ignore": records["ignore"][kept] if federated else None,
                 **{name: None if column is None else column[kept] for name, column in parts.items()},
             },
             read=_later(snapshot, _annotations_text, extent, place, of_results=False, rows=kept),
-            lowest_size=-ROUNDING,
+            lowest_size=options.lowest_side,
             own=True,
             place=lambda row: place(int(np.arange(len(image))[kept][row])),
         )
-        _warn_of_negative_sides(table["sizes"], path)
-        return GroundTruth(**table, source=str(path))
+        if not options.any_sides:
+            _warn_of_negative_sides(table["sizes"], path)
+        labels = _image_labels(content, images, categories, path)
+        return GroundTruth(**table, image_labels=labels, source=str(path))
 
     @contextlib.contextmanager
     def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
         """Begin to read a results file, in part by other processes; none is left when the context ends."""
         columns, processes = options.columns, options.processes
         with ResultsReading(
-            path, columns=columns, classes=options.classes, processes=processes, beside=beside
+            path,
+            columns=columns,
+            classes=options.classes,
+            processes=processes,
+            beside=beside,
+            lowest_side=options.lowest_side,
         ) as reading:
             yield reading.detections
 
@@ -224,6 +240,8 @@ class ResultsReading:
         That may read a large list of results together.
     beside : float
         As for :class:`~boxscore.formats._coco_records.Reading`.
+    lowest_side : float
+        The least side that a box may have.
     """
 
     def __init__(
@@ -234,8 +252,9 @@ class ResultsReading:
         classes: Sequence[str] | None = None,
         processes: int = 1,
         beside: float = 0,
+        lowest_side: float = -ROUNDING,
     ) -> None:
-        self._path = path
+        self._path, self._lowest_side = path, lowest_side
         self._own: OwnVocabulary | None = None
         self._classes = classes
         self._snapshot = Snapshot(path)
@@ -312,11 +331,12 @@ class ResultsReading:
                 **{name: None if column is None else column[kept] for name, column in parts.items()},
             },
             read=_later(self._snapshot, _results_text, extent, place, of_results=True, rows=kept),
-            lowest_size=-ROUNDING,
+            lowest_size=self._lowest_side,
             own=True,
             place=lambda row: place(int(np.arange(len(image))[kept][row])),
         )
-        _warn_of_negative_sides(table["sizes"], path)
+        if self._lowest_side == -ROUNDING:
+            _warn_of_negative_sides(table["sizes"], path)
         return Detections(**table, boxes_given=given is not None, left_out=left_out, source=str(path))
 
     def _rows(
@@ -457,7 +477,7 @@ def _vocabularies(content: _File, path: Path) -> tuple[Images, Categories]:
     return (
         Images.build(
             _listed_ids(images, "image", path),
-            file_names=[image.file_name for image in images],
+            file_names=[_file_name(image) for image in images],
             sizes=np.array(sizes, dtype=np.float64).reshape(-1, 2),
         ),
         Categories.build(
@@ -465,7 +485,58 @@ def _vocabularies(content: _File, path: Path) -> tuple[Images, Categories]:
             names=[
                 str(whole(category.id)) if category.name is None else category.name for category in categories
             ],
+            columns=_class_columns(categories),
         ),
+    )
+
+
+def _file_name(image: _Image) -> str | None:
+    """Return an image's file name; LVIS v1 has only its address, as ``.../val2017/000000266409.jpg``."""
+    if image.file_name is not None or image.coco_url is None:
+        return image.file_name
+    return image.coco_url.rpartition("/")[2] or None
+
+
+def _class_columns(categories: Sequence[_Category]) -> dict[str, list[str | None]]:
+    """Return LVIS's ``frequency`` of each class, where a file has it."""
+    frequency = [category.frequency for category in categories]
+    return {"frequency": frequency} if any(one is not None for one in frequency) else {}
+
+
+def _is_federated(content: _File) -> bool:
+    """Whether a file has LVIS's lists of classes per image; ``ignore`` is then a flag of its own."""
+    return any(
+        image.neg_category_ids is not None or image.not_exhaustive_category_ids is not None
+        for image in content.images or []
+    )
+
+
+def _image_labels(content: _File, images: Images, categories: Categories, path: Path) -> ImageLabels | None:
+    """Read LVIS's lists of classes per image; None where no image has one."""
+    if not _is_federated(content):
+        return None
+    ids: list[Any] = []
+    classes: list[Any] = []
+    kinds: list[ImageLabelKind] = []
+    places: list[str] = []
+    for image in content.images or []:
+        lists: tuple[tuple[ImageLabelKind, str, Any], ...] = (
+            ("negative", "neg_category_ids", image.neg_category_ids),
+            ("not_exhaustive", "not_exhaustive_category_ids", image.not_exhaustive_category_ids),
+        )
+        for kind, key, values in lists:
+            count = len(values or [])
+            ids += [whole(image.id)] * count
+            classes += map(whole, values or [])
+            kinds += [kind] * count
+            places += [key] * count
+    return ImageLabels.from_arrays(
+        ids,
+        spelled_as(as_ids(classes, name="category ids"), categories.ids.tolist())[0],
+        kinds,
+        images=images,
+        categories=categories,
+        place=lambda row: f"{places[row]} of image {ids[row]!r} of {path}",
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from boxscore._utils import checks
 from boxscore.data.alignment import warn_left_out
@@ -22,6 +22,9 @@ from boxscore.errors import InputError
 from boxscore.formats._box_order import warn_of_box_order
 from boxscore.formats._format import PLAIN, Format, ReadOptions
 from boxscore.formats.registry import format_at, format_named, format_names
+
+if TYPE_CHECKING:
+    from boxscore.data.hierarchy import Hierarchy
 
 __all__ = ["load_both", "read_detections", "read_ground_truth", "read_in_own_classes", "read_options"]
 
@@ -39,6 +42,10 @@ def read_options(
     columns: Sequence[str] = (),
     processes: int = 1,
     class_map: str | Path | Mapping[Any, Any] | None = None,
+    any_sides: bool = False,
+    needs_areas: bool = True,
+    image_labels: str | Path | None = None,
+    hierarchy: str | Path | Mapping[str, Any] | None = None,
 ) -> ReadOptions:
     """Check what a user says beside a path; class lists and tables of sizes are read where they are files."""
     checks.one_of(format, format_names(), name="format")
@@ -58,7 +65,30 @@ def read_options(
 
         pairs = class_map_of(class_map)
     checks.whole_number(processes, 1, name="processes", high=checks.MOST_WORKERS)
-    return ReadOptions(format, image_set, names, sizes, box_format, tuple(columns), processes, pairs)
+    return ReadOptions(
+        format,
+        image_set,
+        names,
+        sizes,
+        box_format,
+        tuple(columns),
+        processes,
+        pairs,
+        any_sides,
+        needs_areas,
+        None if image_labels is None else Path(image_labels),
+        None if hierarchy is None else _hierarchy_of(hierarchy),
+    )
+
+
+def _hierarchy_of(hierarchy: str | Path | Mapping[str, Any]) -> Hierarchy:
+    if isinstance(hierarchy, Mapping):
+        from boxscore.data.hierarchy import Hierarchy
+
+        return Hierarchy.of(hierarchy)
+    from boxscore.formats.image_label_files import read_hierarchy
+
+    return read_hierarchy(hierarchy)
 
 
 def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundTruth:
@@ -67,6 +97,14 @@ def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundT
     at = format_at(path, options.format)
     _refuse_useless(options, at)
     ground_truth = at.load_ground_truth(path, options)
+    if options.image_labels is not None:
+        from boxscore.formats.image_label_files import with_image_labels
+
+        ground_truth = with_image_labels(ground_truth, options.image_labels)
+    if options.hierarchy is not None:
+        from boxscore.data.hierarchy import expand_classes
+
+        ground_truth = expand_classes(ground_truth, options.hierarchy)
     if at.boxes is not None:
         warn_of_box_order(ground_truth, given_sizes=at.boxes == "xywh", stacklevel=4)
     return ground_truth

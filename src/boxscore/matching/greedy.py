@@ -29,7 +29,7 @@ from boxscore.matching.candidates import Pairs
 from boxscore.matching.matches import Bits, bit_type
 from boxscore.protocols.protocol import MatchingRules
 
-__all__ = ["MOST_KEPT", "match_greedily"]
+__all__ = ["MOST_KEPT", "best_of_each", "match_greedily"]
 
 WIDE = 64
 """Detections with more candidates are matched one by one, each with all its candidates at once."""
@@ -81,7 +81,7 @@ def _match_block(
     starts = run_starts(position)  # [C], one per detection with a candidate
     widths = np.diff(np.append(starts, len(position)))  # [C]
     if rules.candidate == "best_overall":
-        best = _best(iou, starts, widths, last_wins=rules.equal_iou == "last")
+        best = best_of_each(iou, starts, widths, last_wins=rules.equal_iou == "last")
         position, truth, iou = position[best], truth[best], iou[best]
         starts, widths = np.arange(len(best)), np.ones(len(best), dtype=np.intp)
         preference = starts
@@ -95,7 +95,7 @@ def _match_block(
     return Pairs(position, truth, iou), matched
 
 
-def _best(
+def best_of_each(
     iou: NDArray[np.float64], starts: NDArray[np.intp], widths: NDArray[np.intp], *, last_wins: bool
 ) -> NDArray[np.intp]:
     """Position of each detection's largest overlap, of equal ones the last or first in file order, [C]."""

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Id
-from boxscore.protocols.protocol import IgnoreRules
+from boxscore.protocols.protocol import Protocol
 
-__all__ = ["Ignoring", "ignoring", "inside_ranges", "zero_ids"]
+__all__ = ["Ignoring", "ignoring", "inside_ranges", "without_area", "zero_ids"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -52,9 +52,9 @@ class Ignoring(NamedTuple):
     by_foreground: BoolArray
 
 
-def ignoring(ground_truth: GroundTruth, rules: IgnoreRules) -> Ignoring:
+def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
     """Read the flags of the ground truth by the protocol's rules."""
-    count = len(ground_truth)
+    count, rules = len(ground_truth), protocol.ignore
     ignored, absorbs, deleted = (np.zeros(count, dtype=bool) for _ in range(3))
     for rule, flag, absorbing in (
         (rules.crowd, ground_truth.crowd, True),
@@ -68,10 +68,23 @@ def ignoring(ground_truth: GroundTruth, rules: IgnoreRules) -> Ignoring:
             absorbs |= flag
         if rule == "delete":
             deleted |= flag
+    if protocol.boxes.degenerate == "drop":
+        nothing = without_area(ground_truth.area)
+        ignored |= nothing
+        deleted |= nothing
     if rules.unlabelled == "ignore" and ground_truth.keypoint_count is not None:
         ignored |= ground_truth.keypoint_count == 0
     by_foreground = ground_truth.crowd if rules.crowd == "iof" else np.zeros(count, dtype=bool)
+    if protocol.group.treatment == "merge":
+        by_foreground = by_foreground | ground_truth.group
+        if protocol.group.weight == 0:
+            ignored |= ground_truth.group
     return Ignoring(ignored, absorbs, deleted, by_foreground)
+
+
+def without_area(areas: NDArray[np.float64]) -> BoolArray:
+    """Whether each area is no positive finite number."""
+    return ~((areas > 0) & (areas < np.inf))
 
 
 def inside_ranges(values: NDArray[np.float64], ranges: Sequence[tuple[float, float]]) -> BoolArray:

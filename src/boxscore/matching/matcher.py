@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,10 @@ from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.matching.admission import admitted, inexhaustive
 from boxscore.matching.candidates import MOST_PAIRS, Pairs, candidate_blocks, candidate_pairs
 from boxscore.matching.greedy import match_greedily
+from boxscore.matching.groups import absorb, without_groups
 from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, zero_ids
 from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
@@ -43,6 +45,7 @@ __all__ = ["CrossPairs", "Matcher"]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Rows = NDArray[np.intp]
+Values = TypeVar("Values", FloatArray, BoolArray, "FloatArray | None", "BoolArray | None")
 
 
 MOST_HELD = 1 << 25
@@ -97,6 +100,8 @@ class Matcher:
     protocol : Protocol
     areas : ndarray of float64, [D], optional
         What area ranges measure in a detection, square pixels; as the protocol says when not given.
+    admitted : ndarray of bool, [D], optional
+        Which detections are evaluated, where that was decided for a larger table.
 
     Raises
     ------
@@ -111,13 +116,14 @@ class Matcher:
         protocol: Protocol,
         *,
         areas: FloatArray | None = None,
+        admitted: BoolArray | None = None,
     ) -> None:
         self.protocol = protocol
         self.ground_truth = ground_truth
         self.similarity = similarity_of(protocol)
         self.similarity.check_units(ground_truth)
         self.detections = self.similarity.with_needed_columns(ground_truth, detections)
-        self._given_areas = areas
+        self._given_areas, self._given_admitted = areas, admitted
         self._kept: dict[Any, tuple[float, _Overlaps]] = {}  # overlaps of all rows, by how they are measured
         self._shares = False  # whether other protocols use them
         self._candidates: Pairs | None = None
@@ -148,7 +154,14 @@ class Matcher:
     @functools.cached_property
     def ignoring(self) -> Ignoring:
         """How each ground truth is treated, in the order of the given table."""
-        return ignoring(self.ground_truth, self.protocol.ignore)
+        return ignoring(self.ground_truth, self.protocol)
+
+    @functools.cached_property
+    def admitted(self) -> BoolArray | None:
+        """Which detections of the given table are evaluated at all, [D]; None: all."""
+        if self._given_admitted is not None:
+            return self._given_admitted
+        return admitted(self.ground_truth, self.detections, lambda: self.areas, self.ignoring, self.protocol)
 
     @property
     def areas(self) -> FloatArray:
@@ -179,7 +192,7 @@ class Matcher:
         lowered = self._ordered(lowered)
         chosen = np.flatnonzero(~np.isnan(lowered))
         detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
-        ranking = rank_detections(detections, self.protocol)
+        ranking = rank_detections(detections, self.protocol, self._admitted_of(rows, scores, chosen))
         pairs = self._overlaps.under(chosen[ranking.rows[ranking.grouped]], ranking.grouped, self._floor)
         matches = self._matches(
             detections, ranking, [pairs], self._ordered(self.areas)[chosen], self.protocol
@@ -235,7 +248,7 @@ class Matcher:
             score_threshold=score_threshold,
         )
         ranking = rank_detections(
-            pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules)
+            pool_classes(self.detections), dataclasses.replace(self.protocol, matching=rules), self.admitted
         )
         grouped = ranking.rows[ranking.grouped]
         pairs = self._across(iou_threshold, by_foreground).under(grouped, ranking.grouped, iou_threshold)
@@ -249,9 +262,9 @@ class Matcher:
     def _floor(self) -> float:
         return float(self.protocol.matching.effective_thresholds[0])
 
-    def _ordered(self, values: FloatArray) -> FloatArray:
+    def _ordered(self, values: Values) -> Values:
         """Values of the given detections, in the order in which they are matched."""
-        return values if self._rows is None else values[self._rows]
+        return values if self._rows is None or values is None else values[self._rows]
 
     def _given_rows(self, rows: Rows) -> NDArray[np.int64]:
         """Rows of the given detections table behind rows of the one that is matched."""
@@ -266,7 +279,19 @@ class Matcher:
 
     def _rank(self) -> Ranking:
         """Rank all detections; not kept, since sorting again costs less than the memory."""
-        return rank_detections(self._ordered_detections, self.protocol)
+        return rank_detections(self._ordered_detections, self.protocol, self._ordered(self.admitted))
+
+    def _admitted_of(self, rows: NDArray[np.int64], scores: FloatArray, chosen: Rows) -> BoolArray | None:
+        """Which of some rows are evaluated under changed scores, in the order in which they are matched."""
+        everyone = self.admitted
+        if everyone is None:
+            return None
+        if self.protocol.matching.cap_scope != "class":  # of these rows alone, by these scores
+            some = dataclasses.replace(self.detections.take(rows), scores=scores)
+            areas = self.areas[rows]
+            everyone = np.zeros(len(self.detections), dtype=bool)
+            everyone[rows] = admitted(self.ground_truth, some, lambda: areas, self.ignoring, self.protocol)
+        return self._ordered(everyone)[chosen]
 
     def _pairs(self, ranking: Ranking) -> Iterable[Pairs]:
         """Find the candidate pairs of all detections: once and together, or block by block if very many."""
@@ -324,6 +349,7 @@ class Matcher:
             self.detections.take(rows),
             self.protocol,
             areas=None if self._given_areas is None else self._given_areas[rows],
+            admitted=None if self.admitted is None else self.admitted[rows],
         ).match()
         return dataclasses.replace(block, row=rows[block.row], truth_row=truth_rows[block.truth_row])
 
@@ -345,23 +371,40 @@ class Matcher:
         back = self._truth_rows
         counted = inside & ~self.ignoring.ignored[:, None]
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
+        apart: list[Pairs] | None = [] if protocol.group.treatment == "merge" else None
+        if apart is not None:
+            blocks = without_groups(blocks, truth.group, apart)
         pairs, matched, every_pair = match_greedily(
             blocks, group, counted if back is None else counted[back], rules.absorbs, protocol.matching
         )
+        score, absorbed, truth_weight = np.take(detections.scores, ranking.rows), None, None
+        if apart is not None:
+            pairs, matched, absorbed = absorb(pairs, matched, apart, score, protocol.matching)
+        if protocol.group.weighs:
+            truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
         order = stable_order(pairs.detection, len(ranking.rows))
         truth_of_pair = pairs.ground_truth[order]
         if areas is None:
             in_range = np.full(len(ranking.rows), np.iinfo(bit_type(len(ranges))).max, bit_type(len(ranges)))
         else:
             in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), ranges))
+        given_rows = self._given_rows(ranking.rows)
+        ignored = inexhaustive(
+            self.ground_truth.image_labels,
+            np.take(self.detections.image, given_rows),
+            np.take(self.detections.category, given_rows),
+            protocol,
+        )
+        if ignored is not None:
+            in_range[ignored] = 0
         matches = Matches(
             images=truth.images,
             categories=truth.categories,
             image=np.take(detections.image, ranking.rows),
             category=np.take(detections.category, ranking.rows),
-            score=np.take(detections.scores, ranking.rows),
+            score=score,
             rank=ranking.rank,
-            row=self._given_rows(ranking.rows),
+            row=given_rows,
             in_range_bits=in_range,
             truth_image=self.ground_truth.image,
             truth_category=truth.category if back is None else np.zeros(len(truth), dtype=np.int32),
@@ -372,9 +415,13 @@ class Matcher:
             iou=pairs.iou[order],
             matched_bits=matched[order],
             threshold_count=len(protocol.matching.iou_thresholds),
-            file_order=protocol.matching.equal_scores == "file_order",
+            equal_scores=protocol.matching.equal_scores,
             every_pair=every_pair,
+            absorbed_bits=absorbed[order] if absorbed is not None else None,
+            truth_weight=truth_weight,
         )
+        if protocol.matching.equal_scores == "last_first":
+            matches = matches.in_class_order()
         if protocol.matching.annotation_id_zero == "unmatched":
             matches = matches.without_true_positives_of(zero_ids(self.ground_truth.ids))
         return matches

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import descending_order, inverse_order, stable_order
 from boxscore._utils.pickling import PicklesFields
-from boxscore.data.vocabulary import Categories, Images
+from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError
+from boxscore.protocols.protocol import EqualScores
 
 __all__ = ["Bits", "DetectionOutcomes", "Matches", "PairOutcomes", "bit_type", "merge", "pack_bits"]
 
@@ -47,6 +48,8 @@ class PairOutcomes(NamedTuple):
     """Whether it is a true positive, [T, C]."""
     ignored: BoolArray
     """Whether its match is an ignored ground truth, [T, C]."""
+    weight: NDArray[np.float64] | None = None
+    """How much it counts where it is a true positive, [T, C]; None: 1."""
 
 
 class DetectionOutcomes(NamedTuple):
@@ -93,10 +96,15 @@ class Matches(PicklesFields):
         Bit ``t``: the pair is a match at threshold ``t`` for area range ``a``.
     threshold_count : int
         T.
-    file_order : bool
-        Whether equal scores are taken in row order instead of image by image.
+    equal_scores : {"image_order", "file_order", "last_first"}
+        How equal scores are ordered: image by image, then by rank; by row; or the last image first, then
+        by row.
     every_pair : bool
         False where so many pairs overlap that only those that are matches were kept.
+    absorbed_bits : ndarray of unsigned, [P, A], or None
+        Bit ``t``: the pair is a match with a group for which another detection stands.
+    truth_weight : ndarray of float64, [G], or None
+        How much each ground truth counts, where not 1.
     """
 
     images: Images
@@ -116,8 +124,10 @@ class Matches(PicklesFields):
     iou: NDArray[np.float64]
     matched_bits: Bits
     threshold_count: int
-    file_order: bool = False
+    equal_scores: EqualScores = "image_order"
     every_pair: bool = True
+    absorbed_bits: Bits | None = None
+    truth_weight: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.image)
@@ -141,9 +151,20 @@ class Matches(PicklesFields):
         """Whether each ground truth is counted, not ignored, in an area range, [G]."""
         return _bit(self.counted_bits, area)
 
-    def positives(self, area: int) -> NDArray[np.int64]:
-        """Count the counted ground truths per class, [K]."""
-        return np.bincount(self.truth_category[self.counted(area)], minlength=len(self.categories))
+    def positives(self, area: int) -> NDArray[Any]:
+        """Count the counted ground truths per class, [K]; int64, or float64 where they have weights."""
+        counted = self.counted(area)
+        category, K = self.truth_category[counted], len(self.categories)
+        if self.truth_weight is None:
+            return np.bincount(category, minlength=K)
+        # As TensorFlow adds them up: image by image, whole objects and then parts.
+        group = self.truth_image[counted].astype(np.int64) * K + category
+        groups, at = np.unique(group, return_inverse=True)
+        weight = self.truth_weight[counted]
+        total = np.bincount(at, weights=weight == 1, minlength=len(groups))
+        for part in np.unique(weight[weight != 1]).tolist():
+            total += part * np.bincount(at, weights=weight == part, minlength=len(groups))
+        return np.bincount(groups % K, weights=total, minlength=K)
 
     def pairs_matched(self, threshold: int, area: int) -> NDArray[np.intp]:
         """Positions of the pairs that are matches, ignored ground truths included; ascending."""
@@ -184,12 +205,50 @@ class Matches(PicklesFields):
             truth_image=number[left.truth_image],
         )
 
+    def pooled(self, selection: str = "") -> Matches:
+        """Put the classes of a selection (:func:`~boxscore.data.vocabulary.rows_where`) into one, ``all``.
+
+        Nothing is matched again. Equal scores go image by image, then in the order of the classes.
+        """
+        chosen = rows_where(self.categories.columns, selection, len(self.categories))
+        kept = self if chosen.all() else self._take(chosen[self.category], chosen[self.truth_category])
+        one = Categories.build(["all"])
+        pooled = dataclasses.replace(
+            kept,
+            categories=one,
+            category=np.zeros(len(kept), dtype=np.int32),
+            truth_category=np.zeros(len(kept.truth_image), dtype=np.int32),
+        )
+        if self.equal_scores == "image_order":
+            order = stable_order(kept.image, len(kept.images))
+        else:
+            order = _tie_order(vars(kept), len(kept.images), self.equal_scores)
+        return pooled._reordered(order[descending_order(kept.score[order])])
+
+    def in_class_order(self) -> Matches:
+        """Put detections that were matched in another order into class order."""
+        return self._reordered(
+            _class_order(vars(self), len(self.images), len(self.categories), self.equal_scores)
+        )
+
+    def _reordered(self, order: NDArray[np.intp]) -> Matches:
+        """Return the matches with detections in another order, [D]."""
+        columns: dict[str, Any] = {name: getattr(self, name)[order] for name in _DETECTION}
+        detection = inverse_order(order)[self.pair_detection]
+        pairs = stable_order(detection, len(order))
+        columns |= {name: getattr(self, name)[pairs] for name in self._present(_PAIR)}
+        return dataclasses.replace(self, **{**columns, "pair_detection": detection[pairs]})
+
+    def _present(self, names: Iterable[str]) -> list[str]:
+        """Leave out the columns that these matches do not have."""
+        return [name for name in names if getattr(self, name) is not None]
+
     def _take(self, detections: BoolArray, truths: BoolArray) -> Matches:
         """Keep some detections [D] and ground truths [G], and the pairs between them."""
         pairs = np.flatnonzero(detections[self.pair_detection] & truths[self.pair_truth])
         columns: dict[str, Any] = {name: getattr(self, name)[detections] for name in _DETECTION}
-        columns |= {name: getattr(self, name)[truths] for name in _TRUTH}
-        columns |= {name: getattr(self, name)[pairs] for name in _PAIR}
+        columns |= {name: getattr(self, name)[truths] for name in self._present(_TRUTH)}
+        columns |= {name: getattr(self, name)[pairs] for name in self._present(_PAIR)}
         columns["pair_detection"] = (np.cumsum(detections) - 1)[columns["pair_detection"]]
         columns["pair_truth"] = (np.cumsum(truths) - 1)[columns["pair_truth"]]
         return dataclasses.replace(self, **columns)
@@ -208,7 +267,16 @@ class Matches(PicklesFields):
         true = np.bitwise_or.reduceat(true, starts)
         matched = np.bitwise_or.reduceat(matched, starts)
         count = self.threshold_count
-        return PairOutcomes(detection[starts], _spread(true, count), _spread(matched & ~true, count))
+        spread = _spread(true, count), _spread(matched & ~true, count)
+        if self.truth_weight is None:
+            return PairOutcomes(detection[starts], *spread)
+        weight = np.zeros(spread[0].shape)
+        for threshold in range(count):
+            hits = self.pairs_true(threshold, area)
+            by_detection = np.zeros(len(self))
+            by_detection[self.pair_detection[hits]] = self.truth_weight[self.pair_truth[hits]]
+            weight[threshold] = by_detection[detection[starts]]
+        return PairOutcomes(detection[starts], *spread, weight)
 
     def detection_outcomes(self, threshold: int, area: int) -> DetectionOutcomes:
         """Tell what became of every detection at one threshold."""
@@ -236,7 +304,7 @@ class Matches(PicklesFields):
         areas = np.arange(self.area_count, dtype=self.counted_bits.dtype)
         counted = (self.counted_bits[self.pair_truth, None] >> areas) & 1
         true: Bits = self.matched_bits * counted.astype(self.matched_bits.dtype)
-        return true
+        return true if self.absorbed_bits is None else true & ~self.absorbed_bits
 
 
 def bit_type(count: int) -> np.dtype[Any]:
@@ -268,8 +336,8 @@ def _spread(bits: Bits, count: int) -> BoolArray:
 # ---------------------------------------------------------------- merging
 
 _DETECTION = ("image", "category", "score", "rank", "row", "in_range_bits")
-_TRUTH = ("truth_image", "truth_category", "truth_row", "counted_bits")
-_PAIR = ("pair_detection", "pair_truth", "iou", "matched_bits")
+_TRUTH = ("truth_image", "truth_category", "truth_row", "counted_bits", "truth_weight")
+_PAIR = ("pair_detection", "pair_truth", "iou", "matched_bits", "absorbed_bits")
 
 
 def merge(parts: Iterable[Matches]) -> Matches:
@@ -287,7 +355,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
         if _shape(part) != _shape(first):
             raise InputError(
                 "matches to merge",
-                "be made with the same thresholds, area ranges and order of equal scores",
+                "be made with the same thresholds, area ranges, groups and order of equal scores",
                 got=f"{_shape(first)} and {_shape(part)}",
             )
     images, image_rows = _united([part.images for part in parts])
@@ -295,7 +363,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
     _check_disjoint(parts, image_rows, images)
 
     columns: dict[str, NDArray[Any]] = {}
-    for name in (*_DETECTION, *_TRUTH, *_PAIR):
+    for name in first._present((*_DETECTION, *_TRUTH, *_PAIR)):
         values = [getattr(part, name) for part in parts]
         rows = image_rows if name.endswith("image") else category_rows if name.endswith("category") else None
         if rows is not None:
@@ -307,26 +375,27 @@ def merge(parts: Iterable[Matches]) -> Matches:
     ):
         columns[name] += np.repeat(np.cumsum([0, *sizes[:-1]]), [len(part.iou) for part in parts])
 
-    order = _class_order(columns, len(images), len(categories), file_order=first.file_order)
+    order = _class_order(columns, len(images), len(categories), first.equal_scores)
     truth_order = stable_order(columns["truth_row"], int(columns["truth_row"].max(initial=0)) + 1)
     columns["pair_detection"] = inverse_order(order)[columns["pair_detection"]]
     columns["pair_truth"] = inverse_order(truth_order)[columns["pair_truth"]]
     pair_order = stable_order(columns["pair_detection"], len(order))
     for names, positions in ((_DETECTION, order), (_TRUTH, truth_order), (_PAIR, pair_order)):
-        for name in names:
+        for name in first._present(names):
             columns[name] = columns[name][positions]
     return Matches(
         images=images,
         categories=categories,
         **columns,
         threshold_count=first.threshold_count,
-        file_order=first.file_order,
+        equal_scores=first.equal_scores,
         every_pair=all(part.every_pair for part in parts),
     )
 
 
-def _shape(part: Matches) -> tuple[int, int, bool]:
-    return part.threshold_count, part.area_count, part.file_order
+def _shape(part: Matches) -> tuple[int, int, str, bool, bool]:
+    with_groups = part.absorbed_bits is not None, part.truth_weight is not None
+    return part.threshold_count, part.area_count, part.equal_scores, *with_groups
 
 
 def _united(vocabularies: Sequence[Names]) -> tuple[Names, list[NDArray[Any] | None]]:
@@ -360,13 +429,22 @@ def _check_disjoint(
 
 
 def _class_order(
-    columns: dict[str, NDArray[Any]], image_count: int, category_count: int, *, file_order: bool
+    columns: Mapping[str, NDArray[Any]], image_count: int, category_count: int, equal_scores: EqualScores
 ) -> NDArray[np.intp]:
-    """Sort detections by category, descending score, and image then rank, or row."""
-    if file_order:
-        order = stable_order(columns["row"], int(columns["row"].max(initial=0)) + 1)
-    else:
-        order = stable_order(columns["rank"], int(columns["rank"].max(initial=0)) + 1)
-        order = order[stable_order(columns["image"][order], image_count)]
+    """Sort detections by category, descending score, and the order of equal scores."""
+    order = _tie_order(columns, image_count, equal_scores)
     order = order[descending_order(columns["score"][order])]
     return order[stable_order(columns["category"][order], category_count)]
+
+
+def _tie_order(
+    columns: Mapping[str, NDArray[Any]], image_count: int, equal_scores: EqualScores
+) -> NDArray[np.intp]:
+    """Sort detections of one class as if their scores were all equal."""
+    if equal_scores == "image_order":
+        order = stable_order(columns["rank"], int(columns["rank"].max(initial=0)) + 1)
+        return order[stable_order(columns["image"][order], image_count)]
+    order = stable_order(columns["row"], int(columns["row"].max(initial=0)) + 1)
+    if equal_scores == "last_first":
+        order = order[stable_order(image_count - 1 - columns["image"][order], image_count)]
+    return order

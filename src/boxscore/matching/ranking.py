@@ -44,15 +44,21 @@ class Ranking:
     group: NDArray[np.int64]
 
 
-def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
-    """Sort detections and cut them at the largest cap."""
+def rank_detections(
+    detections: Detections, protocol: Protocol, admitted: NDArray[np.bool_] | None = None
+) -> Ranking:
+    """Sort detections and cut them at the largest cap; ``admitted`` [D] tells which are evaluated at all."""
     image_count, category_count = len(detections.images), len(detections.categories)
     if protocol.matching.equal_scores == "image_order":
         rows = stable_order(detections.image, image_count)
-    else:
+    elif protocol.matching.equal_scores == "file_order":
         rows = np.arange(len(detections))
+    else:
+        rows = np.arange(len(detections))[::-1]  # counted in another order than matched
     rows = rows[descending_order(np.take(detections.scores, rows))]
     rows = _within_caps(rows, detections, protocol)
+    if admitted is not None:
+        rows = rows[np.take(admitted, rows)]
     rows = rows[stable_order(np.take(detections.category, rows), category_count)]
     image = np.take(detections.image, rows)
     grouped = stable_order(image, image_count)
@@ -76,11 +82,14 @@ def rank_detections(detections: Detections, protocol: Protocol) -> Ranking:
 
 
 def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:
-    """Drop rows, given by descending score, below the score threshold or beyond a cap per image."""
+    """Drop rows, given by descending score, below the score threshold or beyond a cap per image.
+
+    Classes pooled, rows are in the order of their classes, and the cap is met before (``admission``).
+    """
     if protocol.matching.score_threshold > -np.inf:
         rows = rows[np.take(detections.scores, rows) >= protocol.matching.score_threshold]
     cap = protocol.caps[-1]
-    if protocol.matching.cap_scope == "class" or cap is None:
+    if protocol.matching.cap_scope != "image" or not protocol.matching.per_class or cap is None:
         return rows
     image = np.take(detections.image, rows)
     return rows[top_k_per_group(image, cap, len(detections.images))]

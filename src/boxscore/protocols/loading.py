@@ -39,6 +39,8 @@ def protocol_toml(name: str) -> str:
     names = protocol_names()
     if name not in names:
         cause = checks.did_you_mean(name, names)
+        if cause.startswith("known"):
+            cause = "boxscore protocols lists them"
         raise ProtocolError("protocol", "be a known name or a .toml file", got=repr(name), cause=cause)
     return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
 

@@ -54,8 +54,10 @@ __all__ = [
     "ApRules",
     "BoxRules",
     "FrocRules",
+    "GroupRules",
     "IgnoreRules",
     "KeypointRules",
+    "LabelRules",
     "MaskRules",
     "MatchingRules",
     "Protocol",
@@ -68,16 +70,23 @@ __all__ = [
 AnnotationIdZero = Literal["counted", "unmatched"]
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
-EqualScores = Literal["image_order", "file_order"]
-CapScope = Literal["class", "image"]
+EqualScores = Literal["image_order", "file_order", "last_first"]
+CapScope = Literal["class", "image", "data_set_class"]
 CrowdRule = Literal["iof", "ignore", "count", "delete"]
+GroupTreatment = Literal["count", "merge"]
 IgnoreRule = Literal["ignore", "count", "delete"]
 Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
+ClassMean = Literal["of_defined", "nanmean"]
+Pool = Literal["none", "classes"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
 FrocInterpolation = Literal["linear", "step"]
 SimilarityName = Literal["box", "rotated", "mask", "boundary", "keypoints"]
+Degenerate = Literal["count", "drop", "drop_detections"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
+ListedBy = Literal["negative", "verified"]
+NotExhaustive = Literal["count", "ignore"]
+Unlisted = Literal["count", "drop"]
 UnlabelledRule = Literal["count", "ignore"]
 
 SUMMARY_KINDS = {
@@ -128,6 +137,13 @@ def _threshold_or_mean(value: Any, name: str) -> float | None:
     return None if value is None else checks.number_between(value, 0, 1, name=name, open_low=True)
 
 
+def _selection(value: Any, name: str) -> str:
+    column, equals, wanted = text(value, name).partition("=")
+    if value and not (column and equals and wanted):
+        raise ProtocolError(name, "be column=value", got=repr(value), cause="for example frequency=r")
+    return str(value)
+
+
 def _whole(low: int) -> Check:
     return Check(f"whole number >= {low}", lambda value, name: checks.whole_number(value, low, name=name))
 
@@ -173,6 +189,18 @@ class BoxRules(Rules):
         doc="Added to widths and heights; 1 counts the last pixel as inside (PASCAL VOC).",
         word=Word("offset"),
         step=Step("pixels", "overlaps", {0.0: "exact", 1.0: "+1"}),
+    )
+    degenerate: Degenerate = rule(
+        "count",
+        check=choice(Degenerate),
+        doc="What has no area: counted as any other; detections and ground truths whose area is not above 0 "
+        "taken out (lvis-api); or detections alone, with a side that is not above 0 (Open Images).",
+        word=Word("degenerate", silent="count"),
+        step=Step(
+            "boxes without area",
+            "tables",
+            {"count": "counted", "drop": "dropped", "drop_detections": "detections dropped"},
+        ),
     )
 
 
@@ -291,6 +319,68 @@ class IgnoreRules(Rules):
 
 @with_attributes
 @dataclasses.dataclass(frozen=True)
+class GroupRules(Rules):
+    """What a box around a group of objects is."""
+
+    PREFIX = "group."
+
+    treatment: GroupTreatment = rule(
+        "count",
+        check=choice(GroupTreatment),
+        doc="One object like any other; or, matched last, a region that absorbs what lies in it, measured by "
+        "intersection over the detection, and of whose detections the best stands for it if its score is "
+        "above 0 (Open Images).",
+        word=Word("group", silent="count", text=wording.group, note="`merge/` and the weight"),
+        step=Step("groups", "matching", wording.group_step),
+    )
+    weight: float = rule(
+        1.0,
+        check=number(0, 1),
+        doc='For "merge": how much a group counts, as an object and as a true positive; 0 ignores it.',
+        step="group.treatment",
+    )
+
+    @property
+    def weighs(self) -> bool:
+        """Whether groups count as a part of an object."""
+        return self.treatment == "merge" and 0 < self.weight < 1
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
+class LabelRules(Rules):
+    """What follows from the labels of whole images, where not every class is annotated in every image."""
+
+    PREFIX = "labels."
+
+    unlisted: Unlisted = rule(
+        "count",
+        check=choice(Unlisted),
+        doc="Detections of a class that is not listed in their image: counted, or dropped (federated data "
+        "sets). A class is listed where it has an object, or as `listed_by` says.",
+        word=Word("unlisted", silent="count"),
+        step=Step("unlisted classes", "tables", {"count": "counted", "drop": "dropped"}),
+    )
+    listed_by: ListedBy = rule(
+        "negative",
+        check=choice(ListedBy),
+        doc="Which labels of an image list a class: those that say it is absent (LVIS), or also those that "
+        "say it is there (Open Images).",
+        word=Word("listed", silent="negative"),
+        step="labels.unlisted",
+    )
+    not_exhaustive: NotExhaustive = rule(
+        "count",
+        check=choice(NotExhaustive),
+        doc="Detections that match nothing, of a class that is not annotated exhaustively in their image: "
+        "false positives, or ignored.",
+        word=Word("notexhaustive", silent="count"),
+        step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
+    )
+
+
+@with_attributes
+@dataclasses.dataclass(frozen=True)
 class MatchingRules(Rules):
     """How detections and ground truths are matched."""
 
@@ -336,7 +426,9 @@ class MatchingRules(Rules):
     equal_scores: EqualScores = rule(
         "image_order",
         check=choice(EqualScores),
-        doc="In which order a class's equally scored detections are counted.",
+        doc="In which order a class's equally scored detections are counted: image by image, then by file; "
+        "by file over all images; or matched with the last in the file first, and counted with the last "
+        "image first (TensorFlow, where its sort happens to be stable).",
         word=Word("order", silent="image_order"),
         step=Step("equal scores", "matching", wording.equal_scores),
     )
@@ -355,11 +447,12 @@ class MatchingRules(Rules):
     cap_scope: CapScope = rule(
         "class",
         check=choice(CapScope),
-        doc="Whether the largest cap holds for an image and class, or for an image over all its classes.",
+        doc="Whether the largest cap holds for an image and class, for an image over all its classes, or for "
+        "a class over all images.",
         word=Word(
             "cap",
             silent="class",
-            text={"image": "per image"},
+            text={"image": "per image", "data_set_class": "per class"},
             note="what the cap is counted over, where it is not an image and class",
         ),
         step="matching.max_detections",
@@ -443,12 +536,27 @@ class ApRules(Rules):
             {"skip": "skipped", "zero": "AP 0 if detected", "all_zero": "AP 0"},
         ),
     )
+    pool: Pool = rule(
+        "none",
+        check=choice(Pool),
+        doc="A metric: the mean over its classes, or the detections of its classes share one curve.",
+        word=Word("pool", silent="none"),
+        step=Step("curves", "scoring", {"none": "one per class", "classes": "one for all classes"}),
+    )
     precision_epsilon: float = rule(
         0.0,
         check=number(0, 1),
         doc="Added to tp + fp in the denominator of precision (pycocotools: `np.spacing(1)`).",
         word=Word("eps", silent=float(np.spacing(1)), note="left out for COCO's"),
         step="ap.interpolation",
+    )
+    class_mean: ClassMean = rule(
+        "of_defined",
+        check=choice(ClassMean),
+        doc="The mean over classes: of the values that are defined, or `numpy.nanmean` over all classes, "
+        "whose last bit depends on where the undefined ones stand.",
+        word=Word("classmean", silent="of_defined"),
+        step="ap.absent_classes",
     )
     sequential_mean: bool = rule(
         False,
@@ -500,6 +608,11 @@ class SummaryRow(Rules):
     )
     area: str = rule("all", check=text, doc="The name of an area range.")
     cap: int = rule(-1, check=_whole(-1), doc="Position among the detection caps; -1 is the largest.")
+    classes: str = rule(
+        "",
+        check=Check("column=value", _selection),
+        doc="Only classes whose column has a value: `frequency=r` for the rare ones of LVIS. Left out, all.",
+    )
 
     def _label(self, name: str) -> str:
         return f"summary.{name}" if name == "key" else f"summary {self.key}: {name}"
@@ -546,6 +659,8 @@ class Protocol(Rules):
     masks: MaskRules = rule(MaskRules(), check=table(MaskRules), doc="")
     keypoints: KeypointRules = rule(KeypointRules(), check=table(KeypointRules), doc="")
     ignore: IgnoreRules = rule(IgnoreRules(), check=table(IgnoreRules), doc="")
+    group: GroupRules = rule(GroupRules(), check=table(GroupRules), doc="")
+    labels: LabelRules = rule(LabelRules(), check=table(LabelRules), doc="")
     matching: MatchingRules = rule(MatchingRules(), check=table(MatchingRules), doc="")
     ap: ApRules = rule(ApRules(), check=table(ApRules), doc="")
     froc: FrocRules = rule(FrocRules(), check=table(FrocRules), doc="")
@@ -554,8 +669,18 @@ class Protocol(Rules):
     )
 
     def _check_together(self) -> None:
+        if self.matching.equal_scores == "last_first" and not self.matching.per_class:
+            raise ProtocolError("matching.per_class", "be true where equal scores go last_first", got="false")
         if self.similarity == "keypoints" and not self.keypoints.sigmas:
             raise ProtocolError("keypoints.sigmas", "be given", got="none")
+        if self.group.weighs and self.ap.interpolation != "area":
+            cause = "parts of an object have no place at recall points"
+            raise ProtocolError(
+                "group.weight",
+                'be 0 or 1 unless ap.interpolation is "area"',
+                got=self.group.weight,
+                cause=cause,
+            )
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Protocol:
@@ -583,10 +708,11 @@ class Protocol(Rules):
     def class_keys(self) -> dict[str, str]:
         """What each summary metric is called in the rows per class, by its key: ``mAP`` is ``AP`` there.
 
+        Metrics of some classes alone have no column there.
         A key keeps its name where it does not start with "m" and a capital letter, and where the shorter name
         is another metric's own.
         """
-        keys = [row.key for row in self.rows]
+        keys = [row.key for row in self.rows if not row.classes]
         short = {key: key[1:] if re.match("m[A-Z]", key) else key for key in keys}
         return {key: key if short[key] in keys else short[key] for key in keys}
 

@@ -24,6 +24,8 @@ __all__ = [
     "decimals",
     "equal_scores",
     "froc",
+    "group",
+    "group_step",
     "interpolation",
     "largest_cap",
     "largest_threshold",
@@ -112,6 +114,12 @@ def froc(protocol: Protocol) -> str:
     return points if rules.interpolation == "linear" else f"{points}-{rules.interpolation}"
 
 
+def group(protocol: Protocol) -> str:
+    """Write how groups are treated, and how much one counts."""
+    rules = protocol.group
+    return rules.treatment if rules.treatment == "count" else f"{rules.treatment}/{number_text(rules.weight)}"
+
+
 def mean(protocol: Protocol) -> str:
     """Say whether points are summed one by one."""
     return "sequential" if protocol.ap.sequential_mean and protocol.ap.interpolation == "points" else ""
@@ -135,10 +143,19 @@ def threshold_range(protocol: Protocol) -> str:
     return grid_text(values) if len(values) < 3 else f"{values[0]:.2f}:{values[-1]:.2f}/{len(values)}"
 
 
+def group_step(protocol: Protocol) -> str:
+    """Write how groups are treated, and how much one counts."""
+    rules = protocol.group
+    if rules.treatment == "count":
+        return "ordinary objects"
+    return f"absorb, weight {number_text(rules.weight)}" if rules.weight else "absorb, not counted"
+
+
 def largest_cap(protocol: Protocol) -> str:
     """Write the largest cap, and what it is counted over."""
     cap = protocol.caps[-1]
-    scope = {"class": "image and class", "image": "image"}[protocol.matching.cap_scope]
+    scopes = {"class": "image and class", "image": "image", "data_set_class": "class of the data set"}
+    scope = scopes[protocol.matching.cap_scope]
     return "none" if cap is None else f"{cap} per {scope}"
 
 

@@ -29,8 +29,13 @@ __all__ = ["embedded_json", "plain", "render_page"]
 SCRIPTS = ("base", "charts", "table", "curves", "gallery", "confusion", "comparison", "main")
 """Script files in the order in which they are joined."""
 
+STYLES = ("report", "gallery", "comparison")
+"""Style sheets in the order in which they are joined."""
+
 SECTIONS = {
     "summary": "Summary",
+    "findings": "Data",
+    "pairs": "Pairs",
     "classes": "Classes",
     "sizes": "Sizes",
     "curves": "Curves",
@@ -87,6 +92,11 @@ def _asset(name: str) -> str:
 
 
 @functools.cache
+def _style() -> str:
+    return "\n".join(_asset(f"{name}.css") for name in STYLES)
+
+
+@functools.cache
 def _script() -> str:
     parts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
@@ -127,12 +137,15 @@ def _environment() -> Any:
 
 
 def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
-    """Write a whole HTML document from the view of an evaluation or of a comparison."""
+    """Write a whole HTML document from the view of an evaluation, of two or of several."""
     environment = _environment()
     from markupsafe import Markup
 
-    style, script = _asset("report.css"), _script()
-    static = ("findings", "table", "summary", "signature", "sources", "counts", "rows")
+    style, script = _style(), _script()
+    static = (
+        *("findings", "conclusions", "table", "summary", "signature", "sources", "counts", "rows"),
+        *("detectors", "links"),
+    )
     body = environment.get_template(f"{template}.html.j2")
     page: str = body.render(
         view=view,
@@ -146,9 +159,11 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
 
 
 def _has_section(view: Mapping[str, Any], key: str) -> bool:
+    if key == "findings":
+        return view["kind"] == "evaluation" and bool(view["findings"])
     if key == "sizes":
         return bool(view.get("sizes") or view.get("ap_by_iou"))
     always: tuple[str, ...] = ("summary", "classes", "curves")
-    if view["kind"] == "comparison":
+    if view["kind"] in ("comparison", "overview"):
         always += ("confidence", "errors")
     return key in always or bool(view.get(key))

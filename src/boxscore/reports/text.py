@@ -1,4 +1,4 @@
-"""An evaluation as text, Markdown, CSV and JSON, and as flat metrics for experiment trackers.
+"""An evaluation as text, Markdown, LaTeX, CSV and JSON, and as flat metrics for experiment trackers.
 
 Conventions
 -----------
@@ -14,13 +14,21 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
+from boxscore._utils.text import (
+    csv_table,
+    json_text,
+    latex_comment,
+    latex_table,
+    markdown_table,
+    text_table,
+)
 from boxscore.evaluation import Evaluation
 
 __all__ = [
     "as_csv",
     "as_dict",
     "as_json",
+    "as_latex",
     "as_markdown",
     "as_text",
     "class_columns",
@@ -86,6 +94,20 @@ def as_markdown(evaluation: Evaluation, *, per_class: bool = False) -> str:
     if per_class:
         blocks.append(markdown_table(class_columns(evaluation), digits=3))
     return "\n\n".join([*blocks, f"`{evaluation.signature}`"])
+
+
+def as_latex(evaluation: Evaluation, *, per_class: bool = False) -> str:
+    """Write an evaluation as LaTeX tables; title, counts and signature are comments."""
+    protocol = evaluation.protocol
+    summary = [protocol.title or protocol.name, evaluation.counts_text]
+    blocks = [_latex_block(summary, latex_table(summary_columns(evaluation)))]
+    if per_class:
+        blocks.append(_latex_block(["per class"], latex_table(class_columns(evaluation), digits=3)))
+    return "\n\n".join([*blocks, latex_comment(evaluation.signature)])
+
+
+def _latex_block(comments: Sequence[str], table: str) -> str:
+    return "\n".join([*map(latex_comment, comments), table])
 
 
 def as_csv(evaluation: Evaluation, *, per_class: bool = False) -> str:

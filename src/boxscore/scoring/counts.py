@@ -14,8 +14,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +56,14 @@ class Outcomes(NamedTuple):
     """Whether it is a true positive, [T, C]."""
     ignored: BoolArray
     """Whether its match is ignored, [T, C]."""
-    positive: NDArray[np.int64]
-    """Counted ground truths of each class, [K]."""
+    positive: NDArray[Any]
+    """Counted ground truths of each class, [K]; float64 where they have weights."""
+    weight: FloatArray | None = None
+    """How much each counts where it is a true positive, [T, C]; None: 1."""
     images: int = 0
     """Images that were evaluated, those without any objects too; 0 where nobody asks."""
+    class_columns: Mapping[str, NDArray[Any]] = MappingProxyType({})
+    """What else is known of the classes, [K] each."""
 
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Outcomes:
@@ -67,13 +72,18 @@ class Outcomes(NamedTuple):
         if limit == protocol.caps[-1]:  # the ranking is cut at it
             limit = None
         inside = matches.inside(area)
+        detection, true, ignored, weight = matches.pair_outcomes(area, max_detections=limit)
         return cls(
             matches.category,
             matches.score,
             inside if limit is None else inside & (matches.rank < limit),
-            *matches.pair_outcomes(area, max_detections=limit),
+            detection,
+            true,
+            ignored,
             matches.positives(area),
+            weight,
             len(matches.images),
+            matches.categories.columns,
         )
 
     @classmethod
@@ -111,7 +121,7 @@ class HitCounts:
         self._tie_order = tie_order
 
     @property
-    def positive(self) -> NDArray[np.int64]:
+    def positive(self) -> NDArray[Any]:
         """Counted ground truths of each class, [K]."""
         return self.outcomes.positive
 
@@ -124,6 +134,13 @@ class HitCounts:
     def hits(self) -> Positions:
         """True positives of each threshold and class, [T, K]."""
         return np.diff(self.line_starts, axis=1)
+
+    def hit_weights(self) -> list[FloatArray] | None:
+        """How much each true positive counts, threshold by threshold; None: 1 each."""
+        weight = self.outcomes.weight
+        if weight is None:
+            return None
+        return [line[candidate] for line, candidate in zip(weight, self.candidates, strict=True)]
 
     def lines(
         self, tie_order: TieOrder | None = None

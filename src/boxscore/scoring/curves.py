@@ -22,7 +22,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +72,7 @@ class Curves:
         return cls(HitCounts(outcomes, protocol.ap.tie_order), protocol.ap)
 
     @property
-    def positive(self) -> NDArray[np.int64]:
+    def positive(self) -> NDArray[Any]:
         """Counted ground truths of each class, [K]."""
         return self.counts.positive
 
@@ -78,7 +80,11 @@ class Curves:
     def recall(self) -> FloatArray:
         """Recall reached at each threshold by each class, [T, K]."""
         undefined = np.full(self._counts.shape, np.nan)
-        reached: FloatArray = np.divide(self._counts, self.positive, out=undefined, where=self.positive > 0)
+        hits: NDArray[Any] = self._counts
+        if self._weighed is not None:
+            ends = (self._starts + self._counts).ravel() - 1
+            hits = np.where(self._counts > 0, np.append(self._weighed, 0.0)[ends].reshape(hits.shape), 0.0)
+        reached: FloatArray = np.divide(hits, self.positive, out=undefined, where=self.positive > 0)
         return reached
 
     @functools.cached_property
@@ -163,8 +169,21 @@ class Curves:
     def _padded_precision(self) -> FloatArray:
         """:attr:`precision` and a 0, so that every bound of a stretch is a position; [N + 1]."""
         epsilon = self.rules.precision_epsilon
+        if self._weighed is not None:
+            nth, counted = (np.concatenate(column) for column in zip(*self.counts.lines(), strict=True))
+            return np.append(self._weighed / (self._weighed + (counted - nth) + epsilon), 0.0)
         lines = (nth / (counted + epsilon) for nth, counted in self.counts.lines())
         return np.concatenate([*lines, np.zeros(1)])
+
+    @functools.cached_property
+    def _weighed(self) -> FloatArray | None:
+        """Sum of the weights up to each true positive, in-class, [N]; None where each counts as one."""
+        weights = self.counts.hit_weights()
+        if weights is None:
+            return None
+        bounds = np.append(self._starts.ravel(), self._counts.sum()).tolist()
+        joined = np.concatenate(weights)
+        return np.concatenate([np.cumsum(joined[low:high]) for low, high in itertools.pairwise(bounds)])
 
     def _envelope(self, thresholds: slice = EVERY, classes: slice = EVERY) -> FloatArray:
         """Precision at the recall points, [T, K, R]; of all thresholds and classes, or of some."""
@@ -226,10 +245,24 @@ class Curves:
         self, thresholds: slice = EVERY, classes: slice = EVERY
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Find the true positive that reaches each recall point, and whether there is one; [T, K, R]."""
+        if self._weighed is not None:
+            return self._weighed_entries(thresholds, classes)
         counts = self._counts[thresholds, classes, None]  # [T,K,1]
         needed = np.maximum(self._needed(classes)[None], 1)  # [1,K,R]
         entry = np.minimum(needed - 1, counts) + self._starts[thresholds, classes, None]
         return entry, needed <= counts
+
+    def _weighed_entries(
+        self, thresholds: slice, classes: slice
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """:meth:`_entries` where true positives have weights."""
+        assert self._weighed is not None
+        starts, counts = self._starts[thresholds, classes], self._counts[thresholds, classes]
+        nth = np.zeros((*starts.shape, self.point_count), dtype=np.int64)
+        for t, k in np.ndindex(starts.shape):
+            own = self._weighed[starts[t, k] : starts[t, k] + counts[t, k]]
+            nth[t, k] = np.searchsorted(own / np.maximum(self.positive[classes][k], 1e-300), self._points)
+        return nth + starts[..., None], nth < counts[..., None]
 
     def _areas(self) -> FloatArray:
         """Area under the curve by the protocol's rule, [T, K]."""
@@ -242,8 +275,14 @@ class Curves:
                 precision = self.precision[start : start + int(self._counts[t, k])]
                 nth = np.arange(1, len(precision) + 1)
                 counted = np.rint(nth / precision - self.rules.precision_epsilon) if lines else None
+                hits = None if self._weighed is None else self._weighed[start : start + len(nth)]
                 ap[t, k] = curve_area(
-                    precision, int(self.positive[k]), self.rules, counted=counted, total=int(total[t, k])
+                    precision,
+                    self.positive[k],
+                    self.rules,
+                    hits=hits,
+                    counted=counted,
+                    total=int(total[t, k]),
                 )
         ap[:, self._undefined] = np.nan
         return ap
@@ -257,19 +296,28 @@ class Cells:
     curves : Curves
     thresholds : list of int
         Positions on the axis T.
+    left_out : ndarray of bool, [K], optional
+        Classes that sums leave out beside those without a curve.
     """
 
-    def __init__(self, curves: Curves, thresholds: list[int]) -> None:
+    def __init__(
+        self, curves: Curves, thresholds: list[int], left_out: NDArray[np.bool_] | None = None
+    ) -> None:
         self._curves, self._thresholds = curves, thresholds
+        self._left_out = curves._undefined if left_out is None else left_out
 
     def __getitem__(self, thresholds: list[int]) -> Cells:
         """Choose among the thresholds."""
-        return Cells(self._curves, [self._thresholds[position] for position in thresholds])
+        return Cells(self._curves, [self._thresholds[one] for one in thresholds], self._left_out)
+
+    def of_classes(self, chosen: NDArray[np.bool_]) -> Cells:
+        """Choose among the classes, [K], for :meth:`mean_of_defined`."""
+        return Cells(self._curves, self._thresholds, self._left_out | ~chosen)
 
     def mean_of_defined(self) -> float:
         """Mean of the cells that are not NaN, with the bits of ``numpy.mean``; NaN when there are none."""
         curves = self._curves
-        defined = np.flatnonzero(~curves._undefined)
+        defined = np.flatnonzero(~self._left_out)
         count = len(self._thresholds) * curves.point_count * len(defined)
         return _sum(_Stream(self._planes(defined)), count) / count if count else float("nan")
 
@@ -292,7 +340,7 @@ class Cells:
             plane = np.empty((curves.point_count, len(defined)))
             done = 0
             for classes in curves._class_blocks(1):
-                envelope = curves._envelope(slice(t, t + 1), classes)[0, ~curves._undefined[classes]]
+                envelope = curves._envelope(slice(t, t + 1), classes)[0, ~self._left_out[classes]]
                 plane[:, done : done + len(envelope)] = envelope.T
                 done += len(envelope)
             yield plane.ravel()

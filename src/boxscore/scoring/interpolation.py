@@ -27,16 +27,21 @@ FloatArray = NDArray[np.float64]
 
 def curve_area(
     precision: FloatArray,
-    positive: int,
+    positive: float,
     rules: ApRules,
     *,
+    hits: FloatArray | None = None,
     counted: NDArray[Any] | None = None,
     total: int = 0,
 ) -> float:
-    """Area under one curve by the protocol's rule; only straight lines need ``counted`` and ``total``."""
+    """Area under one curve by the protocol's rule; only straight lines need ``counted`` and ``total``.
+
+    ``hits`` are the sums of the true positives' weights up to each; 1, 2, ... without weights.
+    """
     envelope = np.maximum.accumulate(precision[::-1])[::-1]
     if rules.interpolation == "area":
-        return _area_under_steps(envelope, positive)
+        up_to = np.arange(1, len(envelope) + 1) if hits is None else hits
+        return _area_under_steps(envelope, up_to, positive)
     if counted is None or total == 0:
         return 0.0
     return _area_under_lines(
@@ -50,9 +55,9 @@ def curve_area(
     )
 
 
-def _area_under_steps(envelope: FloatArray, positive: int) -> float:
+def _area_under_steps(envelope: FloatArray, hits: NDArray[Any], positive: float) -> float:
     """Sum envelope times recall step over the true positives, then the step to recall 1 at precision 0."""
-    reached = np.arange(len(envelope) + 1) / positive
+    reached = np.append(0.0, hits) / positive
     steps = np.diff(reached) * envelope
     return float(np.sum(steps if reached[-1] == 1 else np.append(steps, 0.0)))
 
@@ -61,7 +66,7 @@ def _area_under_lines(
     envelope: FloatArray,
     counted: NDArray[Any],
     total: int,
-    positive: int,
+    positive: float,
     points: FloatArray,
     *,
     line_to_one: bool,

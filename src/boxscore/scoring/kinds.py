@@ -12,27 +12,40 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from typing import Protocol as Protocol_
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.data.vocabulary import rows_where
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Cells, Curves
 from boxscore.scoring.froc import sensitivity
 
 __all__ = [
     "KINDS",
+    "CurvesOf",
     "Kind",
     "mean_of_defined",
+    "mean_of_slots",
     "mean_per_class",
     "summary_total",
     "summary_values",
 ]
 
 FloatArray = NDArray[np.float64]
-CurvesOf = Callable[[int, int], Curves]
-"""Gives the curves of an area range and a detection cap, positions on the axes A and M."""
+
+
+class CurvesOf(Protocol_):
+    """Gives the curves of an area range and a detection cap, positions on the axes A and M.
+
+    With ``pooled`` the classes of a selection (``""`` for all) share one curve.
+    """
+
+    def __call__(self, area: int, cap: int, pooled: str | None = None, /) -> Curves:
+        """Return the curves."""
+        ...
 
 
 def mean_of_defined(cells: FloatArray | Cells) -> float:
@@ -41,6 +54,14 @@ def mean_of_defined(cells: FloatArray | Cells) -> float:
         return cells.mean_of_defined()
     defined = cells[~np.isnan(cells)]
     return float(np.mean(defined)) if len(defined) else float("nan")
+
+
+def mean_of_slots(cells: FloatArray | Cells) -> float:
+    """``numpy.nanmean`` of the cells: undefined ones are added as 0, and not counted; NaN for none."""
+    if isinstance(cells, Cells):
+        return cells.mean_of_defined()  # so many cells that no reference takes this mean of
+    defined = np.count_nonzero(~np.isnan(cells))
+    return float(np.sum(np.nan_to_num(cells, nan=0.0)) / defined) if defined else float("nan")
 
 
 def mean_per_class(cells: FloatArray | Cells) -> FloatArray:
@@ -86,22 +107,43 @@ KINDS = {
 }
 
 
-def _cells(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> tuple[Kind, FloatArray | Cells]:
+def _of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatArray | Cells:
+    """Return the cells of some classes, [K]."""
+    return cells.of_classes(chosen) if isinstance(cells, Cells) else cells[..., chosen]
+
+
+def _cells(
+    row: SummaryRow, protocol: Protocol, curves_of: CurvesOf, pooled: str | None = None
+) -> tuple[Kind, FloatArray | Cells, Curves]:
     kind = KINDS[checks.one_of(row.metric, list(KINDS), name=f"summary {row.key}: metric")]
     area = list(protocol.ignore.area_ranges).index(row.area)
-    cells = kind.cells(curves_of(area, row.cap % len(protocol.caps)), protocol)
+    curves = curves_of(area, row.cap % len(protocol.caps), pooled)
+    cells = kind.cells(curves, protocol)
     if row.iou is None:
-        return kind, cells
-    return kind, cells[[protocol.matching.iou_thresholds.index(row.iou)]]
+        return kind, cells, curves
+    return kind, cells[[protocol.matching.iou_thresholds.index(row.iou)]], curves
 
 
 def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> float:
     """Value of a summary row over all classes."""
-    kind, cells = _cells(row, protocol, curves_of)
+    if protocol.ap.pool == "classes":
+        kind, cells, _ = _cells(row, protocol, curves_of, pooled=row.classes)
+        return kind.total(cells)
+    kind, cells, curves = _cells(row, protocol, curves_of)
+    if row.classes:
+        cells = _of_classes(cells, _chosen(row, curves))
+    if protocol.ap.class_mean == "nanmean" and kind.total is mean_of_defined:
+        return mean_of_slots(cells)
     return kind.total(cells)
 
 
 def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
-    """Value of a summary row for each class, [K]."""
-    kind, cells = _cells(row, protocol, curves_of)
-    return kind.per_class(cells)
+    """Value of a summary row for each class, [K]; NaN for classes that the row does not take in."""
+    kind, cells, curves = _cells(row, protocol, curves_of)
+    values = kind.per_class(cells)
+    return values if not row.classes else np.where(_chosen(row, curves), values, np.nan)
+
+
+def _chosen(row: SummaryRow, curves: Curves) -> NDArray[np.bool_]:
+    """Whether the row takes in each class, [K]."""
+    return rows_where(curves.counts.outcomes.class_columns, row.classes, len(curves.positive))

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
 from boxscore.scoring.counts import HitCounts, Outcomes, hits_up_to, tie_ends
@@ -46,6 +47,8 @@ class ImageWeights:
 
     def __init__(self, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> None:
         self.outcomes = outcomes = Outcomes.of(matches, protocol, area, cap)
+        if outcomes.weight is not None:
+            raise InputError("group.weight", "be 0 or 1 to weigh images", got=protocol.group.weight)
         self.tie_order = protocol.ap.tie_order
         self._ends: dict[TieOrder, _Ends] = {}
         truths = np.flatnonzero(matches.counted(area))
@@ -167,6 +170,10 @@ class WeightedCounts:
         moved = prepared.move_sign * np.take(self._weights, prepared.move_image)
         change = np.bincount(prepared.move_segment, weights=moved, minlength=T * K)
         return (unmatched + change.reshape(T, K)).astype(np.int64)
+
+    def hit_weights(self) -> None:
+        """How much each true positive counts: 1."""
+        return
 
     def hit_detections(self) -> Positions:
         """Position of the detection of each true positive, [N]."""

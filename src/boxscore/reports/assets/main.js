@@ -61,7 +61,9 @@ errorBars();
 sizeBars();
 reliability();
 galleries();
-if (typeof comparison === "function") comparison();
+imageDialog();
+comparison();
+overview();
 const dialog = byId("image-dialog");
 if (dialog) {
   byId("dialog-close").addEventListener("click", () => dialog.close());

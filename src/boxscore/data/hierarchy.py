@@ -1,0 +1,252 @@
+"""A hierarchy of classes, and data sets expanded along it: a man is a person too.
+
+Conventions
+-----------
+- The form is Open Images': ``{"LabelName": ..., "Subcategory": [...]}``, nested. Other keys (``Part``) are
+  not followed, and the root is no class.
+- A class may stand at several places: its ancestors are those over all of them.
+- Nothing is removed: an object that is annotated as a child and as its parent becomes two objects of the
+  parent, as in the reference.
+
+References
+----------
+The TensorFlow Object Detection API, ``oid_hierarchical_labels_expansion.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id
+from boxscore.errors import InputError
+
+__all__ = ["Hierarchy", "expand_classes"]
+
+Table = TypeVar("Table", GroundTruth, Detections)
+
+MOST_LEVELS = 500
+"""How deep a hierarchy may be; the 600 classes of Open Images have 5 levels."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Hierarchy:
+    """Which classes stand above and below each class, by name.
+
+    Attributes
+    ----------
+    ancestors, descendants : mapping of str to tuple of str
+        Of each class, sorted.
+    """
+
+    ancestors: Mapping[str, tuple[str, ...]]
+    descendants: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, tree: Any, *, source: str = "the hierarchy") -> Hierarchy:
+        """Read a nested hierarchy, as JSON holds it.
+
+        Parameters
+        ----------
+        tree : mapping
+            ``LabelName`` and ``Subcategory``, a list of the same.
+        source : str
+            Names it in messages.
+
+        Returns
+        -------
+        Hierarchy
+
+        Raises
+        ------
+        InputError
+            When it has another form, or a class stands below itself.
+
+        Examples
+        --------
+        >>> tree = {"LabelName": "Entity", "Subcategory": [
+        ...     {"LabelName": "Person", "Subcategory": [{"LabelName": "Man"}]}]}
+        >>> Hierarchy.of(tree).ancestors
+        {'Person': (), 'Man': ('Person',)}
+        """
+        above: dict[str, set[str]] = {}
+        for name, path in _places(tree, source):
+            if name in path:
+                raise InputError(
+                    "a class of a hierarchy",
+                    "not stand below itself",
+                    got=" > ".join([*path, name])[:200],
+                    place=source,
+                )
+            above.setdefault(name, set()).update(path)
+        below: dict[str, set[str]] = {name: set() for name in above}
+        for name, names in above.items():
+            for ancestor in names:
+                below[ancestor].add(name)
+        circle = next((name for name, names in above.items() if names & below[name]), None)
+        if circle is not None:
+            other = sorted(above[circle] & below[circle])[0]
+            got = f"{circle!r} below {other!r} and above it"
+            raise InputError("a class of a hierarchy", "not stand below itself", got=got, place=source)
+        return cls(*({name: tuple(sorted(names)) for name, names in side.items()} for side in (above, below)))
+
+    def check_names(self, names: Iterable[str], *, source: str) -> None:
+        """Refuse classes that the hierarchy does not have.
+
+        Parameters
+        ----------
+        names : iterable of str
+        source : str
+            Names the data in messages.
+
+        Raises
+        ------
+        InputError
+            When one is unknown.
+        """
+        unknown = [name for name in names if name not in self.ancestors]
+        if unknown:
+            raise InputError(
+                "a class",
+                "be in the hierarchy",
+                got=repr(unknown[0]),
+                place=source,
+                cause=f"{len(unknown)} such classes; is one side named by label ids (/m/01g317) and one not?",
+            )
+
+
+def _places(tree: Any, source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield every class below the root at each of its places, with the classes above it."""
+    _name_of(tree, source)
+    waiting: list[tuple[Any, tuple[str, ...]]] = [(child, ()) for child in reversed(_children(tree, source))]
+    while waiting:
+        node, path = waiting.pop()
+        name = _name_of(node, source)
+        yield name, path
+        if len(path) > MOST_LEVELS:
+            raise InputError("a hierarchy", f"have at most {MOST_LEVELS} levels", got="more", place=source)
+        waiting += [(child, (*path, name)) for child in reversed(_children(node, source))]
+
+
+def _name_of(node: Any, source: str) -> str:
+    if not isinstance(node, Mapping) or not isinstance(node.get("LabelName"), str):
+        rule = 'be an object with "LabelName", a string, and perhaps "Subcategory", a list'
+        raise InputError("a class of a hierarchy", rule, got=repr(node)[:80], place=source)
+    return str(node["LabelName"])
+
+
+def _children(node: Mapping[str, Any], source: str) -> Sequence[Any]:
+    children = node.get("Subcategory", [])
+    if not isinstance(children, list):
+        raise InputError("Subcategory", "be a list", got=repr(children)[:80], place=source)
+    return children
+
+
+def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
+    """Add a copy of every row for each class above its own, after the row.
+
+    Labels of whole images are expanded too: what is there lists the classes above it, and what is absent
+    those below it.
+
+    Parameters
+    ----------
+    table : GroundTruth or Detections
+        Every class must be in the hierarchy.
+    hierarchy : Hierarchy
+
+    Returns
+    -------
+    GroundTruth or Detections
+        Copies of ground truths have ids of their own.
+
+    Raises
+    ------
+    InputError
+        When a class is not in the hierarchy.
+
+    Examples
+    --------
+    >>> tree = {"LabelName": "Entity", "Subcategory": [
+    ...     {"LabelName": "Person", "Subcategory": [{"LabelName": "Man"}]}]}
+    >>> men = Detections.from_arrays(["a"], ["Man"], [[0, 0, 9, 9]], [0.9])
+    >>> expand_classes(men, Hierarchy.of(tree)).to_pandas()[["class", "score"]].values.tolist()
+    [['Man', 0.9], ['Person', 0.9]]
+    """
+    old = table.categories
+    names = old.names.tolist()
+    hierarchy.check_names(names, source=table.source)
+    labels = table.image_labels if isinstance(table, GroundTruth) else None
+    wider = _with_relatives(old, hierarchy, with_descendants=labels is not None)
+    row_of = wider.rows_of_names()
+    own = wider.rows(old.ids).tolist()
+    above = _relatives(names, own, hierarchy.ancestors, row_of)
+    below = _relatives(names, own, hierarchy.descendants, row_of)
+    rows, category = _copies(table.category, above)
+    expanded = table.take(rows).replaced(categories=wider, category=category)
+    if not isinstance(expanded, GroundTruth):
+        return expanded
+    copies = np.flatnonzero(np.append(False, rows[1:] == rows[:-1]))
+    expanded = expanded.replaced(ids=_fresh_ids(expanded.ids, copies))
+    if labels is None:
+        return expanded
+    parts = []
+    for kind in IMAGE_LABEL_KINDS:
+        own = labels.of(kind)
+        at, classes = _copies(own.category, below if kind == "negative" else above)
+        parts.append(ImageLabels(own.image[at], classes, own.kind[at]))
+    return expanded.replaced(image_labels=ImageLabels.joined(parts))
+
+
+def _with_relatives(categories: Categories, hierarchy: Hierarchy, *, with_descendants: bool) -> Categories:
+    """Return the classes and those above them, and below them where labels need them."""
+    names = categories.names.tolist()
+    known = set(names)
+    more: dict[str, None] = {}
+    for name in names:
+        relatives = hierarchy.ancestors[name] + (hierarchy.descendants[name] if with_descendants else ())
+        more |= dict.fromkeys(one for one in relatives if one not in known)
+    if not more:
+        return categories
+    ids: list[Id] = categories.ids.tolist()
+    numbers = [one for one in ids if isinstance(one, int)]
+    named = len(numbers) < len(ids)
+    fresh: list[Id] = list(more) if named else [max(numbers, default=0) + 1 + n for n in range(len(more))]
+    return Categories.build([*ids, *fresh], names=[*names, *more])
+
+
+def _relatives(
+    names: Sequence[str], own: Sequence[int], relatives: Mapping[str, Sequence[str]], row_of: Mapping[Id, int]
+) -> list[list[int]]:
+    """Return the rows that each class stands for in the wider vocabulary, its own first."""
+    return [
+        [row, *(row_of[one] for one in relatives[name] if one in row_of)]
+        for row, name in zip(own, names, strict=True)
+    ]
+
+
+def _copies(
+    category: NDArray[np.int32], relatives: Sequence[Sequence[int]]
+) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Return the row behind each row of the expanded table, and its class."""
+    counts = np.array([len(classes) for classes in relatives], dtype=np.int64)
+    starts = np.cumsum(counts) - counts
+    flat = np.array([one for classes in relatives for one in classes], dtype=np.int32)
+    own = counts[category] if len(category) else np.zeros(0, dtype=np.int64)
+    rows = np.repeat(np.arange(len(category)), own)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(own) - own, own)
+    return rows, flat[starts[category][rows] + nth] if len(rows) else np.zeros(0, dtype=np.int32)
+
+
+def _fresh_ids(ids: NDArray[Any], copies: NDArray[np.intp]) -> NDArray[Any]:
+    """Give copies ids that no row has; all rows are counted anew where ids are texts."""
+    if ids.dtype == object:
+        return np.arange(1, len(ids) + 1)
+    fresh = ids.copy()
+    fresh[copies] = int(ids.max(initial=0)) + 1 + np.arange(len(copies))
+    return fresh

@@ -1,0 +1,101 @@
+"""Which detections are evaluated at all, and which unmatched ones count: degenerate boxes and image labels.
+
+Conventions
+-----------
+- The order is lvis-api's: detections are capped (over an image, or over a class of the whole data set), then
+  what has no area is dropped, then what is of a class that nobody looked for in the image. A cap of an image
+  and class comes last.
+- A class is *listed* in an image when an object of it that takes part is there, or a label of the image says
+  so. Of an unlisted class nobody knows whether it is there: its detections are dropped where the protocol
+  says so.
+- Where a class is not annotated exhaustively, a detection that matches nothing is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import descending_order, top_k_per_group
+from boxscore.data.image_labels import ImageLabels
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.matching.ignoring import Ignoring, without_area
+from boxscore.protocols.protocol import Protocol
+
+__all__ = ["admitted", "inexhaustive"]
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+
+
+def admitted(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    areas: Callable[[], FloatArray],
+    ignoring: Ignoring,
+    protocol: Protocol,
+) -> BoolArray | None:
+    """Whether each detection takes part once the cap of its image is met, [D]; None where all do.
+
+    ``areas`` gives what area ranges measure in the detections, [D].
+    """
+    matching = protocol.matching
+    over_file = matching.cap_scope == "data_set_class" or (
+        matching.cap_scope == "image" and not matching.per_class  # equal scores at the cut go in file order
+    )
+    if (protocol.boxes.degenerate, protocol.labels.unlisted) == ("count", "count") and not over_file:
+        return None
+    kept = np.ones(len(detections), dtype=bool)
+    if over_file and protocol.caps[-1] is not None:
+        kept = _best(detections, protocol, protocol.caps[-1])
+    if protocol.boxes.degenerate == "drop":
+        kept &= ~without_area(areas())
+    elif protocol.boxes.degenerate == "drop_detections":
+        kept &= (detections.sizes > 0).all(axis=1)
+    if protocol.labels.unlisted == "drop":
+        kept &= _listed(ground_truth, detections, ignoring, protocol)
+    return kept
+
+
+def inexhaustive(
+    labels: ImageLabels | None, image: NDArray[np.int32], category: NDArray[np.int32], protocol: Protocol
+) -> BoolArray | None:
+    """Whether unmatched detections of these images and classes are ignored, [D]; None where none is."""
+    if protocol.labels.not_exhaustive == "count" or labels is None:
+        return None
+    return labels.says(image, category, "not_exhaustive")
+
+
+def _best(detections: Detections, protocol: Protocol, cap: int) -> BoolArray:
+    """Whether each detection is among the best of its image, or its class in the data set; ties by file."""
+    rows = descending_order(detections.scores)
+    rows = rows[detections.scores[rows] >= protocol.matching.score_threshold]
+    of_image = protocol.matching.cap_scope == "image"
+    group = detections.image if of_image else detections.category
+    count = len(detections.images) if of_image else len(detections.categories)
+    kept = np.zeros(len(detections), dtype=bool)
+    kept[rows[top_k_per_group(np.take(group, rows), cap, count)]] = True
+    return kept
+
+
+def _listed(
+    ground_truth: GroundTruth, detections: Detections, ignoring: Ignoring, protocol: Protocol
+) -> BoolArray:
+    """Whether the class of each detection was looked for in its image, [D]."""
+    count = len(ground_truth.categories)
+    there = ~ignoring.deleted
+    objects = ground_truth.image[there].astype(np.int64) * count + ground_truth.category[there]
+    known = np.unique(objects)
+    asked = detections.image.astype(np.int64) * count + detections.category
+    if len(known):
+        at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        listed = np.asarray(known[at] == asked)
+    else:
+        listed = np.zeros(len(asked), dtype=bool)
+    labels = ground_truth.image_labels
+    if labels is not None:
+        kinds = ("negative",) if protocol.labels.listed_by == "negative" else ("negative", "positive")
+        listed |= labels.says(detections.image, detections.category, *kinds)
+    return listed

@@ -1,0 +1,127 @@
+"""Score made-up federated data with boxscore and with the rules in plain Python, and look for a difference.
+
+    python tests/fuzz/federated.py --cases 5000 --seed 0 [--reference FOLDER]
+
+LVIS boxes: with the cap per image, and with a cap per class over the data set. ``--reference`` is a checkout of
+lvis-api, which then scores every case as well. Open Images boxes: both evaluators, and groups of three weights.
+Every cell must be equal to the last bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import logging
+import sys
+import tempfile
+import types
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+import boxscore  # noqa: E402
+from oracles import lvis, open_images  # noqa: E402
+from support.federated_cases import federated_case, open_images_case  # noqa: E402
+from support.open_images import scored_open_images  # noqa: E402
+
+Record = dict[str, Any]
+
+
+def scored(folder: Path, dataset: Record, results: list[Record], **matching: Any) -> lvis.Arrays:
+    truth, found = folder / "truth.json", folder / "results.json"
+    truth.write_text(json.dumps(dataset), encoding="utf-8")
+    found.write_text(json.dumps(results), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        evaluation = boxscore.evaluate(truth, found, protocol={"extends": "lvis", "matching": matching})
+    arrays = evaluation.arrays()
+    return lvis.Arrays(*(np.nan_to_num(arrays[name][..., 0], nan=-1.0) for name in ("precision", "recall")))
+
+
+def by_reference(dataset: Record, results: list[Record], *, cap: int) -> lvis.Arrays | None:
+    """Score with lvis-api; None where it cannot (no results)."""
+    from lvis import LVIS, LVISEval, LVISResults  # type: ignore[import-not-found]
+
+    if not results:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "truth.json")
+        path.write_text(json.dumps(dataset), encoding="utf-8")
+        truth = LVIS(str(path))
+    run = LVISEval(truth, LVISResults(truth, copy.deepcopy(results), max_dets=cap), "bbox")
+    run.params.max_dets = cap
+    run.evaluate()
+    run.accumulate()
+    return lvis.Arrays(run.eval["precision"], run.eval["recall"])
+
+
+def check(folder: Path, seed: int, *, reference: bool) -> list[str]:
+    dataset, results = federated_case(seed)
+    wrong = []
+    for cap in (3, 300):
+        ours = scored(folder, dataset, results, max_detections=[cap])
+        pairs = {"oracle": lvis.evaluate(dataset, results, per_image=cap)}
+        if reference:
+            theirs = by_reference(dataset, results, cap=cap)
+            pairs |= {} if theirs is None else {"reference": theirs}
+        wrong += [f"{name}, cap {cap}" for name, theirs in pairs.items() if not _same(ours, theirs)]
+    ours = scored(folder, dataset, results, max_detections=[4], cap_scope="data_set_class")
+    theirs = lvis.evaluate(dataset, results, per_image=None, per_class=4)
+    return wrong + ([] if _same(ours, theirs) else ["oracle, cap per class"])
+
+
+def check_open_images(seed: int) -> list[str]:
+    truths, found, listed, images, labels = open_images_case(seed)
+    wrong = []
+    for name, weight, verified in (
+        ("openimages-challenge", 1.0, listed),
+        ("openimages-challenge", 0.5, listed),
+        ("openimages-challenge", 0.0, listed),
+        ("openimages-v2", 0.0, None),
+    ):
+        rules = open_images.Rules(weight, verified)
+        theirs = open_images.evaluate(truths, found, images, labels, rules)
+        ours, mean = scored_open_images(truths, found, listed, images, labels, name, weight)
+        whole = np.nanmean(theirs) if not np.isnan(theirs).all() else np.nan
+        if not np.array_equal([*ours, mean], [*theirs, whole], equal_nan=True):
+            wrong.append(f"{name}, weight {weight}")
+    return wrong
+
+
+def _same(ours: lvis.Arrays, theirs: lvis.Arrays) -> bool:
+    return all(np.array_equal(one, other) for one, other in zip(ours, theirs, strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cases", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--reference", type=Path)
+    options = parser.parse_args()
+    if options.reference is not None:
+        sys.path.insert(0, str(options.reference))
+        sys.modules["lvis.vis"] = types.ModuleType("lvis.vis")  # draws, and needs OpenCV
+        vars(sys.modules["lvis.vis"])["LVISVis"] = None
+        logging.disable(logging.CRITICAL)
+    different = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(options.seed, options.seed + options.cases):
+            wrong = check(Path(folder), seed, reference=options.reference is not None)
+            wrong += check_open_images(seed)
+            different += bool(wrong)
+            if wrong:
+                print(f"seed {seed}: {'; '.join(wrong)}")
+    print(f"{options.cases} cases, {different} with a difference")
+    sys.exit(different > 0)
+
+
+if __name__ == "__main__":
+    main()
