@@ -155,7 +155,7 @@ def settings() -> dict[str, str]:
     return {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])),
         "PYTHONUNBUFFERED": "1",
-        "COLUMNS": "100",
+        "COLUMNS": "80",
         "LC_ALL": "C.UTF-8",
     }
 

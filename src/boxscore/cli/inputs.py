@@ -130,7 +130,7 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     thresholds, ranges = arguments.iou_thresholds, arguments.area_ranges
     return changed_protocol(
         protocol,
-        max_detections=arguments.caps,
+        max_detections=getattr(arguments, "caps", None),
         iou_thresholds=None if thresholds is None else iou_thresholds_of_text(thresholds),
         area_ranges=None if ranges is None else area_ranges_of_text(ranges),
         score_threshold=getattr(arguments, "least_score", None),

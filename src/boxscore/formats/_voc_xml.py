@@ -29,6 +29,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
+from boxscore._utils.progress import progress
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import FileFormatError, InputError
@@ -149,8 +150,6 @@ def _line_of(text: str, number: int) -> int:
 @paused_collector()
 def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTruth:
     """Read the annotations of the named images in a folder; ``path`` is what messages call the whole."""
-    from tqdm import tqdm
-
     image_ids: list[str] = []
     classes: list[str] = []
     boxes: list[list[float]] = []
@@ -158,7 +157,7 @@ def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTr
     positions: list[tuple[Path, int]] = []
     file_names: list[str | None] = []
     sizes: list[tuple[float, float]] = []
-    for name in tqdm(names, desc=f"reading {path.name}", unit="file", delay=1, disable=None, leave=False):
+    for name in progress(names, desc=f"reading {path.name}", unit="file", delay=1, leave=False):
         file = folder / f"{name}.xml"
         if not is_file(file):
             raise FileFormatError(
