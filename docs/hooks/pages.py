@@ -429,7 +429,7 @@ def _rows(parser: argparse.ArgumentParser) -> dict[str, str]:
     for action in actions:
         if action.help == argparse.SUPPRESS:
             continue
-        name = action.option_strings[0] if action.option_strings else str(action.metavar or action.dest)
+        name = "`, `".join(action.option_strings) or str(action.metavar or action.dest)
         rows[name] = f"| {_argument(action)} | {_meaning(action, parser.prog)} |"
     return rows
 
