@@ -736,6 +736,6 @@ class Protocol(Rules):
         --------
         >>> from boxscore.protocols import load_protocol
         >>> load_protocol("coco").signature()
-        'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.1.0'
+        'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.2.0'
         """
         return signature_of(self)
