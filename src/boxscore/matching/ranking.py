@@ -13,7 +13,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import descending_order, rank_in_runs, stable_order, top_k_per_group
+from boxscore._utils.ordering import (
+    descending_order,
+    group_order,
+    rank_in_runs,
+    stable_order,
+    top_k_per_group,
+)
 from boxscore._utils.records import record
 from boxscore.data.tables import Detections
 from boxscore.protocols.protocol import Protocol
@@ -54,11 +60,10 @@ def rank_detections(
         rows = np.arange(len(detections))
     else:
         rows = np.arange(len(detections))[::-1]  # counted in another order than matched
-    rows = rows[descending_order(np.take(detections.scores, rows))]
     rows = _within_caps(rows, detections, protocol)
     if admitted is not None:
         rows = rows[np.take(admitted, rows)]
-    rows = rows[stable_order(np.take(detections.category, rows), category_count)]
+    rows = rows.take(group_order(np.take(detections.category, rows), np.take(detections.scores, rows)))
     image = np.take(detections.image, rows)
     grouped = stable_order(image, image_count)
 
@@ -81,7 +86,7 @@ def rank_detections(
 
 
 def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:
-    """Drop rows, given by descending score, below the score threshold or beyond a cap per image.
+    """Drop rows below the score threshold or beyond a cap per image; equal scores stay in their order.
 
     Classes pooled, rows are in the order of their classes, and the cap is met before (``admission``).
     """
@@ -90,5 +95,6 @@ def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Proto
     cap = protocol.caps[-1]
     if protocol.matching.cap_scope != "image" or not protocol.matching.per_class or cap is None:
         return rows
+    rows = rows[descending_order(np.take(detections.scores, rows))]
     image = np.take(detections.image, rows)
     return rows[top_k_per_group(image, cap, len(detections.images))]
