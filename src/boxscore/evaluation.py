@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -158,8 +159,8 @@ def _summarise_in_processes(result: Evaluation, workers: int) -> None:
     if len(curves) < 2:
         return
     first, *others = curves.values()  # mostly all areas: about as much work as the others together
-    shares = [first, *(sum(others[start :: workers - 1], []) for start in range(min(workers - 1, len(others))))]
-    tasks = [functools.partial(_summary_of, result, share) for share in shares]
+    shares = [first, *(list(itertools.chain(*others[start :: workers - 1])) for start in range(workers - 1))]
+    tasks = [functools.partial(_summary_of, result, share) for share in shares if share]
     found: dict[str, tuple[float, NDArray[np.float64] | None]] = {}
     with contextlib.closing(Forked(tasks[1:])) as forked:
         for part in (tasks[0](), *forked.results()):
