@@ -155,7 +155,7 @@ def _summarise_in_processes(result: Evaluation, workers: int) -> None:
     """Compute the summary in several processes: each has the rows of some area ranges and caps."""
     curves: dict[tuple[str, int], list[SummaryRow]] = {}
     for row in result.protocol.rows:
-        curves.setdefault((row.area, row.cap), []).append(row)
+        curves.setdefault((row.area, row.cap % len(result.protocol.caps)), []).append(row)
     if len(curves) < 2:
         return
     first, *others = curves.values()  # mostly all areas: about as much work as the others together
