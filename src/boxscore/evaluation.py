@@ -114,7 +114,7 @@ def evaluate(
     detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
     if images is not None or classes is not None:
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
-    result = _matched(ground_truth, detections, chosen, workers)
+    result = _matched(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
     matcher = result.matcher
     _warn_of_id_zero(result)
     _warn_of_numbering(result, workers)
@@ -125,10 +125,16 @@ def evaluate(
 
 
 def _matched(
-    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, workers: int
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    workers: int,
+    *,
+    chosen_classes: bool = False,
 ) -> Evaluation:
     matcher = Matcher(ground_truth, detections, protocol)
-    result = Evaluation(ground_truth, detections, protocol, matcher.match(workers=workers))
+    matched = matcher.match(workers=workers)
+    result = Evaluation(ground_truth, detections, protocol, matched, chosen_classes)
     vars(result)["matcher"] = matcher  # to reuse its overlaps
     return result
 
@@ -261,12 +267,15 @@ class Evaluation(PicklesFields):
     protocol : Protocol
     matched : Matches
         What every number is computed from.
+    chosen_classes : bool
+        Whether only some classes of the tables given were evaluated.
     """
 
     ground_truth: GroundTruth
     detections: Detections
     protocol: Protocol
     matched: Matches
+    chosen_classes: bool = False
 
     def __getitem__(self, metric: str) -> float:
         """Return a summary metric, such as ``result["AP"]``."""

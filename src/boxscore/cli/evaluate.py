@@ -13,7 +13,9 @@ import argparse
 import json
 import re
 import sys
+import textwrap
 
+from boxscore._utils.text import printable
 from boxscore.cli.arguments import INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, remembered_warnings, save_report, written
@@ -24,6 +26,8 @@ from boxscore.reports import text
 
 __all__ = ["OPTIONS", "run"]
 
+LINE = 80
+"""Characters of a line on stderr."""
 
 OPTIONS = (
     *INPUTS,
@@ -59,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
-    remark = _digest(evaluation) if arguments.digest else ""
+    remark = _digest(evaluation) if arguments.digest else []
     verification = verify(evaluation) if arguments.verify else None
     write = {
         "text": lambda: text.as_text(evaluation, per_class=arguments.per_class),
@@ -74,8 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     show(result)
     if arguments.report:
         say(f"report written to {arguments.report}")
-    if remark:
-        say(remark, name="boxscore")
+    for line in remark:
+        say(line)
     if verification is not None:
         if not verification.equal:
             raise VerificationError(str(verification))
@@ -92,12 +96,15 @@ def _as_latex(evaluation: Evaluation, *, per_class: bool) -> str:
     return written("latex", sections, value={}, footer=evaluation.signature)
 
 
-def _digest(evaluation: Evaluation) -> str:
-    """Say what the quick checks of the input find; mostly that is nothing."""
+def _digest(evaluation: Evaluation) -> list[str]:
+    """Return what the quick checks of the input find, as lines; mostly that is nothing."""
     from boxscore.validation.digest import digest, quick_findings
 
     findings = quick_findings(evaluation)
-    return digest(findings) if findings else ""
+    if not findings:
+        return []
+    text = printable(f"boxscore: {digest(findings)}")
+    return textwrap.wrap(text, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _for_stdout(text: str) -> str:

@@ -12,7 +12,6 @@ Examples
 from __future__ import annotations
 
 import argparse
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -62,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "text":
         show(_text(findings, protocol))
     else:
-        effects = _table(findings, effect=[_effect(finding) for finding in findings])
+        effects = _table(findings, effect=[finding.effect_text for finding in findings])
         show(
             written(
                 arguments.output,
@@ -78,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _totals(findings: Sequence[Finding]) -> dict[str, int]:
     counts = Counter(finding.severity for finding in findings)
-    return {severity: counts[severity] for severity in SEVERITIES}  # type: ignore[index]
+    return {severity: counts[severity] for severity in SEVERITIES}
 
 
 def _digest(findings: Sequence[Finding]) -> str:
@@ -87,31 +86,19 @@ def _digest(findings: Sequence[Finding]) -> str:
     return f"{', '.join(parts)}, {counts['info']} info"
 
 
-def _effect(finding: Finding) -> str:
-    if not finding.repair:
-        return ""
-    if math.isnan(finding.effect):
-        return f"{finding.metric}: undefined {'as it is' if math.isnan(finding.value) else finding.repair}"
-    return (
-        f"{finding.metric} {finding.value:.4f}; {finding.repair}: {finding.repaired:.4f} "
-        f"({finding.effect:+.4f})"
-    )
-
-
 def _text(findings: Sequence[Finding], protocol: Protocol) -> str:
     lines = []
     for finding in findings:
-        lines.append(f"{finding.severity}: {finding.code} ({finding.count})")
+        lines.append(f"{finding.severity}: {finding.code} ({finding.count:,})")
         lines.append(f"    {printable(finding.message)}")
-        effect = _effect(finding)
-        lines += [f"    {effect}"] if effect else []
+        lines += [f"    {finding.effect_text}"] if finding.effect_text else []
         lines += [f"      {printable(example)}" for example in finding.examples]
         lines.append("")
     return "\n".join([*lines, _digest(findings), protocol.signature()])
 
 
 _COLUMNS = ("severity", "kind", "code", "count", "message")
-_EFFECT = ("metric", "value", "repaired", "repair")
+_EFFECT = ("metric", "value", "repaired", "bound", "repair")
 
 
 def _value(findings: Sequence[Finding], protocol: Protocol) -> dict[str, Any]:
@@ -119,7 +106,7 @@ def _value(findings: Sequence[Finding], protocol: Protocol) -> dict[str, Any]:
     rows = []
     for finding in findings:
         row: dict[str, Any] = {name: getattr(finding, name) for name in _COLUMNS}
-        effect = {name: getattr(finding, name) for name in ("repair", "metric", "value", "repaired")}
+        effect = {name: getattr(finding, name) for name in ("repair", "metric", "value", "repaired", "bound")}
         row["effect"] = {**effect, "difference": finding.effect} if finding.repair else None
         row["examples"] = list(finding.examples)
         rows.append(row)

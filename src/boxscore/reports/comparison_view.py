@@ -25,6 +25,7 @@ from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, image_errors
 from boxscore.reports.pictures import embed_pictures
 from boxscore.reports.view import Note, ReportOptions, notes, number_or_none
+from boxscore.validation.digest import findings_of
 
 __all__ = ["comparison_view"]
 
@@ -127,15 +128,15 @@ def _sizes(evaluation: Evaluation, summary: list[dict[str, Any]]) -> list[list[A
 
 def _notes(evaluations: Mapping[str, Evaluation], options: ReportOptions) -> list[Note]:
     """Collect findings about the data; those of both results are listed once."""
-    both = [(name, notes(result)) for name, result in evaluations.items()]
+    both = [(name, notes(findings_of(result, effects=False))) for name, result in evaluations.items()]
     common = {note.text for note in both[0][1]} & {note.text for note in both[1][1]}
     own = [
-        Note(note.level, note.text if note.text in common else f"{name}: {note.text}")
+        note._replace(text=note.text if note.text in common else f"{name}: {note.text}", code="", effect="")
         for name, each in both
         for note in each
     ]
     every = dict.fromkeys([*(Note("warning", text) for text in options.warnings), *own])
-    return sorted(every, key=lambda note: note.level != "warning")
+    return sorted(every, key=lambda note: note.level == "note")
 
 
 def _won_and_lost(

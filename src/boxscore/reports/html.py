@@ -31,6 +31,7 @@ SCRIPTS = ("base", "charts", "table", "curves", "gallery", "confusion", "compari
 
 SECTIONS = {
     "summary": "Summary",
+    "findings": "Data",
     "classes": "Classes",
     "sizes": "Sizes",
     "curves": "Curves",
@@ -132,7 +133,7 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     from markupsafe import Markup
 
     style, script = _asset("report.css"), _script()
-    static = ("findings", "table", "summary", "signature", "sources", "counts", "rows")
+    static = ("findings", "conclusions", "table", "summary", "signature", "sources", "counts", "rows")
     body = environment.get_template(f"{template}.html.j2")
     page: str = body.render(
         view=view,
@@ -146,6 +147,8 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
 
 
 def _has_section(view: Mapping[str, Any], key: str) -> bool:
+    if key == "findings":
+        return view["kind"] == "evaluation" and bool(view["findings"])
     if key == "sizes":
         return bool(view.get("sizes") or view.get("ap_by_iou"))
     always: tuple[str, ...] = ("summary", "classes", "curves")

@@ -28,10 +28,12 @@ from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SUMMARY_KINDS
 from boxscore.reports import diagnosis
+from boxscore.reports.conclusions import conclusions, threshold_advice
 from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, box_of, confident_mistakes, image_errors, worst_images
 from boxscore.reports.pictures import embed_pictures
-from boxscore.validation.digest import WARNED_OF, page_findings
+from boxscore.validation import Finding
+from boxscore.validation.digest import WARNED_OF, findings_of
 
 __all__ = ["Note", "ReportOptions", "notes", "number_or_none", "report_view"]
 
@@ -89,22 +91,31 @@ class ReportOptions:
 
 
 class Note(NamedTuple):
-    """A sentence about the data, and its level: ``warning`` or ``note``."""
+    """A sentence about the data, and its level: ``error``, ``warning`` or ``note``."""
 
     level: str
     text: str
+    code: str = ""
+    effect: str = ""
+    examples: tuple[str, ...] = ()
 
 
-def notes(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> list[Note]:
-    """List findings about the data, warnings first, without what ``warnings`` already say."""
-    findings = page_findings(evaluation)
+def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[Note]:
+    """Word findings about the data for a page, without what ``warnings`` already say."""
     said = WARNED_OF if warnings else ()
     own = [
-        Note("note" if finding.severity == "info" else "warning", _sentence(finding.message))
+        Note(
+            "note" if finding.severity == "info" else finding.severity,
+            _sentence(finding.message),
+            finding.code,
+            finding.effect_text,
+            finding.examples,
+        )
         for finding in findings
         if finding.code not in said
     ]
-    return [*(Note("warning", text) for text in warnings), *own]
+    given = [Note("warning", text) for text in warnings]
+    return sorted([*given, *own], key=lambda note: ("error", "warning", "note").index(note.level))
 
 
 def _sentence(text: str) -> str:
@@ -129,6 +140,11 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     resamples = options.resamples_for(evaluation)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
     tiles = _summary_tiles(evaluation, intervals.metrics)
+    findings = findings_of(evaluation)
+    listed = notes(findings, warnings=options.warnings)
+    confidence = diagnosis.confidence_view(evaluation)
+    if confidence is not None:
+        confidence["advice"] = "".join(part.text for part in threshold_advice(evaluation, findings))
     view: dict[str, Any] = {
         "kind": "evaluation",
         "title": options.title or Path(evaluation.detections.source).name,
@@ -141,8 +157,14 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "counts": evaluation.counts,
         "lede": f"{evaluation.protocol.title or evaluation.protocol.name}, "
         f"against {Path(evaluation.ground_truth.source).name}",
-        "findings": notes(evaluation, warnings=options.warnings),
+        "findings": listed,
         "summary": tiles,
+        "conclusions": conclusions(
+            evaluation,
+            findings,
+            listed={note.code for note in listed},
+            confusions_from=max(score, -1e300),
+        ),
         "interval": intervals.text,
         "classes": evaluation.labels,
         "names": evaluation.ground_truth.categories.labels,
@@ -150,7 +172,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "table": _class_table(evaluation, intervals.classes),
         "ap_by_iou": _ap_by_iou(evaluation),
         "curves": curve_view(evaluation),
-        "confidence": diagnosis.confidence_view(evaluation),
+        "confidence": confidence,
         "confusion": diagnosis.confusion_view(evaluation, gallery),
         "errors": error_costs,
         "sizes": _sizes(tiles),
