@@ -47,7 +47,7 @@ def _member_of(values: Any) -> Callable[[Any], bool]:
     return lambda value: value in values
 
 
-def _read_json(path: Any) -> Any:
+def read_json(path: Any) -> Any:
     with paused_collector(), Path(path).open() as file:
         return json.load(file)
 
@@ -81,7 +81,7 @@ class COCO:
             return
         self._say("loading annotations into memory...")
         tic = time.time()
-        dataset = _read_json(annotation_file)
+        dataset = read_json(annotation_file)
         assert type(dataset) is dict, f"annotation file format {type(dataset)} not supported"
         self._say(f"Done (t={time.time() - tic:0.2f}s)")
         self.dataset = dataset
@@ -219,7 +219,7 @@ class COCO:
         self._say("Loading and preparing results...")
         tic = time.time()
         if type(resFile) is str:
-            anns = _read_json(resFile)
+            anns = read_json(resFile)
         elif type(resFile) is np.ndarray:
             anns = self.loadNumpyAnnotations(resFile)
         else:
@@ -278,18 +278,22 @@ class COCO:
 
     def annToRLE(self, ann: Record) -> Any:
         """Return an annotation's mask as compressed RLE, whatever it is stored as."""
-        image = self.imgs[ann["image_id"]]
-        height, width = image["height"], image["width"]
-        segmentation = ann["segmentation"]
-        if type(segmentation) is list:  # polygons, one per part
-            return maskUtils.merge(maskUtils.frPyObjects(segmentation, height, width))
-        if type(segmentation["counts"]) is list:
-            return maskUtils.frPyObjects(segmentation, height, width)
-        return segmentation
+        return rle_of(ann, self.imgs[ann["image_id"]])
 
     def annToMask(self, ann: Record) -> NDArray[np.uint8]:
         """Return an annotation's mask [h, w]."""
         return maskUtils.decode(self.annToRLE(ann))
+
+
+def rle_of(ann: Record, image: Record) -> Any:
+    """Return the mask of an annotation of an image as compressed RLE."""
+    height, width = image["height"], image["width"]
+    segmentation = ann["segmentation"]
+    if type(segmentation) is list:  # polygons, one per part
+        return maskUtils.merge(maskUtils.frPyObjects(segmentation, height, width))
+    if type(segmentation["counts"]) is list:
+        return maskUtils.frPyObjects(segmentation, height, width)
+    return segmentation
 
 
 def _records(table: dict[Any, Record], ids: Any) -> list[Record] | None:
