@@ -51,6 +51,7 @@ from boxscore.data.samples import (
     Columns,
     image_id,
     labels_of,
+    listed_by,
     prediction_columns,
     table_columns,
     target_columns,
@@ -159,8 +160,9 @@ class Evaluator:
     ----------
     protocol : str, Path, mapping or Protocol, default "coco"
         As in :func:`boxscore.evaluate`.
-    classes : mapping of label to name, or iterable of labels, optional
-        The classes. Those that occur, when not given.
+    classes : mapping of label to name, iterable of labels, or Categories, optional
+        The classes. Those that occur, when not given. :class:`~boxscore.Categories` may have columns, such as
+        the ``frequency`` that LVIS's APr, APc and APf select by.
     prediction_class_names : sequence of str or mapping of int to str, optional
         What the predictions' class numbers mean, where the targets number classes otherwise: the names in
         order from 0, or by number. They are then looked up by name.
@@ -190,7 +192,7 @@ class Evaluator:
         self,
         *,
         protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
-        classes: Mapping[Id, str] | Iterable[Id] | None = None,
+        classes: Mapping[Id, str] | Iterable[Id] | Categories | None = None,
         prediction_class_names: ClassNames | None = None,
         box_format: BoxFormat = "xyxy",
         duplicates: Duplicates = "error",
@@ -237,7 +239,7 @@ class Evaluator:
         ----------
         predictions, targets : sequence of mappings or of model objects
             One per image, in the same order: mappings with ``boxes``, ``labels`` and ``scores`` as in
-            :mod:`boxscore.data.samples`, or what torchvision, Hugging Face, ultralytics, supervision,
+            :mod:`boxscore.data.samples` (targets may have LVIS's lists of classes), or what torchvision, Hugging Face, ultralytics, supervision,
             detectron2, MMDetection and KerasCV return, as in :mod:`boxscore.data.model_objects`. A
             mapping of arrays with an axis of images, as Keras models return it, is split by image.
 
@@ -436,7 +438,7 @@ class Evaluator:
         labels = labels_of(predictions)
         categories = self.categories
         if categories is None:
-            categories = Categories.build([*labels, *labels_of(targets)])
+            categories = Categories.build([*labels, *labels_of(targets), *listed_by(targets)])
         known = set(labels) <= set(categories.ids.tolist())
         ids = images.ids.tolist()
         truth = GroundTruth(

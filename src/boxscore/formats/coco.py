@@ -116,7 +116,7 @@ class CocoFormat(Format):
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": frozenset(
             {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "sizes", "file names"}
-            | {"ids", "classes"}
+            | {"ids", "classes", "image labels", "ignore beside image labels", "class column frequency"}
         ),
         "detections": frozenset({"masks", "keypoints", "rotated", "ids", "classes"}),
     }
