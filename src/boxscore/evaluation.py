@@ -116,6 +116,7 @@ def evaluate(
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     result = _matched(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
     matcher = result.matcher
+    check_class_labels(ground_truth, chosen)
     _warn_of_id_zero(result)
     _warn_of_numbering(result, workers)
     stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
@@ -166,6 +167,48 @@ def _tables(
     if not isinstance(detections, Detections):
         detections = reading.read_detections(detections, ground_truth, options)
     return ground_truth, detections
+
+
+def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
+    """Check what a federated protocol asks of ground truth: labels of images, and groups of classes.
+
+    Raises
+    ------
+    InputError
+        When a class has a value that no summary metric selects by, such as an unknown ``frequency``.
+    """
+    selected: dict[str, dict[str, list[str]]] = {}
+    for row in protocol.rows:
+        if row.classes:
+            name, _, value = row.classes.partition("=")
+            selected.setdefault(name, {}).setdefault(value, []).append(row.key)
+    categories = ground_truth.categories
+    for name, keys in selected.items():
+        metrics = ", ".join(key for group in keys.values() for key in group)
+        values = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
+        unknown = [row for row, value in enumerate(values) if value is not None and str(value) not in keys]
+        if unknown:
+            raise InputError(
+                name,
+                f"be one of {', '.join(keys)} for {protocol.name}",
+                got=repr(values[unknown[0]]),
+                place=f"class {categories.labels[unknown[0]]} of {ground_truth.source}",
+            )
+        without = sum(value is None for value in values)
+        if without:
+            which = "no class has" if without == len(values) else f"{without} of {len(values)} classes have no"
+            effect = "are undefined" if without == len(values) else "leave these out"
+            _warn(f"{ground_truth.source}: {which} {name}; {metrics} {effect}.")
+    if protocol.labels.unlisted == "drop" and ground_truth.image_labels is None:
+        _warn(
+            f"{ground_truth.source}: no image says which classes were looked for (neg_category_ids in LVIS's "
+            "files), so detections of every class without an object in their image are left out. Is this data "
+            "annotated in full? Then another protocol fits, such as coco."
+        )
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, BoxscoreWarning, stacklevel=4)
 
 
 def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
@@ -385,6 +428,11 @@ class Evaluation(PicklesFields):
             if row.key in keys
         }
 
+    @property
+    def class_columns(self) -> dict[str, NDArray[Any]]:
+        """What the data set says of each class, [K]: ``frequency`` in LVIS; nothing where classes are pooled."""
+        return dict(self.ground_truth.categories.columns) if self.protocol.matching.per_class else {}
+
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
         """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
@@ -418,10 +466,15 @@ class Evaluation(PicklesFields):
 
     @property
     def per_class(self) -> pd.DataFrame:
-        """One row per class: ``class``, counts, and each summary metric of the class alone."""
+        """One row per class: ``class``, what else is known of it, counts, and each summary metric of it alone.
+
+        What else is known are the columns of the classes, such as ``frequency`` in LVIS.
+        """
         import pandas as pd
 
-        return pd.DataFrame({"class": self.labels, **self.class_counts, **self.class_values})
+        return pd.DataFrame(
+            {"class": self.labels, **self.class_columns, **self.class_counts, **self.class_values}
+        )
 
     def curves(self, *, area: str = "all", cap: int = -1) -> pd.DataFrame:
         """Precision-recall curves in long form.

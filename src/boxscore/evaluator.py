@@ -60,7 +60,7 @@ from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError, ProtocolError
-from boxscore.evaluation import Evaluation
+from boxscore.evaluation import Evaluation, check_class_labels
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, merge
 from boxscore.protocols import load_protocol
@@ -486,6 +486,7 @@ class Evaluator:
         warn_left_out(left_out, "predictions", stacklevel=3)
         _warn_numbered_from_zero(part, "0" in left_out)
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
+        check_class_labels(truth, self.protocol)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         return Evaluation(truth, detections, self.protocol, part.matches)
 

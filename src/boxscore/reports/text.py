@@ -38,7 +38,8 @@ LONGEST = 120
 def class_columns(evaluation: Evaluation) -> dict[str, Any]:
     """Columns of the per-class table, without pandas."""
     columns: dict[str, Any] = {"class": evaluation.labels}
-    for name, values in {**evaluation.class_counts, **evaluation.class_values}.items():
+    known = {**evaluation.class_columns, **evaluation.class_counts, **evaluation.class_values}
+    for name, values in known.items():
         columns[name] = values.tolist()
     return columns
 
