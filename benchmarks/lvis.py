@@ -3,9 +3,9 @@
     python benchmarks/lvis.py make FOLDER [--images 19809] [--detections 300]
     python benchmarks/lvis.py run FOLDER --tool boxscore [--python /path/to/python] [--lvis-api CHECKOUT]
 
-``make`` writes ``truth.json`` and ``results.json``: 1,203 classes of which a few hundred are frequent, about 12
-objects an image, and lists of classes as LVIS has them. ``run`` evaluates them in a fresh process and prints one
-line: seconds from the files to the numbers, user and system CPU seconds, the largest memory, and the numbers.
+``make`` writes ``truth.json`` and ``results.json``: 1,203 classes of which a few hundred are frequent, about
+12 objects an image, and lists of classes as LVIS has them. ``run`` evaluates them in a fresh process and
+prints one line: seconds from the files to the numbers, CPU seconds, the largest memory, and the numbers.
 """
 
 from __future__ import annotations

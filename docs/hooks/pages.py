@@ -34,6 +34,7 @@ ORDER = {
         "your-data",
         "troubleshooting",
         "evaluate-coco",
+        "evaluate-lvis",
         "evaluate-voc",
         "ultralytics-and-coco",
         "own-protocol",

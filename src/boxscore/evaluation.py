@@ -44,7 +44,7 @@ from boxscore.similarity.registry import similarity_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "evaluate", "without_matches_of_id_zero"]
+__all__ = ["Evaluation", "check_class_labels", "evaluate", "without_matches_of_id_zero"]
 
 Answer = TypeVar("Answer")
 MOST_BYTES = 4 << 30
@@ -196,14 +196,16 @@ def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
             )
         without = sum(value is None for value in values)
         if without:
-            which = "no class has" if without == len(values) else f"{without} of {len(values)} classes have no"
+            which = (
+                "no class has" if without == len(values) else f"{without} of {len(values)} classes have no"
+            )
             effect = "are undefined" if without == len(values) else "leave these out"
             _warn(f"{ground_truth.source}: {which} {name}; {metrics} {effect}.")
     if protocol.labels.unlisted == "drop" and ground_truth.image_labels is None:
         _warn(
             f"{ground_truth.source}: no image says which classes were looked for (neg_category_ids in LVIS's "
-            "files), so detections of every class without an object in their image are left out. Is this data "
-            "annotated in full? Then another protocol fits, such as coco."
+            "files, --image-labels for Open Images), so detections of every class without an object in their "
+            "image are left out. Is this data annotated in full? Then another protocol fits, such as coco."
         )
 
 
@@ -430,7 +432,7 @@ class Evaluation(PicklesFields):
 
     @property
     def class_columns(self) -> dict[str, NDArray[Any]]:
-        """What the data set says of each class, [K]: ``frequency`` in LVIS; nothing where classes are pooled."""
+        """What the data set says of each class, [K]: ``frequency`` in LVIS; nothing with classes pooled."""
         return dict(self.ground_truth.categories.columns) if self.protocol.matching.per_class else {}
 
     @functools.cached_property
@@ -466,9 +468,9 @@ class Evaluation(PicklesFields):
 
     @property
     def per_class(self) -> pd.DataFrame:
-        """One row per class: ``class``, what else is known of it, counts, and each summary metric of it alone.
+        """One row per class: ``class``, what is known of it, counts, and each summary metric of it alone.
 
-        What else is known are the columns of the classes, such as ``frequency`` in LVIS.
+        What is known are the columns of the classes, such as ``frequency`` in LVIS.
         """
         import pandas as pd
 

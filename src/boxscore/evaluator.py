@@ -239,8 +239,9 @@ class Evaluator:
         ----------
         predictions, targets : sequence of mappings or of model objects
             One per image, in the same order: mappings with ``boxes``, ``labels`` and ``scores`` as in
-            :mod:`boxscore.data.samples` (targets may have LVIS's lists of classes), or what torchvision, Hugging Face, ultralytics, supervision,
-            detectron2, MMDetection and KerasCV return, as in :mod:`boxscore.data.model_objects`. A
+            :mod:`boxscore.data.samples` (targets may have LVIS's lists of classes), or what torchvision,
+            Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV return, as in
+            :mod:`boxscore.data.model_objects`. A
             mapping of arrays with an axis of images, as Keras models return it, is split by image.
 
         Raises

@@ -75,7 +75,9 @@ def face_differences(dataset: Record, results: list[Record], *, cap: int) -> lis
             path = Path(folder, "truth.json")
             path.write_text(json.dumps(dataset), encoding="utf-8")
             truth = library.LVIS(str(path))
-        run = library.LVISEval(truth, library.LVISResults(truth, copy.deepcopy(results), max_dets=cap), "bbox")
+        run = library.LVISEval(
+            truth, library.LVISResults(truth, copy.deepcopy(results), max_dets=cap), "bbox"
+        )
         run.params.max_dets = cap
         run.run()
         runs.append(run)
@@ -83,9 +85,8 @@ def face_differences(dataset: Record, results: list[Record], *, cap: int) -> lis
     different = []
     if list(theirs.results.items()) != list(ours.results.items()):
         different.append("results")
-    for key in ("precision", "recall"):
-        if theirs.eval[key].tobytes() != ours.eval[key].tobytes():
-            different.append(key)
+    keys = ("precision", "recall")
+    different += [key for key in keys if theirs.eval[key].tobytes() != ours.eval[key].tobytes()]
     if theirs.freq_groups != ours.freq_groups or theirs.img_nel != ours.img_nel:
         different.append("groups")
     if theirs.lvis_dt.anns != ours.lvis_dt.anns or theirs.lvis_gt.anns != ours.lvis_gt.anns:

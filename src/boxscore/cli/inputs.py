@@ -60,10 +60,12 @@ def read_inputs(arguments: argparse.Namespace, *, also: Sequence[Protocol] = ())
     protocol = chosen_protocol(arguments)
     scored_by = (protocol, *also)
     common: dict[str, Any] = {
-        "columns": tuple(dict.fromkeys(name for one in scored_by for name in similarity_of(one).needed_columns)),
+        "columns": tuple(
+            dict.fromkeys(name for one in scored_by for name in similarity_of(one).needed_columns)
+        ),
         "processes": readers(arguments),
-        "any_sides": any(one.boxes.degenerate != "count" for one in scored_by),
-        "needs_areas": any(len(one.ignore.area_ranges) > 1 for one in scored_by),
+        "any_sides": any(rules.boxes.degenerate != "count" for rules in scored_by),
+        "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in scored_by),
     }
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)

@@ -38,7 +38,8 @@ TICK = 2_000_000_000
 CONTENT = frozenset(
     {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "ignore", "group"}
     | {"sizes", "file names", "columns", "ids", "repeated ids", "classes", "fractions"}
-    | {"image labels", "positive labels", "ignore beside image labels", "class columns"}
+    | {"image labels", "positive labels", "ignore beside image labels"}
+    | {"class columns", "class column frequency"}
 )
 """What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
 

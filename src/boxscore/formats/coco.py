@@ -546,8 +546,8 @@ def _warn_of_missing_lists(images: Sequence[_Image], path: Path) -> None:
         missing = sum(getattr(image, key) is None for image in images)
         if missing:
             warnings.warn(
-                f"{path}: {missing} of {len(images)} images have no {key}; read as empty, where lvis-api stops "
-                "with a KeyError.",
+                f"{path}: {missing} of {len(images)} images have no {key}; read as empty, where lvis-api "
+                "stops with a KeyError.",
                 BoxscoreWarning,
                 stacklevel=5,
             )

@@ -165,7 +165,11 @@ def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Array
         "file_names": table.images.file_names.tolist(),
         "category_ids": table.categories.ids.tolist(),
         "category_names": table.categories.names.tolist(),
-        **{name: getattr(table, name) for name in table.schema.values if name not in ("source", "image_labels")},
+        **{
+            name: getattr(table, name)
+            for name in table.schema.values
+            if name not in ("source", "image_labels")
+        },
     }
     arrays: Arrays = {"image_sizes": table.images.sizes}
     for column in table.schema.needed:
@@ -183,10 +187,8 @@ def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Array
     _put(table.categories.columns, "category_columns", _CATEGORY, header, arrays)
     if isinstance(table, GroundTruth) and table.image_labels is not None:
         labels = table.image_labels
-        columns = (labels.image, labels.category, labels.kind)
-        arrays |= {
-            name: values.astype(np.int64) for name, values in zip(_LABEL_ARRAYS, columns, strict=True)
-        }
+        columns: tuple[NDArray[Any], ...] = (labels.image, labels.category, labels.kind)
+        arrays |= {name: values.astype(np.int64) for name, values in zip(_LABEL_ARRAYS, columns, strict=True)}
     _check_header(header, type(table).schema, place)
     _check_values(table.schema, header, arrays, source=table.source)
     return header, arrays
@@ -519,12 +521,12 @@ def _image_labels(arrays: Arrays, images: int, categories: int, path: Path) -> d
     bounds = (images, categories, len(IMAGE_LABEL_KINDS))
     for name, values, bound in zip(_LABEL_ARRAYS, columns, bounds, strict=True):
         if len(values) and not 0 <= values.min() <= values.max() < bound:
-            raise _damaged(name, f"be at least 0 and below {bound}", f"{values.min()} to {values.max()}", path)
+            raise _damaged(
+                name, f"be at least 0 and below {bound}", f"{values.min()} to {values.max()}", path
+            )
     image, category, kind = columns
     return {
-        "image_labels": ImageLabels(
-            image.astype(np.int32), category.astype(np.int32), kind.astype(np.int8)
-        )
+        "image_labels": ImageLabels(image.astype(np.int32), category.astype(np.int32), kind.astype(np.int8))
     }
 
 

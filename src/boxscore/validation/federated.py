@@ -47,8 +47,8 @@ def _contradictions(context: Context) -> Iterator[Finding]:
             "semantic",
             "warning",
             len(rows),
-            f"{counted(len(rows), 'annotation')} of a class that the image lists as verified absent: one of the "
-            "two is wrong. The objects count, as in lvis-api",
+            f"{counted(len(rows), 'annotation')} of a class that the image lists as verified absent: one of "
+            "the two is wrong. The objects count, as in lvis-api",
             table=truth,
             rows=rows,
         )
@@ -61,8 +61,8 @@ def _contradictions(context: Context) -> Iterator[Finding]:
             "semantic",
             "warning",
             int(both.sum()),
-            f"{counted(int(both.sum()), 'label')} of images say that a class is absent and that not all of it is "
-            "annotated: unmatched detections of it are ignored there",
+            f"{counted(int(both.sum()), 'label')} of images say that a class is absent and that not all of "
+            "it is annotated: unmatched detections of it are ignored there",
             examples=[
                 f"image {ids[negative.image[row]]}, class {names[negative.category[row]]}"
                 for row in np.flatnonzero(both).tolist()
@@ -81,8 +81,9 @@ def _no_labels(context: Context) -> Finding:
         "semantic",
         "warning",
         count,
-        f"no image of {counted(count, 'image')} says which classes were looked for (neg_category_ids): detections "
-        "of every class without an object in their image are left out, so false positives there cost nothing",
+        f"no image of {counted(count, 'image')} says which classes were looked for (neg_category_ids): "
+        "detections of every class without an object in their image are left out, so false positives there "
+        "cost nothing",
         repair="every class counted in every image",
         repaired=lambda c, detections: (c.ground_truth, detections, _counting_all(c.protocol)),
     )
@@ -106,9 +107,9 @@ def _unlisted(context: Context, detections: Detections) -> Iterator[Finding]:
         "semantic",
         "error" if everything else "info",
         count,
-        f"{'all ' * everything}{counted(count, 'detection')} ({count / total:.0%}) {verb(count, 'are')} of a class "
-        "that neither has an object in the image nor is listed as absent there: the protocol leaves them out"
-        + (". Are classes numbered otherwise, or are these results of another split?" if everything else ""),
+        f"{'all ' * everything}{counted(count, 'detection')} ({count / total:.0%}) {verb(count, 'are')} of a "
+        "class that neither has an object in the image nor is listed as absent there: the protocol leaves "
+        "them out" + (". Are classes numbered otherwise, or is this another split?" if everything else ""),
         table=detections,
         rows=np.flatnonzero(within & ~kept),
         repair="counted as false positives",
@@ -121,7 +122,12 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
     protocol = context.protocol
     by_boxes = "masks" in similarity_of(protocol).needed_columns and detections.boxes_given
     rows = [row for row in protocol.rows if row.area != "all"]
-    if not by_boxes or protocol.ignore.detection_area != "box_or_mask" or not rows or detections.masks is None:
+    if (
+        not by_boxes
+        or protocol.ignore.detection_area != "box_or_mask"
+        or not rows
+        or detections.masks is None
+    ):
         return
     ignore = dataclasses.replace(protocol.ignore, detection_area="mask")
     other = dataclasses.replace(protocol, ignore=ignore)
@@ -141,9 +147,9 @@ def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Findin
             "semantic",
             "warning",
             len(detections),
-            "the results carry bbox beside the masks, so small, medium and large are told by width times height, "
-            "as in pycocotools and lvis-api; detectron2 and the LVIS challenge remove bbox first (--detection-area "
-            f"mask). By the masks' areas: {', '.join(moved)}",
+            "the results carry bbox beside the masks, so small, medium and large are told by width times "
+            "height, as in pycocotools and lvis-api; detectron2 and the LVIS challenge remove bbox first "
+            f"(--detection-area mask). By the masks' areas: {', '.join(moved)}",
         )
 
 
@@ -160,6 +166,6 @@ def _other_version(context: Context, detections: Detections) -> Iterator[Finding
         "error",
         count,
         f"the ground truth has the {len(categories):,} classes of LVIS {own[0]}, and "
-        f"{counted(count, 'detection')} {verb(count, 'are')} of other classes: results of LVIS {own[1]}? Its ids "
-        "mean other classes",
+        f"{counted(count, 'detection')} {verb(count, 'are')} of other classes: results of LVIS {own[1]}? Its "
+        "ids mean other classes",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -316,8 +317,9 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
     if cap is None:
         return
     scope = context.protocol.matching.cap_scope
-    group = {"image": detections.image.astype(np.int64), "data_set_class": detections.category}.get(scope)
-    group = _groups(detections) if group is None else group
+    group: NDArray[Any] = _groups(detections)
+    if scope != "class":
+        group = detections.image if scope == "image" else detections.category
     numbers, counts = np.unique(group, return_counts=True)
     over = counts > cap
     if not over.any():
@@ -345,8 +347,8 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         "semantic",
         "info",
         beyond,
-        f"{counted(beyond, 'detection')} beyond the cap of {cap} {scope_text} {verb(beyond, 'are')} not evaluated "
-        f"(in {groups})",
+        f"{counted(beyond, 'detection')} beyond the cap of {cap} {scope_text} {verb(beyond, 'are')} not "
+        f"evaluated (in {groups})",
         examples=[
             f"{name(number)}: {count} detections"
             for number, count in zip(numbers[worst].tolist(), counts[worst].tolist(), strict=True)

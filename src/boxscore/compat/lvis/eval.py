@@ -69,8 +69,8 @@ class LVISEval:
     eval_imgs : list of dict or None
         The outcome of each category, area range and image, in this order.
     eval : dict
-        ``precision`` [T, R, K, A] and ``recall`` [T, K, A]; -1 for undefined. ``params``, ``counts``, ``date``,
-        ``dt_pointers``.
+        ``precision`` [T, R, K, A] and ``recall`` [T, K, A]; -1 for undefined. ``params``, ``counts``,
+        ``date``, ``dt_pointers``.
     results : OrderedDict
         The 13 numbers, by name.
     ious : dict
@@ -143,7 +143,7 @@ class LVISEval:
         encode_annotations(lvis, anns, own=LVIS, method="ann_to_rle")
 
     def _prepare(self) -> None:
-        """Choose what is evaluated: objects with an area, and detections of classes looked for in the image."""
+        """Choose what is evaluated: what has an area, and detections of classes looked for in the image."""
         params = self.params
         cat_ids = params.cat_ids if params.cat_ids else None
         gts, dts = (
@@ -445,7 +445,5 @@ def _flat(groups: Groups) -> _core.Grouped:
     return _core.Grouped(*map(list, zip(*flat, strict=True))) if flat else _core.Grouped([], [], [])
 
 
-_OWN_METHODS = {
-    name: getattr(LVISEval, name) for name in ("compute_iou", "evaluate_img", "_get_gt_dt")
-}
+_OWN_METHODS = {name: getattr(LVISEval, name) for name in ("compute_iou", "evaluate_img", "_get_gt_dt")}
 """Methods in whose place the core is run."""

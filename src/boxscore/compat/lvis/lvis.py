@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.collector import paused_collector
 from boxscore.compat.pycocotools import mask as mask_utils
-from boxscore.compat.pycocotools.coco import read_json, rle_of
+from boxscore.compat.pycocotools.coco import _read_json, rle_of
 
 __all__ = ["LVIS"]
 
@@ -46,7 +46,7 @@ class LVIS:
         self._create_index()
 
     def _load_json(self, path: Any) -> Any:
-        return read_json(path)
+        return _read_json(path)
 
     def _create_index(self) -> None:
         """Build the look-ups from ``dataset``."""

@@ -80,7 +80,9 @@ class LVISResults(LVIS):
 
     def get_top_results(self, img_id: Any, score_thrs: Any) -> list[Record]:
         """Return an image's results that score more."""
-        return [ann for ann in self.load_anns(self.get_ann_ids(img_ids=[img_id])) if ann["score"] > score_thrs]
+        return [
+            ann for ann in self.load_anns(self.get_ann_ids(img_ids=[img_id])) if ann["score"] > score_thrs
+        ]
 
 
 def _complete_boxes(anns: list[Record]) -> None:

@@ -152,8 +152,8 @@ def _run(
     truth_rows, truth_columns = _rows(truths, images, categories, pooled=pooled)
     rows, columns = _rows(detections, images, categories, pooled=pooled)
     if pooled and not federated:  # where classes matter no more
-        for table in (truth_columns, columns):
-            table["category"] = np.zeros_like(table["category"])
+        for side in (truth_columns, columns):
+            side["category"] = np.zeros_like(side["category"])
 
     iscrowd = [0] * len(truth_rows) if federated else list(map(itemgetter("iscrowd"), truth_rows))
     crowd = np.array(iscrowd, dtype=bool)

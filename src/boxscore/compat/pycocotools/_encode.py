@@ -17,8 +17,8 @@ def encode_annotations(
 ) -> None:
     """Replace each annotation's ``segmentation`` by its compressed code.
 
-    Polygons of one image size are rasterised together. A ``method`` that is not that of ``own`` is called for every
-    annotation, and so is ours when the batch is refused: its exceptions are the reference's.
+    Polygons of one image size are rasterised together. A ``method`` that is not that of ``own`` is called for
+    every annotation, and so is ours when the batch is refused: its exceptions are the reference's.
     """
     ours = getattr(type(coco), method, None) is getattr(own, method)
     codes = _batch(coco, anns) if ours else None

@@ -100,8 +100,8 @@ def evaluate_image(
 ) -> Record | None:
     """Match one image and category; an entry of ``evalImgs``.
 
-    Without ``crowds`` no ``iscrowd`` is read. Unmatched detections are ignored where their class is among those
-    ``not_exhaustive`` of their image.
+    Without ``crowds`` no ``iscrowd`` is read. Unmatched detections are ignored where their class is among
+    those ``not_exhaustive`` of their image.
     """
     if len(truths) == 0 and len(detections) == 0:
         return None

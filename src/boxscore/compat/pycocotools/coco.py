@@ -47,7 +47,8 @@ def _member_of(values: Any) -> Callable[[Any], bool]:
     return lambda value: value in values
 
 
-def read_json(path: Any) -> Any:
+def _read_json(path: Any) -> Any:
+    """Read a JSON file whole."""
     with paused_collector(), Path(path).open() as file:
         return json.load(file)
 
@@ -81,7 +82,7 @@ class COCO:
             return
         self._say("loading annotations into memory...")
         tic = time.time()
-        dataset = read_json(annotation_file)
+        dataset = _read_json(annotation_file)
         assert type(dataset) is dict, f"annotation file format {type(dataset)} not supported"
         self._say(f"Done (t={time.time() - tic:0.2f}s)")
         self.dataset = dataset
@@ -219,7 +220,7 @@ class COCO:
         self._say("Loading and preparing results...")
         tic = time.time()
         if type(resFile) is str:
-            anns = read_json(resFile)
+            anns = _read_json(resFile)
         elif type(resFile) is np.ndarray:
             anns = self.loadNumpyAnnotations(resFile)
         else:
