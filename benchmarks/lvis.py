@@ -109,6 +109,12 @@ import boxscore, warnings
 warnings.simplefilter("ignore")
 numbers = boxscore.evaluate(truth, results, protocol="lvis").metrics
 """,
+    "boxscore command": """
+import subprocess
+done = subprocess.run([sys.executable, "-m", "boxscore", "evaluate", "--gt", truth, "--dt", results,
+                       "--protocol", "lvis", "--output", "json", "--no-digest"], capture_output=True, check=True)
+numbers = json.loads(done.stdout)["metrics"]
+""",
     "boxscore face": """
 from boxscore.compat.lvis import LVIS, LVISEval, LVISResults
 import logging
