@@ -112,7 +112,7 @@ numbers = boxscore.evaluate(truth, results, protocol="lvis").metrics
     "boxscore command": """
 import subprocess
 done = subprocess.run([sys.executable, "-m", "boxscore", "evaluate", "--gt", truth, "--dt", results,
-                       "--protocol", "lvis", "--output", "json", "--no-digest"], capture_output=True, check=True)
+                       "--protocol", "lvis", "--output", "json", "--no-digest"], stdout=-1, check=True)
 numbers = json.loads(done.stdout)["metrics"]
 """,
     "boxscore face": """
