@@ -505,6 +505,12 @@ class Evaluation(PicklesFields):
         }
 
     @property
+    def summary_classes(self) -> dict[str, list[str]]:
+        """The column ``classes`` of the summary; nothing where every metric is of all classes."""
+        classes = [row.classes for row in self.protocol.rows]
+        return {"classes": [one or "all" for one in classes]} if any(classes) else {}
+
+    @property
     def class_columns(self) -> dict[str, NDArray[Any]]:
         """What the data set says of each class, [K]: ``frequency`` in LVIS; nothing with classes pooled."""
         return dict(self.ground_truth.categories.columns) if self.protocol.matching.per_class else {}
@@ -524,7 +530,10 @@ class Evaluation(PicklesFields):
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row per summary metric: ``metric, value, kind, iou, area, max_detections``."""
+        """One row per summary metric: ``metric, value, kind, iou, area, max_detections``.
+
+        Where some metrics are of some classes alone, a column ``classes`` says which, as ``frequency=r``.
+        """
         import pandas as pd
 
         rows = self.protocol.rows
@@ -536,6 +545,7 @@ class Evaluation(PicklesFields):
                 "kind": [row.metric for row in rows],
                 "iou": [self.protocol.iou_text(row) for row in rows],
                 "area": [row.area for row in rows],
+                **self.summary_classes,
                 "max_detections": pd.array(caps, dtype="Int64"),
             }
         )

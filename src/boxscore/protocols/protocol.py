@@ -620,10 +620,9 @@ class SummaryRow(Rules):
         return f"summary.{name}" if name == "key" else f"summary {self.key}: {name}"
 
 
-def summary_title(metric: str, iou: str, area: str, cap: int | str, *, classes: str | None = None) -> str:
-    """Spell out what a summary metric is, the way pycocotools and, of some ``classes``, lvis-api print it."""
-    groups = "" if classes is None else f"catIds={classes:>3}"
-    return f"{SUMMARY_KINDS[metric]} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} {groups}]"
+def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
+    """Spell out what a summary metric is, the way pycocotools prints it."""
+    return f"{SUMMARY_KINDS[metric]} @[ IoU={iou:<9} | area={area:>6} | maxDets={cap:>3} ]"
 
 
 @with_attributes
@@ -728,14 +727,7 @@ class Protocol(Rules):
 
     def row_title(self, row: SummaryRow) -> str:
         """Spell out what a summary row is, the way pycocotools prints it."""
-        cap = self.caps[row.cap] or "all"
-        return summary_title(row.metric, self.iou_text(row), row.area, cap, classes=self._classes_text(row))
-
-    def _classes_text(self, row: SummaryRow) -> str | None:
-        """Say which classes a row takes in; None where every row takes in all of them."""
-        if not any(other.classes for other in self.rows):
-            return None
-        return row.classes.partition("=")[2] or "all"
+        return summary_title(row.metric, self.iou_text(row), row.area, self.caps[row.cap] or "all")
 
     def signature(self) -> str:
         """Return every choice in one line, to print beside every score.

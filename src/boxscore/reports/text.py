@@ -61,6 +61,7 @@ def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
         "value": [evaluation.metrics[row.key] for row in rows],
         "iou": [protocol.iou_text(row) for row in rows],
         "area": [row.area for row in rows],
+        **evaluation.summary_classes,
         "max_detections": [protocol.caps[row.cap] or "all" for row in rows],
     }
 
