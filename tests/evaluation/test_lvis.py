@@ -13,6 +13,7 @@ import pytest
 import boxscore
 from boxscore import Detections, Evaluator, GroundTruth, ImageLabels, ProtocolError
 from boxscore.data.vocabulary import Categories, Images
+from boxscore.diagnostics import sweep
 from boxscore.validation import validate
 from oracles import lvis
 from support.federated_cases import federated_case
@@ -261,3 +262,11 @@ def test_every_detection_unlisted_is_an_error() -> None:
     )
     assert finding.severity == "error"
     assert finding.message.startswith("all 1 detection (100%) is of a class that neither has")
+
+
+def test_a_sweep_leaves_out_metrics_of_groups_per_class() -> None:
+    truth = GroundTruth.from_arrays([1], [2], [BOX], images=IMAGES, categories=CLASSES)
+    found = Detections.from_arrays([1], [2], [BOX], [0.9], images=IMAGES, categories=CLASSES)
+    result = sweep(truth, found, iou_thresholds=[0.5], protocol="lvis")
+    assert "APr" not in result.to_frame().columns
+    assert result.total_frame()["AP"].round(6).tolist() == [1.0]
