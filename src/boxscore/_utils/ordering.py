@@ -10,7 +10,8 @@ values keep the order they came in. Three facts make this fast in NumPy:
 2. ``sort`` of 64-bit integers compares many at once where the processor has wide registers. A key with its
    position in the bits below it is sorted so, and the low bits are then the stable order: as fast as one pass
    of 16 bits. Where there is no room, or no such sort, wide keys are sorted by their 16-bit digits.
-3. The order by (class, score, image, row) is a chain of stable orders, the last key first, or one key of both.
+3. The order by (class, score, image, row) is a chain of stable orders, the last key first, or one key of
+   several.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "SMALL",
+    "among",
     "descending_order",
     "group_order",
     "inverse_order",
@@ -40,6 +42,9 @@ DIGIT_BITS = 16
 
 SMALL = 512
 """Up to here one comparison sort is faster than the passes of a radix sort."""
+
+MOST_FLAGS = 1 << 20
+"""Bytes of a table of flags that are never too many."""
 
 KEY_BITS = 48
 """Longest key sorted in three passes. Longer ones lose low bits, and ``_repair`` sorts by them."""
@@ -68,7 +73,7 @@ def radix_order(keys: KeyArray, bits: int) -> Positions:
         packed |= np.arange(len(keys), dtype=np.uint64)
         packed.sort()
         packed &= np.uint64((1 << int(position_bits)) - 1)
-        return packed.view(np.intp)
+        return packed.view(np.int64).astype(np.intp, copy=False)
     # The lowest digit first: each further pass is stable, so the order by lower digits survives inside it.
     order = np.argsort(keys.astype(np.uint16), kind="stable")
     for shift in range(DIGIT_BITS, bits, DIGIT_BITS):
@@ -140,6 +145,25 @@ def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Po
     where = np.flatnonzero(bad[run])
     order[where] = order[where][np.lexsort((order[where], -scores[where], run[where]))]
     return order
+
+
+def among(known: NDArray[Any], asked: NDArray[Any], size: int) -> NDArray[np.bool_]:
+    """Whether each of some integers in [0, size) is one of others, [N].
+
+    Examples
+    --------
+    >>> among(np.array([7, 2]), np.array([2, 3, 7]), 8).tolist()
+    [True, False, True]
+    """
+    if size <= 8 * len(asked) + MOST_FLAGS:  # a table of all is faster than searching
+        flags = np.zeros(size, dtype=bool)
+        flags[known] = True
+        return np.take(flags, asked)
+    known = np.unique(known)
+    if not len(known):
+        return np.zeros(len(asked), dtype=bool)
+    at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    return np.asarray(known[at] == asked)
 
 
 def top_k_per_group(group: NDArray[Any], k: int, size: int | None = None) -> Positions:
