@@ -14,7 +14,7 @@ Usage
 
 Conventions
 -----------
-- Only the fastest peers run: ten minutes in all on a quiet machine, after the data was made once.
+- Only the fastest peers run: about ten minutes in all on a quiet machine, after the data was made once.
 - Everyone is pinned to the same processors. Tables go to stdout, progress to stderr.
 - Exit status 1 when a script failed; the others run all the same.
 """
@@ -46,17 +46,17 @@ def commands(threads: int, data: Path, results: Path) -> dict[str, list[list[str
     """Return the scripts and their arguments, by row group."""
     compare = ["compare.py", "--threads", str(threads), "--contenders", f"{PEERS},{OURS}"]
     compare += ["--data", str(data), "--results", str(results / f"threads_{threads}")]
-    masks = ["--folder", str(data), "--contenders", MASK_CONTENDERS, "--repeats", "5"]
+    masks = ["--folder", str(data), "--contenders", MASK_CONTENDERS, "--repeats", "3"]
     return {
         "small": [[*compare, "--rounds", "5", *SMALL]],
         "boxes": [
             [*compare, "--rounds", "5", "coco_500k"],
-            [*compare, "--rounds", "3", "--slow", "30", "objects365_2m"],
+            [*compare, "--rounds", "2", "objects365_2m"],
         ],
         "keypoints": [[*compare, "--rounds", "5", "keypoints"]],
         "masks": [["masks.py", kind, *masks] for kind in ("segm", "boundary")],
         "voc": [["voc.py", "--repeats", "3"]],
-        "nms": [["nms.py", "--only", only, "--seconds", "2"] for only in SUPPRESSION],
+        "nms": [["nms.py", "--only", only, "--seconds", "1"] for only in SUPPRESSION],
     }
 
 
