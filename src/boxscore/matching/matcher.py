@@ -32,8 +32,8 @@ from boxscore.errors import InputError
 from boxscore.matching.admission import admitted, inexhaustive
 from boxscore.matching.candidates import MOST_PAIRS, Pairs, candidate_blocks, candidate_pairs
 from boxscore.matching.greedy import match_greedily
-from boxscore.matching.groups import absorb, without_groups
-from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, zero_ids
+from boxscore.matching.groups import LATER_TURNS, in_later_turns, of_first_turn
+from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, turns, zero_ids
 from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import MatchingRules, Protocol
@@ -371,15 +371,16 @@ class Matcher:
         back = self._truth_rows
         counted = inside & ~self.ignoring.ignored[:, None]
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
-        apart: list[Pairs] | None = [] if protocol.group.treatment == "merge" else None
-        if apart is not None:
-            blocks = without_groups(blocks, truth.group, apart)
+        turn = turns(truth, protocol)
+        later: list[list[Pairs]] = [[] for _ in range(LATER_TURNS)]
+        if turn is not None:
+            blocks = of_first_turn(blocks, turn, later)
         pairs, matched, every_pair = match_greedily(
             blocks, group, counted if back is None else counted[back], rules.absorbs, protocol.matching
         )
         score, absorbed, truth_weight = np.take(detections.scores, ranking.rows), None, None
-        if apart is not None:
-            pairs, matched, absorbed = absorb(pairs, matched, apart, score, protocol.matching)
+        if turn is not None:
+            pairs, matched, absorbed = in_later_turns(pairs, matched, later, score, group, protocol.matching)
         if protocol.group.weighs:
             truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
         order = stable_order(pairs.detection, len(ranking.rows))
