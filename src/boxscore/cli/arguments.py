@@ -372,6 +372,14 @@ IMAGE_SIZES = Option(
 )
 GROUND_TRUTH_FILES = (
     Option(
+        "segments",
+        "masks for the boxes of the ground truth, as Open Images has them: a CSV file of its challenge",
+        kind=Path,
+        metavar="FILE.csv",
+        key="ground_truth.segments",
+        group="what files do not say",
+    ),
+    Option(
         "image-labels",
         "labels of whole images beside the ground truth, as Open Images has them: a CSV file "
         "ImageID,LabelName,Confidence",

@@ -32,6 +32,7 @@ def load_ground_truth(
     classes: str | Path | Sequence[str] | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
     box_format: BoxFormat | None = None,
+    segments: str | Path | None = None,
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
 ) -> GroundTruth:
@@ -56,6 +57,9 @@ def load_ground_truth(
         ``image, width, height``. For files that hold fractions of the image's size.
     box_format : {"xyxy", "xywh", "cxcywh"}, optional
         What the four numbers of a box are, for files that do not say.
+    segments : str or Path, optional
+        Masks for the boxes of a table, as Open Images has them: a CSV file with the boxes' columns, ``Mask``,
+        ``ImageWidth`` and ``ImageHeight``. A box without a row there has no mask.
     image_labels : str or Path, optional
         Labels of whole images, as Open Images has them: a CSV file ``ImageID,LabelName,Confidence``. Images
         and classes that have only labels are added.
@@ -87,6 +91,7 @@ def load_ground_truth(
         classes=classes,
         image_sizes=image_sizes,
         box_format=box_format,
+        segments=segments,
         image_labels=image_labels,
         hierarchy=hierarchy,
     )

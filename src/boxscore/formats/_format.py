@@ -75,6 +75,8 @@ class ReadOptions:
         Whether boxes with sides below 0 are read, because the protocol drops them.
     needs_areas : bool
         Whether the protocol asks which objects are small, so that sizes of images matter.
+    segments : Path, optional
+        A file of masks for the boxes of ground truth.
     image_labels : Path, optional
         A file of labels of whole images, beside ground truth. Formats do not see it.
     hierarchy : Hierarchy, optional
@@ -91,6 +93,7 @@ class ReadOptions:
     class_map: ClassMap | None = None
     any_sides: bool = False
     needs_areas: bool = True
+    segments: Path | None = None
     image_labels: Path | None = None
     hierarchy: Hierarchy | None = None
 

@@ -44,6 +44,7 @@ def read_options(
     class_map: str | Path | Mapping[Any, Any] | None = None,
     any_sides: bool = False,
     needs_areas: bool = True,
+    segments: str | Path | None = None,
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
 ) -> ReadOptions:
@@ -76,6 +77,7 @@ def read_options(
         pairs,
         any_sides,
         needs_areas,
+        None if segments is None else Path(segments),
         None if image_labels is None else Path(image_labels),
         None if hierarchy is None else _hierarchy_of(hierarchy),
     )
@@ -186,6 +188,7 @@ _USES = {
     "classes": "class numbers without names",
     "image_sizes": "coordinates that may be fractions of the image's size",
     "box_format": "boxes that may be written in several ways",
+    "segments": "masks in a second file",
 }
 """The options that not every format has a use for, and what a format that has one holds."""
 

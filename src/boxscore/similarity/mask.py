@@ -285,9 +285,7 @@ class MaskSimilarity(Similarity):
         return pairs_of_runs(masks, truths, comparison, self.compare)
 
 
-def _compared_with(
-    comparison: Comparison, truths: NDArray[np.intp]
-) -> tuple[Comparison, NDArray[np.intp]]:
+def _compared_with(comparison: Comparison, truths: NDArray[np.intp]) -> tuple[Comparison, NDArray[np.intp]]:
     """Return the comparison of some ground truths alone, and which of the detections it has left."""
     starts, counts = comparison.starts[truths], comparison.counts[truths]
     first = run_starts(starts)

@@ -93,10 +93,8 @@ class MaskBlock:
         """Overlap of pairs as above, divided in float32 as Open Images' evaluator does."""
         shared, area, either = (pixels.astype(np.float32) for pixels in self._pixels(i, j))
         tiny = np.float32(TINY)
-        overlaps: NDArray[np.float32] = shared / np.where(
-            by_foreground[j], area + tiny, np.maximum(either, tiny)
-        )
-        return overlaps.astype(np.float64)
+        below = np.where(by_foreground[j], area + tiny, np.maximum(either, tiny))
+        return np.divide(shared, below).astype(np.float64)
 
     def _pixels(
         self, i: Positions, j: Positions

@@ -137,8 +137,9 @@ def validate_files(
 
     rules = load_protocol(protocol)
     columns = similarity_of(rules).needed_columns
-    of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, columns=columns)
-    of_detections = read_options(**(detection_options or {}), columns=columns)
+    common: dict[str, Any] = {"columns": columns, "any_sides": rules.boxes.degenerate != "count"}
+    of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, **common)
+    of_detections = read_options(**(detection_options or {}), **common)
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
     for path in paths:
         detect_format(path)  # refuses a path that does not exist or has no known format

@@ -151,8 +151,11 @@ def _areas(context: Context) -> Iterator[Finding]:
             repair="areas of the boxes",
             repaired=with_areas(np.where(truth.area <= 0, box_area, truth.area)),
         )
-    if "masks" in similarity_of(context.protocol).needed_columns and truth.masks is not None:
-        mask_area = truth.masks.area
+    by_masks = "masks" in similarity_of(context.protocol).needed_columns and truth.units == "pixels"
+    if by_masks and truth.masks is not None:
+        mask_area = truth.area.copy()
+        drawn = np.flatnonzero(~truth.masks.missing)
+        mask_area[drawn] = truth.masks[drawn].area
         ratio = np.maximum(truth.area, mask_area) / np.maximum(np.minimum(truth.area, mask_area), 1.0)
         apart = np.flatnonzero((ratio > 2 * AREA_SLACK - 1) & (np.abs(truth.area - mask_area) > 16))
         if len(apart):
