@@ -55,14 +55,15 @@ class Inputs(NamedTuple):
     workers: int
 
 
-def read_inputs(arguments: argparse.Namespace) -> Inputs:
-    """Read the files that the input arguments name."""
+def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
+    """Read the files that the input arguments name, for the protocol that they name or for others."""
     protocol = chosen_protocol(arguments)
+    rules = others or (protocol,)
     common: dict[str, Any] = {
-        "columns": similarity_of(protocol).needed_columns,
+        "columns": sorted({name for one in rules for name in similarity_of(one).needed_columns}),
         "processes": readers(arguments),
-        "any_sides": protocol.boxes.degenerate != "count",
-        "needs_areas": len(protocol.ignore.area_ranges) > 1,
+        "any_sides": any(one.boxes.degenerate != "count" for one in rules),
+        "needs_areas": any(len(one.ignore.area_ranges) > 1 for one in rules),
     }
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from boxscore._utils import checks
-from boxscore.errors import ProtocolError
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.fields import Field, Stage, Step, all_fields
 from boxscore.protocols.protocol import Protocol, SummaryRow
@@ -84,13 +83,12 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
     """Return a tool by name, or any protocol as one; ``iou`` replaces its thresholds."""
     if isinstance(tool, str) and not tool.endswith(".toml"):
         name = _aliases().get(tool, tool)
-        checks.one_of(name, tool_names(), name="tool")
+        if name not in protocol_names():
+            checks.one_of(name, tool_names(), name="tool")
         protocol = load_protocol(name)
     else:
         protocol = load_protocol(tool)
         name = protocol.name
-        if protocol.similarity != "box":
-            raise ProtocolError("an explained protocol", "compare boxes", got=repr(name))
     matching = dataclasses.replace(protocol.matching, max_detections=protocol.matching.max_detections[-1:])
     if iou is not None:
         checks.number_between(iou, 0, 1, name="iou", open_low=True)

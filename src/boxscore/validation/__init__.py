@@ -31,6 +31,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import Context, Finding
 from boxscore.validation.geometric import geometric_findings
+from boxscore.validation.image_labels import image_label_findings
 from boxscore.validation.mismatch import mismatch_findings
 from boxscore.validation.numbering import find_class_map, renumbered_file
 from boxscore.validation.semantic import semantic_findings
@@ -54,6 +55,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     geometric_findings,
     semantic_findings,
     mismatch_findings,
+    image_label_findings,
 )
 """What :func:`validate` runs, in order."""
 

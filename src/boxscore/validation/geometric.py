@@ -121,11 +121,15 @@ def _degenerate(context: Context, table: BoxTable) -> Iterator[Finding]:
     flat = np.flatnonzero((table.sizes[:, 0] == 0) | (table.sizes[:, 1] == 0))
     if not len(flat) or context.protocol.boxes.pixel_offset:  # with inclusive pixels it is one pixel wide
         return
-    end = "nothing can match them" if isinstance(table, GroundTruth) else "they can match nothing"
+    of_truth = isinstance(table, GroundTruth)
+    dropped = context.protocol.boxes.degenerate in (("drop",) if of_truth else ("drop", "drop_detections"))
+    end = "nothing can match them" if of_truth else "they can match nothing"
+    if dropped:
+        end = f"the protocol {context.protocol.name} leaves them out"
     yield context.finding(
         f"{noun}-degenerate",
         "geometric",
-        "warning",
+        "info" if dropped else "warning",
         len(flat),
         f"{counted(len(flat), noun)} with a box of width or height 0: {end}",
         table=table,
@@ -144,7 +148,7 @@ def _inside_out(context: Context, table: BoxTable) -> Iterator[Finding]:
     yield context.finding(
         f"{noun}-inside-out",
         "geometric",
-        "warning",
+        "warning" if context.protocol.boxes.degenerate == "count" else "info",
         len(rows),
         f"{counted(len(rows), noun)} with a box whose width or height is below 0 (down to "
         f"{table.sizes.min():g}): they overlap nothing",

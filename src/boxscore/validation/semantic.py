@@ -100,6 +100,8 @@ def _flags(context: Context) -> Iterator[Finding]:
     read = {"crowd": rules.crowd != "count", "difficult": rules.difficult != "count", "ignore": False}
     for name, has_effect in read.items():
         flags = getattr(truth, name)
+        if name == "crowd" and context.protocol.group.treatment == "merge":
+            flags = flags & ~truth.group  # tables of groups flag them as crowds too
         if has_effect or not flags.any():
             continue
         rows = np.flatnonzero(flags)
