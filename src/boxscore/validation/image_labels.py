@@ -62,8 +62,8 @@ def _missing(context: Context) -> Iterator[Finding]:
             "error",
             len(truth.images),
             f"the protocol {context.protocol.name} drops detections of classes that are not listed in their "
-            f"image, and no image has a list ({counted(len(truth.images), 'image')}): every false positive of "
-            "a class without an object there is dropped, and the score is too high. Open Images has labels in "
+            f"image, and none of {counted(len(truth.images), 'image')} has a list: every false positive of a "
+            "class without an object there is dropped, and the score is too high. Open Images has labels in "
             "a file of its own (--image-labels FILE.csv), LVIS neg_category_ids in each image",
         )
         return
