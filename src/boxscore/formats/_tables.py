@@ -125,7 +125,7 @@ class Table(abc.ABC):
 class TableFormat(RowFormat):
     """A format whose files are tables."""
 
-    takes = frozenset({"classes", "image_sizes", "box_format", "segments"})
+    takes = frozenset({"classes", "image_sizes", "box_format"})
     boxes = "xyxy"
 
     @abc.abstractmethod
@@ -544,7 +544,7 @@ def _further(
     for name in others:
         own = table.own(name) if name and name not in GROUND_TRUTH.frame_names else None
         if own is not None:
-            columns[name] = own[kept]
+            columns[name] = own if len(kept) == len(own) else own[kept]
     return given, columns
 
 

@@ -44,7 +44,7 @@ from boxscore.formats._tables import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMAT", "CsvFormat"]
+__all__ = ["FORMAT", "CsvFormat", "cell_text", "form_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -61,7 +61,8 @@ class CsvFormat(TableFormat):
     """Tables of boxes as text."""
 
     name = "csv"
-    endings = (".csv",)
+    takes = TableFormat.takes | {"segments"}
+    endings: ClassVar[tuple[str, ...]] = (".csv",)
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": HELD_BY_TABLES,
         "detections": frozenset({"columns"}),
@@ -71,7 +72,7 @@ class CsvFormat(TableFormat):
         """Recognise a head line of boxes, or a file called a table."""
         if look.is_folder or look.is_json or look.is_xml:
             return None
-        form = None if b"\0" in look.head else _form(look.text, str(look.path))
+        form = None if b"\0" in look.head else form_of(look.text, str(look.path))
         if form is not None:
             return "a table without a head line" if form.head == 0 else "a table of boxes"
         return "a table" if look.suffix in (".csv", ".tsv") and look.head.strip() else None
@@ -79,14 +80,14 @@ class CsvFormat(TableFormat):
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the columns of a file."""
         look = Look(path)
-        form = _form(look.text, str(path)) or _form_of_table(look, path)
+        form = form_of(look.text, str(path)) or _form_of_table(look, path)
         _refuse_nul(path)
         return _CsvTable(path, form, _cells(path, form))
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box, every number with all its digits; images without objects come last."""
         self.check_written(table)
-        columns = {name: map(_cell, values.tolist()) for name, values in saved_columns(table).items()}
+        columns = {name: map(cell_text, values.tolist()) for name, values in saved_columns(table).items()}
         output = io.StringIO(newline="")
         writer = csv.writer(output, lineterminator="\n")
         writer.writerow(columns)
@@ -97,7 +98,7 @@ class CsvFormat(TableFormat):
 FORMAT = CsvFormat()
 
 
-def _cell(value: Any) -> Any:
+def cell_text(value: Any) -> Any:
     """Return a value as it is written: flags as 0 and 1, unknown numbers as nothing."""
     if isinstance(value, bool):
         return int(value)
@@ -118,7 +119,7 @@ class _Form(NamedTuple):
     decimal: str
 
 
-def _form(text: str, place: str) -> _Form | None:
+def form_of(text: str, place: str) -> _Form | None:
     """Return the form of a file that begins like this; None where nothing says that it holds boxes."""
     for separator in _SEPARATORS:
         lines = _first_lines(text, separator)

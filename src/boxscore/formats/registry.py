@@ -40,6 +40,7 @@ _MODULES = {
     "labelme": "boxscore.formats.labelme",
     "parquet": "boxscore.formats.parquet",
     "jsonl": "boxscore.formats.json_lines",
+    "openimages": "boxscore.formats.open_images",
     "csv": "boxscore.formats.csv_tables",
     "coco": "boxscore.formats.coco",
 }
