@@ -398,7 +398,8 @@ GROUND_TRUTH_FILES = (
     ),
     Option(
         "gt-classes",
-        "names of the ground truth's class numbers: one per line, or YOLO's data.yaml",
+        "names of the ground truth's class numbers: one per line, or YOLO's data.yaml; for Open Images its "
+        "class descriptions or a label map LabelName,Id",
         kind=Path,
         metavar="FILE",
         key="ground_truth.classes",

@@ -51,7 +51,8 @@ def load_ground_truth(
         VOC: the name of a set in ``ImageSets/Main``, or a file of image ids. YOLO: ``train``, ``val``, ...
     classes : str, Path or sequence of str, optional
         The names of classes that the files number from 0, or a file of them: one per line, or YOLO's
-        ``data.yaml``.
+        ``data.yaml``. For Open Images its class descriptions (``LabelName,DisplayName``), or a label map
+        (``LabelName,Id``).
     image_sizes : str, Path or mapping, optional
         Width and height of each image in pixels, by id or file name; or a CSV file with the columns
         ``image, width, height``. For files that hold fractions of the image's size.

@@ -52,8 +52,12 @@ def read_options(
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
-    names, sizes, pairs = None, None, None
-    if classes is not None:
+    names, sizes, pairs, descriptions = None, None, None, None
+    if isinstance(classes, (str, Path)):
+        from boxscore.formats.class_descriptions import class_descriptions
+
+        descriptions = class_descriptions(Path(classes))
+    if classes is not None and descriptions is None:
         from boxscore.formats.class_lists import class_list
 
         names = class_list(classes)
@@ -77,6 +81,7 @@ def read_options(
         pairs,
         any_sides,
         needs_areas,
+        descriptions,
         None if segments is None else Path(segments),
         None if image_labels is None else Path(image_labels),
         None if hierarchy is None else _hierarchy_of(hierarchy),
@@ -107,6 +112,10 @@ def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundT
         from boxscore.data.hierarchy import expand_classes
 
         ground_truth = expand_classes(ground_truth, options.hierarchy)
+    if options.descriptions is not None:
+        from boxscore.formats.class_descriptions import described
+
+        ground_truth = described(ground_truth, options.descriptions)
     if at.boxes is not None:
         warn_of_box_order(ground_truth, given_sizes=at.boxes == "xywh", stacklevel=4)
     return ground_truth
@@ -117,6 +126,9 @@ def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOp
     path = Path(path)
     at = format_at(path, options.format)
     _refuse_useless(options, at, of_detections=True)
+    if options.descriptions is not None:
+        rule = "be left out: labels of detections are found among those of the ground truth"
+        raise InputError("a list of labels beside detections", rule, got=options.descriptions.source)
     if options.class_map is None:
         with at.reading(path, options, beside=0) as finish:
             detections = finish(ground_truth)
