@@ -111,6 +111,9 @@ def column_parts(names: Sequence[str], *, place: str) -> ColumnParts:
     has_masks = "mask" in known and {"imagewidth", "imageheight"} <= set(known)
     if box is None and has_masks:
         box = (), "xyxy"
+    if box is None and "mask" in known:
+        rule = "have the columns ImageWidth and ImageHeight beside Mask"
+        raise InputError("a table of masks", rule, got=f"only {short_list(names)}", place=place)
     if box is None or image is None:
         rule = _NEEDED["box" if box is None else "image"]
         raise InputError("a table of boxes", rule, got=f"only {short_list(names)}", place=place)
@@ -199,14 +202,6 @@ def _refuse_strange(known: dict[str, str], names: Sequence[str], place: str) -> 
             got="a column MaskPath, the names of PNG files",
             place=place,
             cause="write base64(zlib(counts of a COCO RLE)) of each mask, as the challenge's files have it",
-        )
-    has_sizes = {"imagewidth", "imageheight"} <= set(known)
-    if "mask" in known and not has_sizes and not any(is_box(name) for name in names):
-        raise InputError(
-            "a table of masks",
-            "have the columns ImageWidth and ImageHeight beside Mask",
-            got=f"only {short_list(names)}",
-            place=place,
         )
     if {"x1", "y1", "x2", "y2", "x3", "y3"} <= set(known):
         raise InputError(

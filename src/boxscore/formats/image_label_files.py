@@ -12,6 +12,7 @@ Open Images: "Data Formats" of its download page.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from boxscore.data.hierarchy import Hierarchy
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
-from boxscore.errors import FileFormatError
+from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.formats import _json
 
 __all__ = ["read_hierarchy", "with_image_labels"]
@@ -72,7 +73,20 @@ def with_image_labels(ground_truth: GroundTruth, path: Path) -> GroundTruth:
         categories.rows_by_id_or_name(names)[class_at],
         kinds,
     )
+    _warn_of_contradictions(labels, path)
     return ground_truth.replaced(image_labels=labels)
+
+
+def _warn_of_contradictions(labels: ImageLabels, path: Path) -> None:
+    absent = labels.of("negative")
+    count = int(labels.says(absent.image, absent.category, "positive").sum())
+    if count:
+        warnings.warn(
+            f"{path}: {count} labels say 0 of a class that another label of the same image says 1 of. Both "
+            "list the class; were two files joined?",
+            BoxscoreWarning,
+            stacklevel=5,
+        )
 
 
 def _read(path: Path) -> Any:
