@@ -35,6 +35,7 @@ ORDER = {
         "troubleshooting",
         "evaluate-coco",
         "evaluate-voc",
+        "evaluate-open-images",
         "ultralytics-and-coco",
         "own-protocol",
         "arrays-and-dataframes",
