@@ -58,12 +58,12 @@ class Inputs(NamedTuple):
 def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
     """Read the files that the input arguments name, for the protocol that they name or for others."""
     protocol = chosen_protocol(arguments)
-    rules = others or (protocol,)
+    every = others or (protocol,)
     common: dict[str, Any] = {
-        "columns": sorted({name for one in rules for name in similarity_of(one).needed_columns}),
+        "columns": sorted({name for rules in every for name in similarity_of(rules).needed_columns}),
         "processes": readers(arguments),
-        "any_sides": any(one.boxes.degenerate != "count" for one in rules),
-        "needs_areas": any(len(one.ignore.area_ranges) > 1 for one in rules),
+        "any_sides": any(rules.boxes.degenerate != "count" for rules in every),
+        "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in every),
     }
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)

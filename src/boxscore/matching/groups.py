@@ -20,7 +20,7 @@ The TensorFlow Object Detection API, ``per_image_evaluation.py`` (``group_of``, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,17 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import run_starts, stable_order
 from boxscore.matching.candidates import Pairs
-from boxscore.matching.greedy import best_of_each, match_greedily
+from boxscore.matching.greedy import best_of_each
 from boxscore.matching.matches import Bits
 from boxscore.protocols.protocol import MatchingRules
 
 __all__ = ["LATER_TURNS", "in_later_turns", "of_first_turn"]
+
+Match = Callable[
+    [Iterable[Pairs], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_], MatchingRules],
+    tuple[Pairs, Bits, bool],
+]
+"""What the matcher matches the first turn with."""
 
 LATER_TURNS = 3
 """Turns after the first; see :func:`~boxscore.matching.ignoring.turns`."""
@@ -60,8 +66,9 @@ def in_later_turns(
     score: NDArray[np.float64],
     group: NDArray[np.int64],
     rules: MatchingRules,
+    match: Match,
 ) -> tuple[Pairs, Bits, Bits]:
-    """Match what the first turn left, ``score`` [D] by position in class order, ``group`` [G].
+    """Match what the first turn left, ``score`` [D] by position in class order, ``group`` [G], by ``match``.
 
     Returns the pairs, those of later turns behind, their bits [P, A], and the bits at which a pair is
     absorbed though another detection stands for the group.
@@ -76,7 +83,7 @@ def in_later_turns(
         if not len(some.detection):
             continue
         if number == 2:
-            some, bits = _ignored_objects(some, taken, group, rules)
+            some, bits = _ignored_objects(some, taken, group, rules, match)
             absorbed = np.zeros_like(bits)
         else:
             some, bits = _absorbed(some, taken, rules)
@@ -103,7 +110,7 @@ def _absorbed(pairs: Pairs, taken: Bits, rules: MatchingRules) -> tuple[Pairs, B
 
 
 def _ignored_objects(
-    pairs: Pairs, taken: Bits, group: NDArray[np.int64], rules: MatchingRules
+    pairs: Pairs, taken: Bits, group: NDArray[np.int64], rules: MatchingRules, match: Match
 ) -> tuple[Pairs, Bits]:
     """Match what is not taken to objects, each once: the pairs that match anywhere, and their bits.
 
@@ -118,7 +125,7 @@ def _ignored_objects(
             bit = taken.dtype.type(1 << threshold)
             there = _some(pairs, np.flatnonzero((taken[pairs.detection, area] & bit) == 0))
             alone = dataclasses.replace(rules, iou_thresholds=(value,))
-            found, matched, _ = match_greedily([there], group, none[:, None], none, alone)
+            found, matched, _ = match([there], group, none[:, None], none, alone)
             hits = np.flatnonzero(matched[:, 0])
             at = np.searchsorted(key, found.ground_truth[hits] * len(taken) + found.detection[hits])
             bits[order[at], area] |= bit

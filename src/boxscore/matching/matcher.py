@@ -380,7 +380,9 @@ class Matcher:
         )
         score, absorbed, truth_weight = np.take(detections.scores, ranking.rows), None, None
         if turn is not None:
-            pairs, matched, absorbed = in_later_turns(pairs, matched, later, score, group, protocol.matching)
+            pairs, matched, absorbed = in_later_turns(
+                pairs, matched, later, score, group, protocol.matching, match_greedily
+            )
         if protocol.group.weighs:
             truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
         order = stable_order(pairs.detection, len(ranking.rows))

@@ -173,15 +173,15 @@ def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:
     of_detections = _copied(detections, detections.scores)
     sides = {"objects": of_truth, "detections": of_detections}
     if of_truth >= EXPANDED and of_detections <= NOT_EXPANDED:
-        wide, narrow = "objects", "detections"
+        code, wide, narrow = "detections-not-expanded", "objects", "detections"
         effect = "what stands above the classes that the model names counts as missed"
     elif of_detections >= EXPANDED and of_truth <= NOT_EXPANDED:
-        wide, narrow = "detections", "objects"
+        code, wide, narrow = "objects-not-expanded", "detections", "objects"
         effect = "the copies match nothing"
     else:
         return
     yield context.finding(
-        f"{narrow}-not-expanded",
+        code,
         "semantic",
         "warning",
         len(detections if narrow == "detections" else truth),
