@@ -16,7 +16,8 @@ from boxscore import FileFormatError, InputError, load_detections, load_ground_t
 from boxscore.cli import main
 from boxscore.data.hierarchy import Hierarchy
 from boxscore.data.masks import Masks
-from boxscore.diagnostics import expansions
+from boxscore.diagnostics import expansions, slice_scores, sweep
+from boxscore.formats.reading import read_detections, read_options
 from boxscore.formats.registry import detect_format
 from boxscore.validation import validate
 
@@ -262,3 +263,37 @@ def test_readings_with_and_without_the_hierarchy(folder: Path) -> None:
     found = predictions(truth, "a,Cat,0.9,0,0.4,0,0.4", "b,Cat,0.8,0.5,0.9,0.5,0.9")
     table = expansions(truth, found, Hierarchy.of(TREE))
     assert table["value"].tolist() == [1.0, 1.0, 0.5, 1.0]
+
+
+def test_sizes_of_fractions_are_relative(folder: Path) -> None:
+    truth = load_ground_truth("boxes.csv")
+    found = predictions(truth, "a,Cat,0.9,0,0.4,0,0.4", "b,Cat,0.8,0.5,0.9,0.5,0.9")
+    result = boxscore.evaluate(truth, found, protocol="openimages-v2")
+    with pytest.raises(InputError, match="slices by size must have boxes in pixels"):
+        slice_scores(result, by="size")
+    table = slice_scores(result, by="relative_size").to_frame()
+    assert table["ground_truths"].tolist() == [0, 0, 2]
+
+
+def test_sweeps_leave_out_what_the_protocol_drops(folder: Path) -> None:
+    truth = load_ground_truth("boxes.csv")
+    rows = ["a,Cat,0.9,0,0.4,0,0.4", "a,Cat,0.8,0.4,0.3,0,0.4"]
+    path = folder / "predictions.csv"
+    path.write_text("\n".join(["ImageID,LabelName,Score,XMin,XMax,YMin,YMax", *rows, ""]))
+    found = read_detections(path, truth, read_options(any_sides=True))
+    result = sweep(truth, found, iou_thresholds=[0.5], protocol="openimages-v2")
+    assert result.total_detections.tolist() == [1]
+
+
+@pytest.mark.parametrize("command", ["compare", "explain"])
+def test_commands_read_what_the_protocol_drops(folder: Path, command: str) -> None:
+    """A box turned inside out is dropped by the protocol, and no error."""
+    rows = ["a,Cat,0.9,0,0.4,0,0.4", "a,Cat,0.8,0.4,0.3,0,0.4"]
+    for name in ("one.csv", "two.csv"):
+        (folder / name).write_text("\n".join(["ImageID,LabelName,Score,XMin,XMax,YMin,YMax", *rows, ""]))
+    given = ["--gt", "boxes.csv", "--dt", "one.csv"]
+    if command == "compare":
+        given += ["two.csv", "--protocol", "openimages-v2", "--resamples", "5"]
+    else:
+        given += ["--from", "openimages-v2", "--to", "openimages-challenge"]
+    assert main([command, *given]) == 0

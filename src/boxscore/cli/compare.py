@@ -41,8 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
     with remembered_warnings() as messages:
         first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
-        columns = similarity_of(first.protocol).needed_columns
-        options = read_options(**detection_arguments(arguments), columns=columns)
+        options = read_options(
+            **detection_arguments(arguments),
+            columns=similarity_of(first.protocol).needed_columns,
+            any_sides=first.protocol.boxes.degenerate != "count",
+        )
         tables = [
             first.detections,
             *(read_detections(path, first.ground_truth, options) for path in paths[1:]),

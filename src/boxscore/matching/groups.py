@@ -48,10 +48,12 @@ def of_first_turn(
     blocks: Iterable[Pairs], turn: NDArray[np.int8], later: Sequence[list[Pairs]]
 ) -> Iterator[Pairs]:
     """Yield the pairs with ground truths of the first turn [G]; put others into the list of their turn."""
+    there = np.bincount(turn, minlength=LATER_TURNS + 1)
     for block in blocks:
         turn_of_pair = turn[block.ground_truth]
         for number, parts in enumerate(later, start=1):
-            parts.append(_some(block, turn_of_pair == number))
+            if there[number]:
+                parts.append(_some(block, turn_of_pair == number))
         yield _some(block, turn_of_pair == 0)
 
 
@@ -79,9 +81,9 @@ def in_later_turns(
         taken[pairs.detection[starts]] = np.bitwise_or.reduceat(matched, starts, axis=0)
     parts, part_bits, part_absorbed = [pairs], [matched], [np.zeros_like(matched)]
     for number, blocks in enumerate(later, start=1):
-        some = Pairs(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
-        if not len(some.detection):
+        if not blocks:
             continue
+        some = Pairs(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
         if number == 2:
             some, bits = _ignored_objects(some, taken, group, rules, match)
             absorbed = np.zeros_like(bits)
