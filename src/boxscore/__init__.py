@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from boxscore.data.statistics import TableStatistics, table_statistics
     from boxscore.data.tables import Detections, GroundTruth
+    from boxscore.diagnostics.compare import compare_detectors
     from boxscore.errors import (
         BoxscoreError,
         BoxscoreWarning,
@@ -81,6 +82,7 @@ _NAMES = {
     ),
     "boxscore.data.statistics": ("TableStatistics", "table_statistics"),
     "boxscore.data.tables": ("Detections", "GroundTruth"),
+    "boxscore.diagnostics.compare": ("compare_detectors",),
     "boxscore.errors": (
         "BoxscoreError",
         "BoxscoreWarning",
@@ -163,6 +165,7 @@ __all__ = [
     "box_iof",
     "box_iou",
     "cluster_nms",
+    "compare_detectors",
     "compat",
     "complete_box_iou",
     "diagnostics",

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.records import record
+from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.alignment import align, select
 from boxscore.data.numbering import (
     AS_THEY_ARE,
@@ -51,13 +53,15 @@ MOST_BYTES = 4 << 30
 """Of arrays over thresholds, recall points and classes; more is refused."""
 
 PER_LINE = 4
+"""Summary metrics per line of a ``repr``."""
+SHOWN_CLASSES = 20
+"""Most classes that a notebook shows."""
 MANY = 0.3
 """Share of the best detections that match their class from which nothing is odd about its number."""
 NUMBERING_IMAGES = 64
 """Images that are looked at for odd class numbers."""
 RISE = 0.05
 """Least rise of the first metric that speaks for other class numbers."""
-"""Summary metrics per line of a ``repr``."""
 
 
 def evaluate(
@@ -83,8 +87,9 @@ def evaluate(
     images, classes : sequence of ids, optional
         Evaluate only these; classes by id or name.
     workers : int, default 1
-        Threads; images are split into as many blocks, which are matched separately and merged. The
-        result does not depend on it.
+        Threads; images are split into as many blocks, which are matched separately and merged. Where masks
+        are compared, or the boxes of a million detections and more, they are processes, forked from this
+        one. The result does not depend on it.
 
     Returns
     -------
@@ -114,7 +119,7 @@ def evaluate(
     detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
     if images is not None or classes is not None:
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
-    result = _matched(ground_truth, detections, chosen, workers)
+    result = _matched(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
     matcher = result.matcher
     _warn_of_id_zero(result)
     _warn_of_numbering(result, workers)
@@ -125,10 +130,16 @@ def evaluate(
 
 
 def _matched(
-    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, workers: int
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    workers: int,
+    *,
+    chosen_classes: bool = False,
 ) -> Evaluation:
     matcher = Matcher(ground_truth, detections, protocol)
-    result = Evaluation(ground_truth, detections, protocol, matcher.match(workers=workers))
+    matched = matcher.match(workers=workers)
+    result = Evaluation(ground_truth, detections, protocol, matched, chosen_classes)
     vars(result)["matcher"] = matcher  # to reuse its overlaps
     return result
 
@@ -249,7 +260,7 @@ def _all_looks_right(result: Evaluation) -> bool:
     return bool((hits[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Evaluation(PicklesFields):
     """The result of :func:`evaluate`.
 
@@ -261,12 +272,15 @@ class Evaluation(PicklesFields):
     protocol : Protocol
     matched : Matches
         What every number is computed from.
+    chosen_classes : bool
+        Whether only some classes of the tables given were evaluated.
     """
 
     ground_truth: GroundTruth
     detections: Detections
     protocol: Protocol
     matched: Matches
+    chosen_classes: bool = False
 
     def __getitem__(self, metric: str) -> float:
         """Return a summary metric, such as ``result["AP"]``."""
@@ -282,20 +296,18 @@ class Evaluation(PicklesFields):
         return f"Evaluation of {self.counts_text}\n{body}\n{self.signature}"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        cells = [
-            "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
-            for tag, texts in (
-                ("th", list(self.metrics)),
-                ("td", [f"{value:.4f}" for value in self.metrics.values()]),
+        inner = ""
+        if len(self.labels) > 1 and self.class_values:
+            key, values = next(iter(self.class_values.items()))
+            order = np.argsort(values, kind="stable")[:SHOWN_CLASSES]  # NaN last
+            columns: dict[str, list[Any]] = {"class": [self.labels[k] for k in order.tolist()]}
+            for name, column in {**self.class_counts, **self.class_values}.items():
+                columns[name] = column[order].tolist()
+            which = f"the {SHOWN_CLASSES} of lowest {key} of" if len(self.labels) > SHOWN_CLASSES else "the"
+            inner = html_folded(
+                f"{which} {len(self.labels):,} classes, lowest {key} first", html_table(columns)
             )
-        ]
-        rows = "".join(f"<tr>{line}</tr>" for line in cells)
-        return (
-            f"<p>Evaluation of {escape(self.counts_text)}</p><table>{rows}</table>"
-            f"<p><code>{escape(self.signature)}</code></p>"
-        )
+        return html_summary(f"Evaluation of {self.counts_text}", self.metrics, self.signature, inner)
 
     def to_json(self) -> str:
         """Return the result as JSON: protocol, signature, metrics, per class, counts.
@@ -304,6 +316,77 @@ class Evaluation(PicklesFields):
         """
         text: str = shortcut("boxscore.reports", "as_json")(self)
         return text
+
+    def to_latex(self, *, per_class: bool = False) -> str:
+        r"""Return the summary as a LaTeX ``tabular`` with the rules of booktabs (``\usepackage{booktabs}``).
+
+        Parameters
+        ----------
+        per_class : bool, default False
+            Add a second table, one row per class.
+
+        Returns
+        -------
+        str
+        """
+        text: str = shortcut("boxscore.reports.text", "as_latex")(self, per_class=per_class)
+        return text
+
+    def compare(
+        self, other: Evaluation, *, names: tuple[str, str] = ("this", "other"), **options: Any
+    ) -> Any:
+        """Compare with another result on the same ground truth: paired differences with intervals.
+
+        Parameters
+        ----------
+        other : Evaluation
+        names : sequence of str, default ("this", "other")
+            What the table calls the two.
+        **options
+            Those of :func:`boxscore.diagnostics.compare_detectors`: ``resamples``, ``metrics``, ...
+
+        Returns
+        -------
+        DetectorComparison
+            ``delta`` is other minus this.
+
+        Raises
+        ------
+        InputError
+            When the images, objects, classes or protocols differ, or an option breaks a rule.
+        """
+        given: Any = other
+        if not isinstance(given, Evaluation):
+            cause = "evaluate(ground_truth, detections) makes one"
+            raise InputError("other", "be an Evaluation", got=f"a {type(given).__name__}", cause=cause)
+        if len(names) != 2 or names[0] == names[1]:
+            raise InputError("names", "be two, and differ", got=repr(names))
+        pair = dict(zip(names, (self, other), strict=True))
+        return shortcut("boxscore.diagnostics", "compare_detectors")(pair, **options)
+
+    def plot(self, kind: str = "pr_curve", **options: Any) -> Any:
+        """Draw the result with matplotlib; a notebook shows the figure.
+
+        Parameters
+        ----------
+        kind : str, default "pr_curve"
+            A function of :mod:`boxscore.plots`: ``pr_curve``, ``f1_curve``, ``froc``, ``per_class``,
+            ``errors``, ``confusion_matrix`` or ``reliability``.
+        **options
+            Those of the function: ``classes``, ``iou_threshold``, ``ax``, ...
+
+        Returns
+        -------
+        matplotlib Figure
+
+        Raises
+        ------
+        InputError
+            When there is no such plot, or an option breaks a rule.
+        MissingDependencyError
+            When matplotlib is not installed.
+        """
+        return shortcut("boxscore.reports.plots", "plot_of")(self, kind, **options)
 
     def report(self, folder: str | Path, **options: Any) -> None:
         """Write a report folder: an HTML page that opens offline, tables and JSON.

@@ -78,6 +78,9 @@ FAN_IN = 32
 OPTIONAL = (*SHAPES, "area")
 """Keys that either all images with objects have, or none."""
 
+FRACTIONS, PIXELS = 1.5, 8.0
+"""Boxes that all end below the one look like fractions where others end above the other."""
+
 FORGOTTEN = " (their masks are forgotten; Evaluator(keep_masks=True) keeps them)"
 
 
@@ -258,8 +261,13 @@ class Evaluator:
             truth = sample_of(target, "target", place)
             identifier = image_id(truth, place=place)
             if numbered is not None and numbered != (identifier is None):
+                empty = isinstance(target, (list, tuple)) and not target
                 raise InputError(
-                    "image_id", "be in every target or in none", got=repr(identifier), place=place
+                    "image_id",
+                    "be in every target or in none",
+                    got=repr(identifier),
+                    place=place,
+                    cause="an empty list has none: {'image_id': ..., 'annotations': []}" if empty else "",
                 )
             numbered = identifier is None
             if identifier is None:
@@ -483,6 +491,7 @@ class Evaluator:
             left_out.update(counts)
         warn_left_out(left_out, "predictions", stacklevel=3)
         _warn_numbered_from_zero(part, "0" in left_out)
+        _warn_of_fractions(part)
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         return Evaluation(truth, detections, self.protocol, part.matches)
@@ -499,6 +508,22 @@ def _warn_numbered_from_zero(part: _Part, left_out_zero: bool) -> None:
         warnings.warn(
             f"predictions have classes {lowest} to {found.max()} and targets {truth.min()} to {truth.max()}: "
             "are predictions numbered from 0? prediction_class_names= says what they mean.",
+            BoxscoreWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_of_fractions(part: _Part) -> None:
+    """Warn where the boxes of one side are fractions of the image and those of the other pixels."""
+    sides = {"predictions": part.detections.boxes, "targets": part.ground_truth.boxes}
+    if not all(len(boxes) for boxes in sides.values()):
+        return
+    small, large = sorted(sides, key=lambda side: float(sides[side].max()))
+    if sides[small].max() <= FRACTIONS and sides[large].max() > PIXELS:
+        warnings.warn(
+            f"every box of the {small} lies within {sides[small].max():.3g}, those of the {large} reach "
+            f"{sides[large].max():.4g}: are the {small} fractions of the image? Multiply them by its "
+            "width and height.",
             BoxscoreWarning,
             stacklevel=4,
         )

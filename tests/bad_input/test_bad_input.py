@@ -6,6 +6,7 @@ with status 0 and the warnings they give.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import warnings
@@ -95,9 +96,11 @@ def test_case(
         assert errors == f"boxscore: error: {case['message']}\n"
         assert output == ""
     else:
-        lines = [f"boxscore: warning: {line}\n" for line in case["warnings"]]
-        lines += [f"boxscore: {case['digest']}; boxscore validate says more\n"] if "digest" in case else []
-        assert errors == "".join(lines)
+        said = "".join(f"boxscore: warning: {line}\n" for line in case["warnings"])
+        assert errors.startswith(said)
+        digest = errors.removeprefix(said)
+        assert re.sub(r"\n(  )?", " ", digest) == (f"boxscore: {case['digest']} " if "digest" in case else "")
+        assert all(len(line) <= 80 for line in digest.splitlines())
         assert "boxscore|" in output  # the signature
 
 

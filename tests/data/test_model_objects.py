@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,8 @@ Maker = Callable[[dict[str, Any]], Any]
 PREDICTIONS: list[Maker] = [
     make.torchvision,
     make.hf_pipeline,
+    make.coco_rows,
+    make.annotations,
     make.ultralytics,
     make.supervision,
     make.detectron2,
@@ -29,6 +32,8 @@ PREDICTIONS: list[Maker] = [
 TARGETS: list[Maker] = [
     make.torchvision,
     make.hf_target,
+    make.coco_rows,
+    make.annotations,
     make.supervision,
     make.detectron2_target,
     make.mmdetection,
@@ -370,6 +375,47 @@ def test_image_ids_of_the_objects() -> None:
     assert len(Detections.from_predictions([])) == len(GroundTruth.from_targets([])) == 0
 
 
+def test_rows_of_coco_say_their_image() -> None:
+    """Of a list and of Hugging Face's annotations alike; crowds, masks as RLE and keypoints are read."""
+    predictions, targets = plain(3, masks=True)
+    rows = [[{**row, "image_id": n + 5} for row in make.coco_rows(t)] for n, t in enumerate(targets)]
+    with_id = [{"image_id": n + 5, "annotations": row} for n, row in enumerate(rows)]
+    assert GroundTruth.from_targets(with_id).images.ids.tolist() == [5, 6, 7]
+    assert bits(scored(predictions, with_id)) == bits(scored(predictions, targets))
+    with pytest.raises(
+        InputError, match=r"Got 6 in image 1 of the batch|Got None .*; an empty list has none"
+    ):
+        Evaluator().update(predictions, rows)  # the first image is empty, so that it has no id
+    with pytest.raises(
+        InputError, match=r"annotations of a target must be of one image. Got image_id \[6, 7\]"
+    ):
+        Evaluator().update([predictions[1]], [rows[1] + rows[2]])
+    crowd = [[{**row, "iscrowd": 1} for row in each] for each in rows[1:]]
+    assert GroundTruth.from_targets(crowd).crowd.all()
+    codes = [list(boxscore.Masks(target["masks"]).codes()) for target in targets]
+    for row, code in zip(rows, codes, strict=True):
+        for one, mask in zip(row, code, strict=True):
+            one["segmentation"] = mask
+    options = {"protocol": "coco-segm"}
+    expected = scored(predictions[1:], targets[1:], **options)
+    assert bits(scored(predictions[1:], rows[1:], **options)) == bits(expected)
+    points = [{**row, "keypoints": [1, 2, 2] * 17} for row in rows[1]]
+    assert GroundTruth.from_targets([points]).keypoints.shape == (len(points), 17, 3)  # type: ignore[union-attr]
+
+
+def test_fractions_against_pixels_are_a_warning() -> None:
+    predictions, targets = plain()
+    small = [{**side, "boxes": side["boxes"] / 80} for side in predictions]
+    message = r"every box of the predictions lies within 0\.\d+, those of the targets reach \d+: are the pred"
+    with pytest.warns(BoxscoreWarning, match=message):
+        scored(small, targets)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scored(small, [{**side, "boxes": side["boxes"] / 80} for side in targets])
+        scored(predictions, targets)
+        scored(small[:1], targets[:1])
+
+
 def test_target_ids() -> None:
     predictions, targets = plain(3)
     turned = [{**make.hf_target(t), "image_id": Tensor([n + 5])} for n, t in enumerate(targets)]
@@ -381,7 +427,20 @@ def test_target_ids() -> None:
 
 SIDE = plain()[0][-1]
 
+RAW = {"logits": np.zeros((5, 3)), "pred_boxes": np.zeros((5, 4))}
 BAD: list[tuple[Any, str]] = [
+    (RAW, "must be final detections. Got a dict with logits in image 0 .* post_process_object_detection"),
+    (SimpleNamespace(**RAW), "must be final detections. Got a SimpleNamespace with logits"),
+    (
+        {"detection_boxes": [[0, 0, 1, 1]], "detection_scores": [1], "detection_classes": [1]},
+        r"must have boxes in pixels. Got keys detection_boxes, .* \[ymin, xmin, ymax, xmax\] as fractions",
+    ),
+    (np.zeros((3, 6)), r"Got a ndarray of shape \[3, 6\] in image 0 .*; x1, y1, x2, y2, score, class\?"),
+    (np.zeros((84, 99)), r"Got a ndarray of shape \[84, 99\] .* name its parts: \{'boxes': ..."),
+    ("a.json", "Got a str in image 0 of the batch; load_detections and load_ground_truth read files"),
+    ((np.zeros((1, 4)), np.zeros(1), np.zeros(1)), "Got a tuple .* scores and labels need their names"),
+    ([{"bbox": [0, 0, 1], "category_id": 1, "score": 1}], "Got a list that cannot be read"),
+    ({"annotations": 3}, "annotations of a prediction must be a list of annotations. Got a int"),
     (
         3,
         "a prediction must be a mapping or a known object. Got a int in image 0 of the batch; what torchvision",
@@ -476,6 +535,14 @@ def test_one_object_is_no_batch() -> None:
             Detections.from_predictions(item)
     with pytest.raises(InputError, match="this list is one image's; put it in a list"):
         Evaluator().update(make.hf_pipeline(SIDE), [])
+    with pytest.raises(InputError, match="this list is one image's; put it in a list"):
+        GroundTruth.from_targets(make.coco_rows(SIDE))
+    with pytest.raises(InputError, match="Got a str; load_detections and load_ground_truth read files"):
+        Evaluator().update("results.json", [])
+    with pytest.raises(InputError, match="Got a SimpleNamespace; raw output of a model"):
+        Evaluator().update(SimpleNamespace(**RAW), [])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="detection_classes in the batch; detection_boxes are"):
+        Evaluator().update({"detection_boxes": np.zeros((1, 3, 4)), "detection_classes": []}, [])
 
 
 def test_detectron2_targets_of_the_resized_image() -> None:
@@ -513,3 +580,26 @@ def test_arrays_by_dlpack() -> None:
     ):
         as_array(Elsewhere(array), "boxes")
     assert as_array([Tensor(3), Tensor(4)], "labels").tolist() == [3, 4]
+
+
+def test_tensors_that_cannot_be_copied() -> None:
+    class Stuck(Tensor):
+        device = "cuda:1"
+
+        def cpu(self) -> Any:
+            raise RuntimeError("CUDA error: device-side assert triggered\nmore")
+
+    message = (
+        r"prediction boxes must be readable from the host. Got a Stuck on cuda:1 that is not \(CUDA error: "
+        r"device-side assert triggered\); x.detach\(\).cpu\(\).numpy\(\) has to work"
+    )
+    side = {"boxes": Stuck([[0, 0, 1, 1]]), "labels": [1], "scores": [1]}
+    with pytest.raises(InputError, match=message):
+        Evaluator().update([side], [{"boxes": [[0, 0, 1, 1]], "labels": [1]}])
+
+    class Symbolic:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise NotImplementedError("Cannot convert a symbolic tf.Tensor to a numpy array.")
+
+    with pytest.raises(InputError, match=r"boxes must be an array\. Got Cannot convert a symbolic"):
+        as_array(Symbolic(), "boxes")

@@ -112,6 +112,27 @@ def test_torch() -> None:
     assert_scores_alike(turned, [{k: torch.as_tensor(v) for k, v in side.items()} for side in truth])
 
 
+def test_torch_of_other_layouts() -> None:
+    """Sparse, quantised and 8-bit tensors are read; one without values is refused."""
+    torch = library("torch")
+    boxes = torch.tensor([[0.0, 0, 16, 16], [0, 8, 8, 24]])
+    side = {"labels": torch.tensor([1, 2]), "scores": torch.tensor([0.5, 0.25])}
+    expected = Detections.from_predictions([{**side, "boxes": boxes}], image_ids=[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch is about to drop quantised tensors
+        forms = (boxes.to_sparse(), torch.quantize_per_tensor(boxes, 1.0, 0, torch.quint8))
+    for form in forms:
+        table = Detections.from_predictions([{**side, "boxes": form}], image_ids=[1])
+        assert table.boxes.tolist() == expected.boxes.tolist()
+    if hasattr(torch, "float8_e4m3fn"):
+        scores = side["scores"].to(torch.float8_e4m3fn)
+        table = Detections.from_predictions([{**side, "scores": scores, "boxes": boxes}], image_ids=[1])
+        assert table.scores.tolist() == expected.scores.tolist()
+    nothing = torch.empty(2, 4, device="meta")
+    with pytest.raises(boxscore.InputError, match=r"readable from the host\. Got a Tensor on meta"):
+        Detections.from_predictions([{**side, "boxes": nothing}], image_ids=[1])
+
+
 def test_jax() -> None:
     numpy = library("jax.numpy")
     predictions, targets = plain()
@@ -131,3 +152,46 @@ def test_tensorflow() -> None:
     evaluator.update(*turned)
     expected.update(predictions, targets)
     assert bits(evaluator.compute()) == bits(expected.compute())
+
+
+def test_transformers() -> None:
+    """What a processor makes of a network's output scores; the output itself is refused."""
+    torch = library("torch")
+    library("transformers")
+    modeling = library("transformers.models.detr.modeling_detr")
+    try:
+        processing = library("transformers.models.detr.image_processing_pil_detr").DetrImageProcessorPil
+    except pytest.skip.Exception:
+        processing = library("transformers.models.detr.image_processing_detr").DetrImageProcessor
+    predictions, targets = plain()
+    count = max(len(side["labels"]) for side in predictions)
+    logits = torch.full((len(predictions), count, 4), -30.0)
+    logits[..., 3] = 0  # the last class is no object
+    boxes = torch.zeros(len(predictions), count, 4)
+    height, width = SIZE
+    for image, side in enumerate(predictions):
+        for row, (label, score, box) in enumerate(
+            zip(side["labels"].tolist(), side["scores"].tolist(), side["boxes"].tolist(), strict=True)
+        ):
+            logits[image, row, label] = torch.log(torch.tensor(score))
+            logits[image, row, 3] = torch.log(torch.tensor(max(1 - score, 1e-9)))
+            middle = [(box[0] + box[2]) / 2 / width, (box[1] + box[3]) / 2 / height]
+            sides = [(box[2] - box[0]) / width, (box[3] - box[1]) / height]
+            boxes[image, row] = torch.tensor([*middle, *sides])
+    output = modeling.DetrObjectDetectionOutput(logits=logits, pred_boxes=boxes)
+    for given in (output, [output] * len(targets)):
+        with pytest.raises(boxscore.InputError, match="post_process_object_detection"):
+            Evaluator().update(given, targets)
+    made = processing().post_process_object_detection(
+        output, threshold=0.2, target_sizes=[SIZE] * len(targets)
+    )
+    plain_arrays = [
+        {key: np.asarray(value.tolist()).reshape(-1, *value.shape[1:]) for key, value in side.items()}
+        for side in made
+    ]
+    assert [len(side["labels"]) for side in made] == [len(side["labels"]) for side in predictions]
+    read, expected = Evaluator(), Evaluator()
+    read.update(made, targets)
+    expected.update(plain_arrays, targets)
+    assert bits(read.compute()) == bits(expected.compute())
+    assert read.compute()["AP50"] > 0.1

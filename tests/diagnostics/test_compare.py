@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
+import statistics
 
 import numpy as np
 import pytest
 
 import boxscore
+from boxscore._utils.resampling import draw_weights
 from boxscore.diagnostics import bootstrap_intervals, compare_detectors
+from boxscore.diagnostics.bootstrap import chosen_rows, weighted_metrics
 
 
 def two(scene, *, noise):
@@ -86,3 +91,90 @@ def test_refusals(scene):
         compare_detectors(
             {"a": results["good"], "b": boxscore.evaluate(truth, detections, protocol="voc2012")}
         )
+
+
+@pytest.fixture
+def four(scene):
+    """Two that are nearly equal, and two that place their boxes worse."""
+    truth, detections = scene(0, images=60)
+    noise = np.random.default_rng(0).normal(size=len(detections))
+    changes = {
+        "a": {},
+        "b": {"scores": detections.scores + 0.02 * noise},
+        "c": {"boxes": detections.boxes + 1},
+        "d": {"boxes": detections.boxes + 8},
+    }
+    return {
+        name: boxscore.evaluate(truth, dataclasses.replace(detections, **change))
+        for name, change in changes.items()
+    }
+
+
+def test_own_intervals_are_those_of_the_bootstrap(four):
+    comparison = compare_detectors(four, resamples=40, seed=2, metrics=["AP", "AP75"])
+    assert comparison.names == list(four)
+    for i, result in enumerate(four.values()):
+        alone = bootstrap_intervals(result, resamples=40, seed=2, metrics=["AP", "AP75"]).total
+        for mine, its in zip(comparison.intervals, alone, strict=True):
+            np.testing.assert_array_equal(mine[i], its)
+
+
+def test_every_pair_is_what_two_alone_are(four):
+    every = compare_detectors(four, resamples=25, metrics=["AP", "AP75"])
+    names, pairs = every.names, every.pairs
+    for i, one in enumerate(names):
+        assert np.isnan(pairs.delta[i, i]).all()
+        assert not pairs.significant[i, i].any()
+        for j, other in enumerate(names[:i]):
+            both = {other: four[other], one: four[one]}
+            alone = compare_detectors(both, resamples=25, metrics=["AP", "AP75"])
+            np.testing.assert_array_equal(pairs.delta[i, j], alone.total.delta[0])
+            np.testing.assert_array_equal(pairs.low[i, j], alone.total.low[0])
+            np.testing.assert_array_equal(pairs.high[i, j], alone.total.high[0])
+            np.testing.assert_array_equal(pairs.low[j, i], -pairs.high[i, j])
+            # A pair alone is judged by its interval; among others never more often.
+            apart = alone.total.verdict[0] != "cannot tell"
+            np.testing.assert_array_equal(alone.pairs.significant[1, 0], apart)
+            assert not (pairs.significant[i, j] & ~apart).any()
+            np.testing.assert_array_equal(pairs.significant[i, j], pairs.significant[j, i])
+
+
+def test_the_family_of_pairs_by_hand(four):
+    """Single-step max-T, one draw and one pair at a time."""
+    resamples = 60
+    every = compare_detectors(four, resamples=resamples, metrics=["AP"])
+    images = len(four["a"].ground_truth.images)
+    score = {name: weighted_metrics(result, chosen_rows(result, ["AP"])) for name, result in four.items()}
+    draws = [
+        {name: float(score[name](weights)[0, -1]) for name in four}
+        for weights in draw_weights(images, resamples, seed=0)
+    ]
+    couples = list(itertools.combinations(four, 2))
+    differences = {(a, b): [draw[b] - draw[a] for draw in draws] for a, b in couples}
+    error = {couple: statistics.stdev(values) for couple, values in differences.items()}
+    largest = sorted(
+        max(abs(differences[c][r] - statistics.mean(differences[c])) / error[c] for c in couples)
+        for r in range(resamples)
+    )
+    limit = largest[math.ceil(0.95 * (resamples - 1))]
+    found = 0
+    for a, b in couples:
+        j, i = every.names.index(a), every.names.index(b)
+        delta = four[b].metrics["AP"] - four[a].metrics["AP"]
+        apart = every.pairs.low[i, j, 0] > 0 or every.pairs.high[i, j, 0] < 0
+        expected = bool(apart and abs(delta) / error[a, b] > limit)
+        assert every.pairs.significant[i, j, 0] == expected
+        found += expected
+    assert 0 < found < len(couples)
+
+
+def test_the_best_is_clear_only_where_the_second_is_not_as_good(four):
+    every = compare_detectors(four, resamples=40, metrics=["AP", "AP75", "AR100"])
+    for m, key in enumerate(every.metrics):
+        values = [result.metrics[key] for result in four.values()]
+        best, second = sorted(range(4), key=lambda i: -values[i])[:2]
+        expected = best if every.pairs.significant[best, second, m] else None
+        assert every.clear_best(m) == expected
+    twin = compare_detectors({"x": four["a"], "y": four["a"], "z": four["d"]}, resamples=40, metrics=["AP"])
+    assert twin.clear_best(0) is None
+    assert twin.pairs.significant[0, 2, 0]

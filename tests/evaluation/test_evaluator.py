@@ -338,6 +338,17 @@ BAD: list[tuple[Any, Any, str]] = [
     ({"boxes": [[0, 0, 1, np.nan]]}, {}, "box must be finite"),
     ({"scores": [np.nan]}, {}, "scores must be finite"),
     ({"scores": [0.5, 0.5]}, {}, "scores must be as long as labels of image 0"),
+    (
+        {"scores": [[0.5, 0.5]] * 3},
+        {},
+        r"scores must have shape \[N\]. Got shape \[3, 2\] in image 0; one for each",
+    ),
+    (
+        {"boxes": [[[0, 0, 1, 1]]]},
+        {},
+        r"boxes must have shape \[N, 4\]. Got shape \[1, 1, 4\] .*; of a whole batch",
+    ),
+    ({"scores": None, "conf": [1]}, {}, r"'conf'\] in image 0; is 'conf' the scores\?"),
     ({"labels": [1.5]}, {}, "labels must be integers or strings"),
     ({"masks": np.zeros((1, 2, 3, 4))}, {}, r"masks must have shape \[N, H, W\]"),
     ({}, {"area": [1.0, 2.0]}, "area must be as long as"),
@@ -358,7 +369,7 @@ def test_other_mistakes() -> None:
     with pytest.raises(InputError, match=r"predictions and targets must be as many. Got 1 and 0"):
         Evaluator().update([GOOD[0]], [])
     with pytest.raises(InputError, match=r"a target must be a mapping or a known object. Got a list"):
-        Evaluator().update([GOOD[0]], [[]])
+        Evaluator().update([GOOD[0]], [[3]])
     with pytest.raises(InputError, match=r"a prediction must be a mapping or a known object. Got a list"):
         Evaluator().update([[3]], [GOOD[1]])
     with pytest.raises(InputError, match="duplicates must be one of 'error', 'ignore'"):

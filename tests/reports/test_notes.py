@@ -9,7 +9,7 @@ import boxscore
 from boxscore.data.vocabulary import Images
 from boxscore.reports.view import notes
 from boxscore.validation import validate
-from boxscore.validation.digest import page_findings
+from boxscore.validation.digest import findings_of
 from support.evaluations import evaluation, hostile_evaluation, shapes
 
 
@@ -26,15 +26,15 @@ def odd() -> boxscore.Evaluation:
 
 
 def test_each_oddity_is_said() -> None:
-    texts = " ".join(note.text for note in notes(odd(), warnings=["as given"]))
+    texts = " ".join(note.text for note in notes(findings_of(odd()), warnings=["as given"]))
     for part in (
         "as given",
         "1 annotation with a box of width or height 0",
         "39 detections with a box that leaves its image by more than 1 pixel (up to 1.5)",
-        "1 annotation overlap an earlier one of the same image and class by 0.9 or more",
-        "1 class of 3 have no annotation",
-        "1 class with annotations have no detection",
-        "1 image of 2 have no annotation",
+        "1 annotation overlaps an earlier one of the same image and class by 0.9 or more",
+        "1 class of 3 has no annotation",
+        "1 class with annotations has no detection",
+        "1 image of 2 has no annotation",
         "31 detections (78%) share their score with another of their class",
         "outside 0..1 (0 to 9)",
     ):
@@ -44,15 +44,16 @@ def test_each_oddity_is_said() -> None:
 @pytest.mark.parametrize("make", [odd, shapes, evaluation, hostile_evaluation])
 def test_a_page_says_what_validate_finds(make: object) -> None:
     result = make()  # type: ignore[operator]
-    known = {
-        (finding.code, finding.severity, finding.count, finding.message)
-        for finding in validate(result.ground_truth, result.detections, protocol=result.protocol)
-    }
-    said = [
-        (finding.code, finding.severity, finding.count, finding.message) for finding in page_findings(result)
+    known = validate(result.ground_truth, result.detections, protocol=result.protocol)
+    assert repr(findings_of(result)) == repr(known)  # NaN differs from itself
+    assert [(note.code, note.effect, note.examples) for note in notes(known)] == [
+        (finding.code, finding.effect_text, finding.examples) for finding in known
     ]
-    assert set(said) <= known
-    left = {code for code, *_ in known - set(said)}
+    without = findings_of(result, effects=False)
+    assert {(item.code, item.severity, item.count, item.message) for item in without} <= {
+        (item.code, item.severity, item.count, item.message) for item in known
+    }
+    left = {item.code for item in known} - {item.code for item in without}
     assert left <= {
         *("repeated-detection", "beyond-cap", "classes-numbered-differently", "images-off-by-one")
     }
@@ -63,15 +64,16 @@ def test_warnings_come_first_and_are_not_said_twice() -> None:
     detections = boxscore.Detections.from_arrays([1], ["cat"], [[0, 0, 9, 9]], [0.5])
     with pytest.warns(boxscore.BoxscoreWarning, match="id 0") as given:
         result = boxscore.evaluate(truth, detections)
-    assert ["id 0" in note.text for note in notes(result)] == [True]
-    said = notes(result, warnings=[str(item.message) for item in given])
+    assert ["id 0" in note.text for note in notes(findings_of(result))] == [True]
+    said = notes(findings_of(result), warnings=[str(item.message) for item in given])
     assert ["id 0" in note.text for note in said] == [True]
-    levels = [note.level for note in notes(odd(), warnings=["as given"])]
-    assert levels == sorted(levels, reverse=True)
-    assert set(levels) == {"note", "warning"}
+    levels = [note.level for note in notes(findings_of(odd()), warnings=["as given"])]
+    order = ("error", "warning", "note")
+    assert levels == sorted(levels, key=order.index)
+    assert {"note", "warning"} <= set(levels)
 
 
 def test_no_detections_at_all() -> None:
     result = shapes()
     none = boxscore.evaluate(result.ground_truth, result.detections.take(np.arange(0)))
-    assert "have no detection" in notes(none)[0].text
+    assert "have no detection" in " ".join(note.text for note in notes(findings_of(none)))

@@ -100,3 +100,30 @@ def test_a_small_file_of_very_many_pixels(tmp_path: Path) -> None:
         timeout=120,
     )
     assert int(done.stdout) < 1_500_000
+
+
+def test_a_folder_without_the_images_is_refused(tmp_path: Path) -> None:
+    boxes = [[0, 0, 9, 9]] * 2
+    images = boxscore.data.vocabulary.Images.build([1, 2], file_names=["a.png", "b.png"])
+    truth = boxscore.GroundTruth.from_arrays([1, 2], [1, 1], boxes, images=images)
+    result = boxscore.evaluate(truth, boxscore.Detections.from_arrays([], [], [], []))
+    folder, out = tmp_path / "data" / "images", tmp_path / "out"
+    (folder / "train").mkdir(parents=True)
+
+    def message() -> str:
+        with pytest.raises(boxscore.InputError) as refused:
+            result.report(out, image_folder=folder, resamples=0)
+        assert not out.exists()
+        return str(refused.value)
+
+    start = f"the image folder must have the images. Got none of 2, looking for 'a.png' in {str(folder)!r}; "
+    assert message() == f"{start}there is no image in it."
+    save(folder / "x.png", 8, 8)
+    assert message() == f"{start}are these the images of another data set, or have they been renamed?"
+    save(tmp_path / "data" / "b.png", 8, 8)
+    assert message() == f"{start}they are in {str(tmp_path / 'data')!r}."
+    save(folder / "train" / "b.png", 8, 8)
+    assert message() == f"{start}they are in {str(folder / 'train')!r}."
+    save(folder / "a.png", 8, 8)  # one of them is enough: the other is a blank frame
+    result.report(out, image_folder=folder, resamples=0)
+    assert "1 of these images is not in the image folder" in (out / "report.html").read_text()

@@ -68,6 +68,24 @@ def torchvision(side: dict[str, Any]) -> Any:
     return {key: Tensor(value) for key, value in side.items()}
 
 
+def coco_rows(side: dict[str, Any]) -> Any:
+    """Rows of an image as torchvision's ``CocoDetection`` gives them, without their image."""
+    columns = {"bbox": side["boxes"].astype(float).copy(), "category_id": side["labels"]}
+    columns["bbox"][:, 2:] -= columns["bbox"][:, :2]
+    columns |= (
+        {"score": side["scores"]} if "scores" in side else {"area": columns["bbox"][:, 2:].prod(axis=1)}
+    )
+    columns |= {"iscrowd": np.zeros(len(side["labels"]), dtype=int)}
+    return [
+        dict(zip(columns, row, strict=True))
+        for row in zip(*(column.tolist() for column in columns.values()), strict=True)
+    ]
+
+
+def annotations(side: dict[str, Any]) -> Any:
+    return {"annotations": coco_rows(side)}
+
+
 def hf_pipeline(side: dict[str, Any]) -> Any:
     return [
         {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from boxscore import InputError
-from boxscore._utils.files import write_atomically, write_folder
+from boxscore._utils.files import read_text, write_atomically, write_folder
 
 
 def test_write(tmp_path: Path) -> None:
@@ -20,6 +20,11 @@ def test_write(tmp_path: Path) -> None:
     write_atomically(path, b"\x00\r\n")
     assert path.read_bytes() == b"\x00\r\n"
     assert os.listdir(tmp_path) == ["a.txt"]  # noqa: PTH208
+
+
+def test_a_path_with_a_nul_byte_cannot_be_read() -> None:
+    with pytest.raises(InputError, match="cannot be read: embedded null byte"):
+        read_text(Path("a\0b"))
 
 
 def test_mode_follows_the_umask(tmp_path: Path) -> None:

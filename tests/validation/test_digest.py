@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
+import html
 import json
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import boxscore
 from boxscore.cli import main
-from boxscore.validation import Finding, validate
-from boxscore.validation.digest import digest, quick_findings
+from boxscore.protocols import load_protocol
+from boxscore.reports import ReportOptions
+from boxscore.reports.html import render_page
+from boxscore.reports.view import report_view
+from boxscore.validation import Finding, validate, validate_files
+from boxscore.validation.digest import digest, findings_of, quick_findings
 from boxscore.validation.mismatch import LOW
+from support.evaluations import evaluation
 from support.program import run_boxscore, run_python
+from support.real_data import real
 from validation.test_validation import CASES, DATASETS, Spoil, data, silent_class
 
 ALWAYS = {
@@ -57,16 +66,19 @@ def test_it_is_a_part_of_validate(spoil: Spoil, tmp_path: Path) -> None:
         tables = load(tmp_path, spoil)
         evaluation = boxscore.evaluate(*tables)
     wanted = ALWAYS | (BELOW if evaluation.metrics["AP"] < LOW else set())
-    expected = [
+    expected = {
         (found.code, found.severity, found.count, found.message)
         for found in validate(*tables)
         if found.code in wanted
         and found.severity != "info"
         and (found.code, found.severity) != ("class-without-detections", "warning")
-    ]
+    }
     quick = quick_findings(evaluation)
-    assert [(found.code, found.severity, found.count, found.message) for found in quick] == expected
-    assert all(found.examples == () and found.repair == "" for found in quick)
+    said = [(found.code, found.severity, found.count, found.message) for found in quick]
+    assert set(said) == expected
+    assert [severity for _, severity, *_ in said] == sorted(severity for _, severity, *_ in said)
+    assert len(said) == len(expected)
+    assert all(found.examples == () for found in quick)
 
 
 def test_which_faults_it_sees(tmp_path: Path) -> None:
@@ -89,19 +101,22 @@ def test_a_class_without_detections_is_named_from_half_on(tmp_path: Path) -> Non
     assert codes[0] == "class-without-detections"
 
 
-def finding(code: str, severity: str) -> Finding:
-    return Finding(code, "semantic", severity, 3, "")  # type: ignore[arg-type]
+def finding(code: str, severity: str, **fields: Any) -> Finding:
+    return Finding(code, "semantic", severity, 3000, "as it is", **fields)  # type: ignore[arg-type]
 
 
-def test_the_line() -> None:
+def test_the_text() -> None:
     warning, error = finding("score-floor", "warning"), finding("images-off-by-one", "error")
-    assert digest([warning]) == "1 warning about the input: score-floor (3); boxscore validate says more"
-    assert digest([error, warning, warning]).startswith(
-        "1 error and 2 warnings about the input: images-off-by-one (3), score-floor (3), score-floor (3); "
+    assert digest([warning]) == "warning about the input: as it is."
+    measured = {"repair": "without them", "metric": "AP", "value": 0.25, "repaired": 0.5}
+    assert digest([finding("score-floor", "warning", **measured), warning, warning]) == (
+        "warning about the input: as it is. AP 0.2500; without them: 0.5000 (+0.2500). Also: score-floor (3,000), "
+        "score-floor (3,000)."
     )
-    assert digest([error] * 6) == (
-        "6 errors about the input: " + "images-off-by-one (3), " * 4 + "2 more; boxscore validate says more"
-    )
+    bound = digest([finding("score-floor", "warning", **measured, bound=True)])
+    assert bound == "warning about the input: as it is. AP 0.2500; without them: at most 0.5000 (+0.2500)."
+    others = "images-off-by-one (3,000), " * 4 + "1 more."
+    assert digest([error] * 6) == f"error in the input: as it is. Also: {others}"
 
 
 def test_the_command_says_it_below_the_result(tmp_path: Path) -> None:
@@ -112,10 +127,100 @@ def test_the_command_says_it_below_the_result(tmp_path: Path) -> None:
         assert status == 0
         assert output.startswith("metric,value,")
         assert re.fullmatch(
-            r"boxscore: 1 warning about the input: score-outside-0-1 \(\d+\); boxscore validate says more\n",
-            errors,
-        )
+            r"boxscore: warning about the input: \d+ scores outside 0\.\.1 \([^)]*\); AP sees only their order\. Are they "
+            r"percentages\?\n",
+            " ".join(errors.split()) + "\n",
+        ), errors
+        assert max(map(len, errors.splitlines())) <= 80
     assert run_boxscore([*arguments, "--no-digest"], folder=tmp_path) == (0, output, "")
+
+
+def test_a_small_input_is_evaluated_again_for_the_first_finding(tmp_path: Path) -> None:
+    """And for no other: what it says is what ``validate`` says."""
+    spoil = next(spoil for spoil in SPOILS if spoil.__name__ == "half_a_run")
+    tables = load(tmp_path, spoil)
+    first, *rest = quick_findings(boxscore.evaluate(*tables))
+    known = next(item for item in validate(*tables) if item.code == first.code)
+    assert first == dataclasses.replace(known, examples=())
+    assert first.effect > 0.1
+    assert not any(item.repair for item in rest)
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2007", "voc2012", "padilla-coco"])
+def test_what_the_floor_hides_at_most(protocol: str) -> None:
+    """The oracle: at each threshold alone, every missed object is found right below the floor."""
+    truth, found = shapes_of_random_scores()
+    rules = load_protocol(protocol)
+    above = found.take(np.flatnonzero(found.scores >= 0.4))
+    result = boxscore.evaluate(truth, above, protocol=rules)
+    floor = next(item for item in validate(truth, above, protocol=rules) if item.code == "score-floor")
+    values = []
+    for threshold in rules.matching.iou_thresholds:
+        one = dataclasses.replace(
+            rules,
+            matching=dataclasses.replace(rules.matching, iou_thresholds=(threshold,)),
+            summary=tuple(dataclasses.replace(row, iou=None) for row in rules.summary[:1]),
+        )
+        outcomes = boxscore.evaluate(truth, above, protocol=one).outcomes
+        missed = np.setdiff1d(np.arange(len(truth)), outcomes.truth_row)
+        more = boxscore.Detections.from_arrays(
+            np.append(above.images.ids[above.image], truth.images.ids[truth.image[missed]]),
+            np.append(above.categories.ids[above.category], truth.categories.ids[truth.category[missed]]),
+            np.concatenate([above.boxes, truth.boxes[missed]]),
+            np.append(above.scores, np.full(len(missed), 0.1)),
+            images=truth.images,
+            categories=truth.categories,
+        )
+        values.append(next(iter(boxscore.evaluate(truth, more, protocol=one).metrics.values())))
+    assert floor.bound
+    assert floor.value == next(iter(result.metrics.values()))
+    assert floor.repaired == pytest.approx(np.mean(values), abs=1e-12)
+    assert floor.effect > 0.05
+    whole = boxscore.evaluate(truth, found, protocol=rules)
+    assert floor.value <= next(iter(whole.metrics.values())) <= floor.repaired
+
+
+def shapes_of_random_scores() -> tuple[boxscore.GroundTruth, boxscore.Detections]:
+    result = evaluation(classes=4, images=25, noise=4.0, seed=5)
+    truth = result.ground_truth
+    return truth.take(np.flatnonzero(~truth.crowd)), result.detections
+
+
+def test_a_floor_below_which_nothing_is_missed_is_none() -> None:
+    box = [[10 * i, 0, 10 * i + 9, 9] for i in range(30)]
+    truth = boxscore.GroundTruth.from_arrays([1] * 30, ["a"] * 30, box)
+    found = boxscore.Detections.from_arrays([1] * 30, ["a"] * 30, box, np.linspace(0.5, 1, 30))
+    assert validate(truth, found) == []
+
+
+def test_a_subset_of_classes_is_no_fault(tmp_path: Path) -> None:
+    """Of these classes no score is low, 4 images have none and each has 5 detections: by the choice alone."""
+    random = np.random.default_rng(0)
+    image = np.repeat(np.arange(10), 10)
+    category = np.tile([1] * 5 + [2] * 5, 10)
+    boxes = random.uniform(0, 50, (100, 4)) + np.array([0, 0, 60, 60])
+    detections = boxscore.Detections.from_arrays(
+        image, category, boxes, np.where(category == 1, 0.7, 0.01) + random.uniform(0, 0.2, 100)
+    )
+    objects = random.choice(100, 30, replace=False)
+    truth = boxscore.GroundTruth.from_arrays(
+        image[objects],
+        category[objects],
+        boxes[objects] + 9 * (objects % 3)[:, None],
+        images=range(10),
+        categories={1: "a", 2: "b"},
+    )
+    chosen = boxscore.evaluate(truth, detections, classes=["a"])
+    false = {
+        "score-floor",
+        "detections-cut-per-image",
+        "image-without-detections",
+        "image-without-annotations",
+    }
+    for findings in (quick_findings(chosen), findings_of(chosen)):
+        assert not false & {finding.code for finding in findings}
+    alone = [finding.code for finding in validate(chosen.ground_truth, chosen.detections)]
+    assert {"score-floor", "detections-cut-per-image"} <= set(alone)
 
 
 def test_nothing_is_said_of_good_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +235,7 @@ def test_a_run_configuration_can_leave_it_out(tmp_path: Path, capsys: pytest.Cap
     for text, said in (("", True), ("digest = true", True), ("digest = false", False)):
         (tmp_path / "run.toml").write_text(tables + text)
         assert main(["run", str(tmp_path / "run.toml")]) == 0
-        assert ("score-outside-0-1" in capsys.readouterr().err) == said
+        assert ("outside 0..1" in capsys.readouterr().err) == said
 
 
 def test_a_protocol_without_a_summary(tmp_path: Path) -> None:
@@ -143,7 +248,7 @@ def test_a_protocol_without_a_summary(tmp_path: Path) -> None:
 
 def test_the_page_names_the_quick_checks() -> None:
     page = (DATASETS.parent / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
-    section = re.search(r"## What `evaluate` checks in passing\n(.*?)\n## ", page, re.DOTALL)
+    section = re.search(r"## What `evaluate` checks by itself\n(.*?)\n## ", page, re.DOTALL)
     assert section
     named = set(re.findall(r"`([a-z0-1]+(?:-[a-z0-9]+)+)`", section[1]))
     assert named == {code for code in ALWAYS | BELOW if "-flag-" not in code}
@@ -161,3 +266,33 @@ def test_pandas_is_not_loaded(tmp_path: Path) -> None:
     status, output, errors = run_python(["-c", code], folder=tmp_path)
     assert (status, errors) == (0, "")
     assert output.endswith("[]\n")
+
+
+@pytest.mark.slow
+@pytest.mark.real
+def test_three_faces_of_a_real_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`validate`, the page and the lines below ``evaluate``: the same counts, words and effects."""
+    paths = [str(real("coco_val2017", name)) for name in ("ground_truth_boxes.json", "yolov2_608.json")]
+    known = validate_files(*paths)
+    assert [(item.code, item.count) for item in known] == [
+        ("score-floor", 12457),
+        ("class-without-detections", 5),
+        ("near-duplicate-annotation", 4),
+        ("image-without-detections", 371),
+        ("detection-outside-image", 1040),
+        ("image-without-annotations", 48),
+    ]
+    result = boxscore.evaluate(*paths)
+    assert findings_of(result) == known
+    capsys.readouterr()
+    assert main(["evaluate", "--gt", paths[0], "--dt", paths[1]]) == 0
+    floor = known[0]
+    words = " ".join(capsys.readouterr().err.split())
+    assert words == f"boxscore: warning about the input: {floor.message}. {floor.effect_text}."
+    page = render_page(report_view(result, options=ReportOptions(resamples=0)))
+    text = html.unescape(re.sub("<[^>]*>", "", page))
+    for item in known:
+        assert item.message[1:] in text, item.code
+        assert item.effect_text in text, item.code
+    assert text.count(f"{floor.message}. {floor.effect_text}.") == 1  # the first sentence
+    assert "No score threshold can be advised" in text

@@ -49,10 +49,10 @@ def read_text(path: Path, what: str = "a text file", *, largest: int | None = No
         with path.open("rb") as file:
             content = file.read() if largest is None else file.read(largest + 1)
         text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise FileFormatError(what, "be UTF-8", got="other bytes", place=str(path)) from None
+    except (OSError, ValueError) as error:  # a NUL byte in the path
+        raise FileFormatError(f"{path}: cannot be read: {_reason(error)}.") from None
     if largest is not None and len(content) > largest:
         raise FileFormatError(what, f"have at most {largest:,} bytes", got="more", place=str(path))
     return text

@@ -15,20 +15,28 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from boxscore._utils.widths import aligned, cut, display_width, folded, wrapped
+
 __all__ = [
     "Columns",
+    "Paint",
     "csv_table",
+    "html_folded",
     "html_lines",
+    "html_summary",
+    "html_table",
     "json_text",
     "json_value",
     "latex_comment",
     "latex_table",
+    "latex_text",
     "markdown_table",
+    "markdown_text",
     "printable",
     "short_list",
     "text_table",
@@ -37,11 +45,16 @@ __all__ = [
 Columns = Mapping[str, Sequence[Any]]
 """Values by column name."""
 
+Paint = Callable[[int, str, str], str]
+"""Adds colour to a cell: of a row, of a column, a text."""
+
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def printable(text: str) -> str:
     """Replace what could steer a terminal or hide in a line: control and direction marks."""
+    if text.isascii() and text.isprintable():
+        return text
     import unicodedata
 
     return "".join(
@@ -61,6 +74,56 @@ def html_lines(text: str) -> str:
 
     first, *others = (html.escape(line) for line in text.split("\n"))
     return f"<div><b>{first}</b>{''.join(f'<br>{line}' for line in others)}</div>"
+
+
+_TABLE = "border-collapse:collapse;white-space:nowrap;margin:.3em 0"
+_HEAD = "border-bottom:1px solid rgba(128,128,128,.6);"
+
+
+def html_table(columns: Columns, *, digits: int = 4, most: int | None = None) -> str:
+    """Write a table for a notebook: colours are the notebook's own, and nothing in it is run or fetched.
+
+    Of more than ``most`` rows the first and the last are shown.
+    """
+    import html
+
+    lines = _lines(columns, digits)
+    if most is not None and len(lines) > most:
+        gap = ["\N{VERTICAL ELLIPSIS}"] * len(columns)
+        lines = [*lines[: most - most // 2], gap, *lines[len(lines) - most // 2 :]]
+    sides = ["right" if _is_numeric(values) else "left" for values in columns.values()]
+
+    def row(tag: str, cells: Iterable[str], more: str = "") -> str:
+        styled = zip(cells, sides, strict=True)
+        made = (
+            f'<{tag} style="{more}text-align:{side}">{html.escape(cell)}</{tag}>' for cell, side in styled
+        )
+        return f"<tr>{''.join(made)}</tr>"
+
+    head = row("th", map(printable, columns), _HEAD)
+    body = "".join(row("td", line) for line in lines)
+    return (
+        f'<div style="overflow-x:auto"><table cellpadding="4" style="{_TABLE}">'
+        f"<thead>{head}</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def html_summary(title: str, metrics: Mapping[str, float | int], footer: str, inner: str = "") -> str:
+    """Show a title, metrics in a line, and what stands below, in a notebook."""
+    import html
+
+    return (
+        f"<div><b>{html.escape(printable(title))}</b>"
+        f"{html_table({name: [value] for name, value in metrics.items()})}{inner}"
+        f'<code style="font-size:85%">{html.escape(printable(footer))}</code></div>'
+    )
+
+
+def html_folded(summary: str, inner: str) -> str:
+    """Fold a part of a notebook's output under one line."""
+    import html
+
+    return f"<details><summary>{html.escape(printable(summary))}</summary>{inner}</details>"
 
 
 def _cell(value: Any, digits: int) -> str:
@@ -84,37 +147,119 @@ def _is_numeric(values: Iterable[Any]) -> bool:
     return all(value is None or isinstance(value, (int, float, np.number)) for value in values)
 
 
-def text_table(columns: Columns, *, digits: int = 4, longest: int = 40) -> str:
-    """Lay a table out for a terminal; numbers to the right, names cut at ``longest`` characters."""
-    lines = [list(map(printable, columns)), *_lines(columns, digits)]
-    lines = [[_shortened(cell, longest) for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    right = [_is_numeric(values) for values in columns.values()]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    )
+def text_table(
+    columns: Columns,
+    *,
+    digits: int = 4,
+    longest: int = 40,
+    width: int | None = None,
+    first_out: Sequence[str | tuple[str, ...]] = (),
+    paint: Paint | None = None,
+) -> str:
+    """Lay a table out for a terminal; numbers to the right, names cut at ``longest`` columns.
+
+    A table that is wider than ``width`` breaks its heads after ``_``, then wraps its texts between words,
+    then leaves out columns: those in ``first_out`` in this order, those of a tuple together, then from the
+    right; never the first. A line below names them. ``paint`` adds colour to a cell, given its row, its
+    column and its text with the blanks around it.
+    """
+    names = list(columns)
+    heads = {name: printable(name) for name in names}
+    cells = {name: [cut(_cell(value, digits), longest) for value in columns[name]] for name in names}
+    right = {name: _is_numeric(values) for name, values in columns.items()}
+    shown = names
+    widths = _fitting_widths(heads, cells, right, width)
+    going = [one if isinstance(one, tuple) else (one,) for one in first_out]
+    going += [(name,) for name in reversed(names) if not any(name in some for some in going)]
+    while width is not None and len(shown) > 1 and _total(widths) > width:
+        leaving = going.pop(0)
+        shown = [name for name in shown if name not in leaving or name == names[0]]
+        widths = _fitting_widths({name: heads[name] for name in shown}, cells, right, width)
+    lines = _head_lines({name: cut(heads[name], longest) for name in shown}, widths, right)
+    for row in range(len(cells[names[0]]) if names else 0):
+        parts = {name: wrapped(cells[name][row], widths[name]).split("\n") for name in shown}
+        for number in range(max(map(len, parts.values()))):
+            line = []
+            for name in shown:
+                text = parts[name][number] if number < len(parts[name]) else ""
+                text = aligned(text, widths[name], right=right[name])
+                line.append(text if paint is None else paint(row, name, text))
+            lines.append("  ".join(line).rstrip())
+    left_out = [heads[name] for name in names if name not in shown]
+    if left_out:
+        note = f"Left out to fit {width} columns (--wide shows them): {short_list(left_out)}"
+        lines.append(wrapped(note, width, indent="  "))
+    return "\n".join(lines)
 
 
-def _shortened(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def _total(widths: Mapping[str, int]) -> int:
+    return sum(widths.values()) + 2 * (len(widths) - 1)
+
+
+def _fitting_widths(
+    heads: Mapping[str, str],
+    cells: Mapping[str, Sequence[str]],
+    right: Mapping[str, bool],
+    width: int | None,
+) -> dict[str, int]:
+    """Return the width of each column: as they are, or what heads and texts can be narrowed to."""
+    content = {name: max(map(display_width, cells[name]), default=0) for name in heads}
+    widths = {name: max(content[name], display_width(head)) for name, head in heads.items()}
+    if width is None or _total(widths) <= width:
+        return widths
+    for name in sorted(heads, key=lambda name: content[name] - widths[name]):
+        parts = re.findall("[^_ ]*[_ ]?", heads[name])
+        widths[name] = max(content[name], *(display_width(part.rstrip()) for part in parts))
+        if _total(widths) <= width:
+            return widths
+    least = {name: max(_longest_word(cells[name]), LEAST_TEXT) for name in heads if not right[name]}
+    while (over := _total(widths) - width) > 0:
+        wide = [name for name in least if widths[name] > least[name]]
+        if not wide:
+            break
+        widest = max(wide, key=lambda name: widths[name])
+        others = [widths[name] for name in wide if widths[name] < widths[widest]]
+        room = widths[widest] - max(least[widest], *others, 0)  # the widest comes down to the next, then both
+        widths[widest] -= max(1, min(over, room))
+    return widths
+
+
+def _longest_word(texts: Sequence[str]) -> int:
+    return max((display_width(word) for text in texts for word in text.split()), default=0)
+
+
+LEAST_TEXT = 16
+"""Columns that a text keeps before a table leaves out others."""
+
+
+def _head_lines(heads: Mapping[str, str], widths: Mapping[str, int], right: Mapping[str, bool]) -> list[str]:
+    """Write the heads, broken after ``_`` or blanks where they are wider than their columns."""
+    parts = {name: folded(head, widths[name], after="_ ").split("\n") for name, head in heads.items()}
+    height = max(map(len, parts.values()), default=0)
+    lines = []
+    for number in range(height):
+        line = []
+        for name, part in parts.items():
+            at = number - (height - len(part))
+            line.append(aligned(part[at].rstrip() if at >= 0 else "", widths[name], right=right[name]))
+        lines.append("  ".join(line).rstrip())
+    return lines
 
 
 def markdown_table(columns: Columns, *, digits: int = 4) -> str:
     """Write a table in GitHub's Markdown."""
     right = [_is_numeric(values) for values in columns.values()]
     lines = [
-        [_escaped(printable(name)) for name in columns],
+        [markdown_text(name) for name in columns],
         ["---:" if to_right else "---" for to_right in right],
-        *([_escaped(cell) for cell in line] for line in _lines(columns, digits)),
+        *([markdown_text(cell) for cell in line] for line in _lines(columns, digits)),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _escaped(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Escape a text for GitHub's Markdown."""
+    text = printable(text)
     for mark in "\\`*_[]|":
         text = text.replace(mark, f"\\{mark}")
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -125,7 +270,7 @@ def latex_table(columns: Columns, *, digits: int = 4) -> str:
     right = [_is_numeric(values) for values in columns.values()]
     rows = [
         [
-            _latex_number(cell) if to_right else _latex(cell)
+            _latex_number(cell) if to_right else latex_text(cell)
             for cell, to_right in zip(line, right, strict=True)
         ]
         for line in _lines(columns, digits)
@@ -134,7 +279,7 @@ def latex_table(columns: Columns, *, digits: int = 4) -> str:
         [
             f"\\begin{{tabular}}{{{''.join('r' if to_right else 'l' for to_right in right)}}}",
             "\\toprule",
-            _latex_row([_latex(name) for name in columns]),
+            _latex_row([latex_text(name) for name in columns]),
             "\\midrule",
             *map(_latex_row, rows),
             "\\bottomrule",
@@ -173,7 +318,7 @@ _LATEX = str.maketrans(
 )
 
 
-def _latex(text: str) -> str:
+def latex_text(text: str) -> str:
     """Escape a text for LaTeX; two dashes or quotes do not become one sign."""
     return re.sub("([-'])(?=\\1)", r"\1{}", printable(text).translate(_LATEX))
 

@@ -1,97 +1,236 @@
-"""Fail when numbers are too low: a gate for pipelines. Exit status 1 when a check fails.
+r"""Fail when numbers are too low: a gate for pipelines. Exit status 1 when a check fails.
 
 The result is computed from --gt and --dt, or read from the JSON that boxscore wrote (--result).
 
+A bound is METRIC=NUMBER, or "CLASS METRIC=NUMBER" for one class. Against a baseline's result
+(--no-regression), a metric fails when it is lower by more than --tolerance. Against a baseline's detections
+(--baseline-detections), it fails when it is lower by more than --tolerance beyond chance: when the whole
+interval of the difference, from resampled images, lies below.
+
 Examples
 --------
-  boxscore check --gt instances.json --dt results.json --min AP=0.35 AP50=0.5
+  boxscore check instances.json results.json --min AP=0.35 "traffic light AP=0.2"
   boxscore check --result report/result.json --no-regression baseline.json --tolerance 0.002
+  boxscore check instances.json new.json --baseline-detections old.json --metrics AP
+  boxscore check instances.json results.json --min AP=0.35 --history scores.jsonl --junit check.xml
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from boxscore._utils import checks
+from boxscore._utils.files import write_atomically
 from boxscore._utils.text import markdown_table, text_table
-from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, INPUTS, METRICS, OUTPUT, Option
-from boxscore.cli.inputs import evaluate_inputs, read_inputs
+from boxscore._version import __version__
+from boxscore.cli.arguments import (
+    DETECTIONS,
+    GROUND_TRUTH,
+    INPUTS,
+    METRICS,
+    OUTPUT,
+    RESAMPLING,
+    Option,
+)
+from boxscore.cli.inputs import Inputs, detection_arguments, evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import show
+from boxscore.cli.streams import coloured, say, show, signature_lines, width
 from boxscore.errors import InputError
-from boxscore.reports import gate
+from boxscore.evaluation import Evaluation
+from boxscore.formats.reading import read_detections, read_options
+from boxscore.reports import gate, history
+from boxscore.reports.junit import as_junit
+from boxscore.similarity.registry import similarity_of
 
 __all__ = ["OPTIONS", "run"]
-
 
 OPTIONS = (
     *(option.but(required=False) if option in (GROUND_TRUTH, DETECTIONS) else option for option in INPUTS),
     OUTPUT,
     Option("result", "read this result; do not evaluate", kind=Path, metavar="FILE.json"),
-    Option("min", "at least", many=True, default=(), metavar="METRIC=NUMBER"),
-    Option("max", "at most", many=True, default=(), metavar="METRIC=NUMBER"),
+    Option("min", 'at least, e.g. AP=0.35 "traffic light AP=0.2"', many=True, default=(), metavar="BOUND"),
+    Option("max", "at most", many=True, default=(), metavar="BOUND"),
     Option("no-regression", "no metric may be below this result's", kind=Path, metavar="FILE.json"),
+    Option(
+        "baseline-detections",
+        "no metric may be significantly below that of these detections",
+        kind=Path,
+        metavar="PATH",
+    ),
     Option("tolerance", "how far it may fall (default: 0)", kind=float, default=0.0, metavar="X"),
-    METRICS.but(help="look only at these for --no-regression", default=()),
+    METRICS.but(help="look only at these (default: all)", default=()),
+    *(option for option in RESAMPLING if option.name in ("resamples", "confidence", "seed")),
+    Option("name", "of the model, for the record", metavar="TEXT"),
+    Option("history", "add a line to this file, JSON", kind=Path, metavar="FILE.jsonl"),
+    Option("junit", "also write the checks as JUnit XML", kind=Path, metavar="FILE.xml"),
 )
 
 
+class _Checked(NamedTuple):
+    """A result, where it was computed the input and evaluation as well."""
+
+    result: gate.Result
+    inputs: Inputs | None = None
+    evaluation: Evaluation | None = None
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Read or evaluate, check, print; return the exit status."""
-    metrics, signature = _result(arguments)
+    """Read or evaluate, check, record, print; return the exit status."""
     tolerance = checks.number_between(arguments.tolerance, 0, 1, name="--tolerance")
-    known = list(metrics)
-    results = gate.check_bounds(
-        metrics,
-        minimum=[gate.parse_bound(text, known, name="--min") for text in arguments.min],
-        maximum=[gate.parse_bound(text, known, name="--max") for text in arguments.max],
+    checked = _checked(arguments)
+    result = checked.result
+    done = gate.check_bounds(
+        result,
+        minimum=[gate.parse_bound(text, result, name="--min") for text in arguments.min],
+        maximum=[gate.parse_bound(text, result, name="--max") for text in arguments.max],
     )
     if arguments.no_regression:
-        results += gate.check_baseline(
-            metrics,
-            signature,
-            gate.read_result(arguments.no_regression),
-            tolerance=tolerance,
-            only=arguments.metrics,
-            place=str(arguments.no_regression),
+        place = str(arguments.no_regression)
+        baseline = gate.read_result(arguments.no_regression)
+        done += gate.check_baseline(
+            result, baseline, tolerance=tolerance, only=arguments.metrics, place=place
         )
-    if not results:
-        raise InputError("check must be given something to check: --min, --max or --no-regression.")
-    show(_written(results, signature, arguments.output))
-    return 0 if all(result.passed for result in results) else 1
+    if arguments.baseline_detections:
+        done += _differences(checked, arguments, tolerance)
+    if not done and arguments.history is None:
+        raise InputError(
+            "check must be given something to check: --min, --max, --no-regression or --baseline-detections."
+        )
+    passed = all(check.passed for check in done)
+    record = _record(arguments, result, done, passed)
+    text = _written(done, record, result.signature, arguments)
+    if arguments.junit is not None:
+        properties = {"signature": result.signature, "boxscore": __version__}
+        properties |= {} if arguments.name is None else {"name": arguments.name}
+        write_atomically(arguments.junit, as_junit(done, time=record["time"], properties=properties))
+    if arguments.history is not None:
+        history.append_record(arguments.history, record)
+    show(text)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        _annotate(done)
+    return 0 if passed else 1
 
 
-def _result(arguments: argparse.Namespace) -> tuple[dict[str, float | None], str]:
-    """Metrics and signature, from a file or an evaluation."""
+def _checked(arguments: argparse.Namespace) -> _Checked:
+    """Read a result from a file, or evaluate."""
     evaluated = arguments.ground_truth is not None or arguments.detections is not None
     if (arguments.result is not None) == evaluated:
         raise InputError("check must be given --result, or --ground-truth and --detections.")
     if arguments.result is not None:
-        result = gate.read_result(arguments.result)
-        return result["metrics"], result["signature"]
+        if arguments.baseline_detections is not None:
+            raise InputError(
+                "--baseline-detections",
+                "be beside --ground-truth and --detections",
+                got="--result",
+                cause="differences are resampled over images; for a result's numbers use --no-regression",
+            )
+        return _Checked(gate.read_result(arguments.result))
     if arguments.ground_truth is None or arguments.detections is None:
         raise InputError("check must be given both --ground-truth and --detections.")
-    evaluation = evaluate_inputs(read_inputs(arguments))
-    return dict(evaluation.metrics), evaluation.signature
+    inputs = read_inputs(arguments)
+    evaluation = evaluate_inputs(inputs)
+    return _Checked(gate.result_of(evaluation), inputs, evaluation)
 
 
-def _written(checks: list[gate.Check], signature: str, form: str) -> str:
-    passed = all(check.passed for check in checks)
-    columns: dict[str, Any] = {
-        "metric": [check.metric for check in checks],
-        "value": [check.value for check in checks],
-        "must be": [check.rule for check in checks],
-        "result": ["passed" if check.passed else "FAILED" for check in checks],
-    }
-    verdict = (
-        "all checks passed" if passed else f"{sum(not c.passed for c in checks)} of {len(checks)} failed"
+def _differences(checked: _Checked, arguments: argparse.Namespace, tolerance: float) -> list[gate.Check]:
+    """Evaluate the baseline's detections, and compare over resampled images."""
+    from boxscore.diagnostics.compare import compare_detectors
+
+    inputs, evaluation = checked.inputs, checked.evaluation
+    assert inputs is not None
+    assert evaluation is not None
+    columns = similarity_of(inputs.protocol).needed_columns
+    options = read_options(**detection_arguments(arguments), columns=columns)
+    table = read_detections(arguments.baseline_detections, inputs.ground_truth, options)
+    comparison = compare_detectors(
+        {"baseline": evaluate_inputs(inputs._replace(detections=table)), "checked": evaluation},
+        resamples=arguments.resamples,
+        confidence=arguments.confidence,
+        seed=arguments.seed,
+        metrics=arguments.metrics or None,
     )
+    return gate.check_difference(comparison, tolerance=tolerance, place=str(arguments.baseline_detections))
+
+
+def _record(
+    arguments: argparse.Namespace, result: gate.Result, done: Sequence[gate.Check], passed: bool
+) -> dict[str, Any]:
+    """Return what is kept of the run; inputs are read again for their hashes, if somebody will see them."""
+    named = ("ground_truth", "detections", "result", "no_regression", "baseline_detections")
+    paths = {name: getattr(arguments, name) for name in named if getattr(arguments, name) is not None}
+    wanted = arguments.output == "json" or arguments.history is not None
+    return {
+        "time": history.now(),
+        "name": arguments.name,
+        "boxscore": __version__,
+        "passed": passed,
+        "signature": result.signature,
+        "metrics": dict(result.metrics),
+        "checks": [check.as_dict() for check in done],
+        "inputs": {
+            name: {"path": str(path), "sha256": history.fingerprint(path)} for name, path in paths.items()
+        }
+        if wanted
+        else {},
+    }
+
+
+def _written(
+    done: Sequence[gate.Check], record: Mapping[str, Any], signature: str, arguments: argparse.Namespace
+) -> str:
+    failed = sum(not check.passed for check in done)
+    note = f"{failed} of {len(done)} failed" if failed else "all checks passed"
+    if not done:
+        note = "recorded, nothing checked"
+    if arguments.baseline_detections:
+        below = f"-{arguments.tolerance:g}" if arguments.tolerance else "0"
+        share = f"{100 * arguments.confidence:g} %"
+        note += f"\nsignificant: the whole {share} interval of the difference lies below {below}"
+    columns, form = _columns(done), arguments.output
     if form == "markdown":
-        mark = ":white_check_mark:" if passed else ":x:"
-        return f"### {mark} boxscore check: {verdict}\n\n{markdown_table(columns)}\n\n`{signature}`"
+        mark = ":x:" if failed else ":white_check_mark:"
+        head = note.replace("\n", "; ")
+        return f"### {mark} boxscore check: {head}\n\n{markdown_table(columns)}\n\n`{signature}`"
     if form == "text":
-        return f"{text_table(columns)}\n\n{verdict}\n{signature}"
-    value = {"passed": passed, "signature": signature, "checks": [check._asdict() for check in checks]}
-    return written(form, [Section("boxscore check", columns, verdict)], value=value, footer=signature)
+        table = f"{text_table(columns, width=width(), paint=_painted)}\n\n" if done else ""
+        return f"{table}{note}\n{signature_lines(signature)}"
+    return written(
+        form, [Section("boxscore check", columns, note.replace("\n", "; "))], value=record, footer=signature
+    )
+
+
+def _columns(done: Sequence[gate.Check]) -> dict[str, Any]:
+    """Columns of the table; the class and the interval only where a check has them."""
+    columns: dict[str, Any] = {}
+    if any(check.class_name is not None for check in done):
+        columns["class"] = [check.class_name for check in done]
+    columns |= {
+        "metric": [check.metric for check in done],
+        "value": [check.value for check in done],
+        "must be": [check.rule for check in done],
+    }
+    if any(check.low is not None for check in done):
+        columns["difference"] = [
+            None if check.low is None else f"[{check.low:.4f}, {check.high:.4f}]" for check in done
+        ]
+    return {**columns, "result": ["passed" if check.passed else "FAILED" for check in done]}
+
+
+def _annotate(done: Sequence[gate.Check]) -> None:
+    """Tell GitHub Actions of failed checks: it shows such lines, of stderr too, on the run's page."""
+    for check in done:
+        if not check.passed:
+            value = "undefined" if check.value is None else f"{check.value:.4f}"
+            text = f"{check.title} is {value}, must be {check.rule}"
+            for mark, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
+                text = text.replace(mark, code)
+            say(f"::error title=boxscore check::{text}", quiet=False)
+
+
+def _painted(_: int, name: str, text: str) -> str:
+    colours = {"FAILED": "red", "passed": "green"}
+    return coloured(text, colours[text.strip()]) if name == "result" and text.strip() in colours else text

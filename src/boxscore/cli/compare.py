@@ -2,9 +2,10 @@
 
 Examples
 --------
-  boxscore compare --gt instances.json --dt old.json new.json
-  boxscore compare --gt instances.json --dt old.json new.json --report comparison --image-folder images
-  boxscore compare --gt instances.json --dt a.json b.json c.json --metrics AP APs --per-class
+  boxscore compare instances.json old.json new.json
+  boxscore compare instances.json old.json new.json --report comparison
+  boxscore compare instances.json a.json b.json --metrics AP --per-class
+  boxscore compare instances.json a.json b.json --names A B --output latex
 """
 
 from __future__ import annotations
@@ -12,10 +13,19 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from boxscore.cli.arguments import COMPARISON_REPORT, DETECTIONS, INPUTS, OUTPUT, REPORT, RESAMPLING
+from boxscore._utils.text import short_list
+from boxscore.cli.arguments import (
+    COMPARISON_REPORT,
+    DETECTIONS,
+    INPUTS,
+    OUTPUT,
+    REPORT,
+    RESAMPLING,
+    Option,
+)
 from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs
 from boxscore.cli.output import print_frame, remembered_warnings, save_comparison
-from boxscore.cli.streams import say
+from boxscore.cli.streams import say, show
 from boxscore.errors import InputError
 from boxscore.formats.reading import read_detections, read_options
 from boxscore.similarity.registry import similarity_of
@@ -25,20 +35,52 @@ __all__ = ["OPTIONS", "run"]
 
 OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
-    OUTPUT,
+    Option("names", "of the detectors, in order (default: their file names)", many=True, metavar="NAME"),
+    OUTPUT.but(help="form of the result; latex and markdown: a table for a paper"),
     *RESAMPLING,
     REPORT,
     *COMPARISON_REPORT,
+    Option(
+        "fractions",
+        "numbers from 0 to 1 (default: times 100)",
+        kind=bool,
+        default=False,
+        group="the table for a paper",
+    ),
+    Option(
+        "decimals",
+        "of its numbers (default: 1, and 3 of fractions)",
+        kind=int,
+        metavar="N",
+        group="the table for a paper",
+    ),
+    Option(
+        "no-intervals",
+        "without the lines of intervals",
+        kind=bool,
+        default=True,
+        variable="intervals",
+        group="the table for a paper",
+    ),
+    Option(
+        "label",
+        "its LaTeX label (default: tab:detectors)",
+        default="tab:detectors",
+        metavar="NAME",
+        group="the table for a paper",
+    ),
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate each, compare, print; return the exit status."""
     from boxscore.diagnostics import compare_detectors
+    from boxscore.reports import paper_table
 
     paths: list[Path] = arguments.detections
     if len(paths) < 2:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
+    names = _names(paths, arguments.names)
     with remembered_warnings() as messages:
         first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
         options = read_options(
@@ -51,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             *(read_detections(path, first.ground_truth, options) for path in paths[1:]),
         ]
         results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
-    named = dict(zip(_names(paths), results, strict=True))
+    named = dict(zip(names, results, strict=True))
     comparison = compare_detectors(
         named,
         resamples=arguments.resamples,
@@ -61,17 +103,41 @@ def run(arguments: argparse.Namespace) -> int:
         metrics=arguments.metrics,
         progress=True,
     )
-    frame = comparison.printed_frame() if arguments.per_class else comparison.total_frame()
+    table = None
+    if arguments.output in ("latex", "markdown") and not arguments.per_class:
+        table = paper_table(
+            comparison,
+            form=arguments.output,
+            metrics=arguments.metrics,
+            scale=1 if arguments.fractions else 100,
+            decimals=arguments.decimals,
+            intervals=arguments.intervals,
+            label=arguments.label,
+        )
     if arguments.report:
-        save_comparison(named, arguments, messages)
-    print_frame(frame, results[0], arguments.output, title="Comparison over resampled images")
+        save_comparison(comparison, arguments, messages)
+    if table is not None:
+        show(table)
+    else:
+        frame = comparison.printed_frame() if arguments.per_class else comparison.total_frame()
+        first_out = ("decided_by_ties", "standard_error", "probability", "class", "value_other")
+        title = "Comparison over resampled images"
+        print_frame(frame, results[0], arguments.output, title=title, first_out=first_out)
     if arguments.report:
         say(f"report written to {arguments.report}")
     return 0
 
 
-def _names(paths: list[Path]) -> list[str]:
-    """File names without endings where they tell the results apart, else whole paths, else numbered."""
+def _names(paths: list[Path], given: list[str] | None) -> list[str]:
+    """Names as given; else file names without endings if they differ, else whole paths, else numbered."""
+    if given is not None:
+        if len(given) != len(paths):
+            raise InputError("--names", f"be as many as the detectors: {len(paths)}", got=len(given))
+        if not all(name.strip() for name in given):
+            raise InputError("--names", "not be empty", got=short_list(map(repr, given)))
+        if len(set(given)) != len(given):
+            raise InputError("--names", "differ", got=short_list(given))
+        return given
     for names in ([path.stem for path in paths], [str(path) for path in paths]):
         if len(set(names)) == len(names):
             return names

@@ -2,28 +2,29 @@
 
 Examples
 --------
-  boxscore evaluate --gt instances_val2017.json --dt results.json
-  boxscore evaluate --gt VOC2007 --image-set test --dt results_dir --protocol voc2007 --per-class
-  boxscore evaluate --gt instances.json --dt results.json --verify --output json
+  boxscore evaluate instances_val2017.json results.json
+  boxscore evaluate VOC2007 results_dir --image-set test --protocol voc2007 --per-class
+  boxscore evaluate instances.json results.json --report report
+  boxscore evaluate instances.json results.json --output result.json
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import re
-import sys
+import textwrap
 
+from boxscore._utils.text import printable
 from boxscore.cli.arguments import INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
-from boxscore.cli.output import Section, remembered_warnings, save_report, written
+from boxscore.cli.output import evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 from boxscore.errors import VerificationError
 from boxscore.evaluation import Evaluation
-from boxscore.reports import text
 
 __all__ = ["OPTIONS", "run"]
 
+LINE = 80
+"""Characters of a line on stderr."""
 
 OPTIONS = (
     *INPUTS,
@@ -59,23 +60,16 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
-    remark = _digest(evaluation) if arguments.digest else ""
+    remark = _digest(evaluation) if arguments.digest else []
     verification = verify(evaluation) if arguments.verify else None
-    write = {
-        "text": lambda: text.as_text(evaluation, per_class=arguments.per_class),
-        "markdown": lambda: text.as_markdown(evaluation, per_class=arguments.per_class),
-        "csv": lambda: text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
-        "latex": lambda: _as_latex(evaluation, per_class=arguments.per_class),
-        "json": lambda: _for_stdout(text.as_json(evaluation, warnings=messages)),
-    }
-    result = write[arguments.output]()
+    result = evaluation_as(arguments.output, evaluation, per_class=arguments.per_class, messages=messages)
     if arguments.report:
         save_report(evaluation, arguments, messages)
     show(result)
     if arguments.report:
         say(f"report written to {arguments.report}")
-    if remark:
-        say(remark, name="boxscore")
+    for line in remark:
+        say(line)
     if verification is not None:
         if not verification.equal:
             raise VerificationError(str(verification))
@@ -83,25 +77,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _as_latex(evaluation: Evaluation, *, per_class: bool) -> str:
-    protocol = evaluation.protocol
-    title, counts = protocol.title or protocol.name, evaluation.counts_text
-    sections = [Section(title, text.summary_columns(evaluation), counts)]
-    if per_class:
-        sections.append(Section("per class", text.class_columns(evaluation), digits=3))
-    return written("latex", sections, value={}, footer=evaluation.signature)
-
-
-def _digest(evaluation: Evaluation) -> str:
-    """Say what the quick checks of the input find; mostly that is nothing."""
+def _digest(evaluation: Evaluation) -> list[str]:
+    """Return what the quick checks of the input find, as lines; mostly that is nothing."""
     from boxscore.validation.digest import digest, quick_findings
 
     findings = quick_findings(evaluation)
-    return digest(findings) if findings else ""
-
-
-def _for_stdout(text: str) -> str:
-    """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
-    if (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8":
-        return text
-    return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match[0])[1:-1], text)
+    if not findings:
+        return []
+    text = printable(f"boxscore: {digest(findings)}")
+    return textwrap.wrap(text, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

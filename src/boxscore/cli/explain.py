@@ -2,11 +2,11 @@
 
 Examples
 --------
-  boxscore explain --from ultralytics-old --to coco --gt instances.json --dt results.json
-  boxscore explain --number 0.595 --gt instances.json --dt results.json
-  boxscore explain --from voc2012 --ablation --gt VOC2007 --image-set test --dt results_dir
-  boxscore explain --from openimages-challenge --expansions --hierarchy hierarchy.json --gt boxes.csv \
-      --image-labels labels.csv --dt predictions.csv
+  boxscore explain instances.json results.json --from ultralytics-old --to coco
+  boxscore explain instances.json results.json --number 0.595
+  boxscore explain VOC2007 results_dir --image-set test --from voc2012 --ablation
+  boxscore explain boxes.csv predictions.csv --image-labels labels.csv --hierarchy hierarchy.json \
+      --from openimages-challenge --expansions
 """
 
 from __future__ import annotations

@@ -58,10 +58,11 @@ class Inputs(NamedTuple):
 def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
     """Read the files that the input arguments name, for the protocol that they name or for others."""
     protocol = chosen_protocol(arguments)
-    every = others or (protocol,)
+    every, processes = others or (protocol,), readers(arguments)
+    similarity = similarity_of(protocol)
     common: dict[str, Any] = {
         "columns": sorted({name for rules in every for name in similarity_of(rules).needed_columns}),
-        "processes": readers(arguments),
+        "processes": processes,
         "any_sides": any(rules.boxes.degenerate != "count" for rules in every),
         "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in every),
     }
@@ -82,7 +83,7 @@ def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
         protocol,
         chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
         chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
-        arguments.workers or 1,
+        arguments.workers or (processes if similarity.forks_for(detections) else 1),
     )
 
 
@@ -132,7 +133,7 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     thresholds, ranges = arguments.iou_thresholds, arguments.area_ranges
     return changed_protocol(
         protocol,
-        max_detections=arguments.caps,
+        max_detections=getattr(arguments, "caps", None),
         iou_thresholds=None if thresholds is None else iou_thresholds_of_text(thresholds),
         area_ranges=None if ranges is None else area_ranges_of_text(ranges),
         score_threshold=getattr(arguments, "least_score", None),

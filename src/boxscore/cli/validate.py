@@ -4,20 +4,20 @@ Exit status: 0 without errors, 1 with errors (with --strict: or warnings), 2 whe
 
 Examples
 --------
-  boxscore validate --gt instances.json
-  boxscore validate --gt instances.json --dt results.json
-  boxscore validate --gt VOC2007 --image-set test --dt results_dir --protocol voc2007 --output json
+  boxscore validate instances.json
+  boxscore validate instances.json results.json
+  boxscore validate VOC2007 results_dir --image-set test --protocol voc2007 --output json
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from boxscore._utils.text import Columns, printable
+from boxscore._utils.widths import wrapped
 from boxscore.cli.arguments import (
     DETECTION_FILES,
     DETECTIONS,
@@ -30,7 +30,7 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import show
+from boxscore.cli.streams import coloured, show, signature_lines, width
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation import SEVERITIES, Finding, validate_files
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "text":
         show(_text(findings, protocol))
     else:
-        effects = _table(findings, effect=[_effect(finding) for finding in findings])
+        effects = _table(findings, effect=[finding.effect_text for finding in findings])
         show(
             written(
                 arguments.output,
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _totals(findings: Sequence[Finding]) -> dict[str, int]:
     counts = Counter(finding.severity for finding in findings)
-    return {severity: counts[severity] for severity in SEVERITIES}  # type: ignore[index]
+    return {severity: counts[severity] for severity in SEVERITIES}
 
 
 def _digest(findings: Sequence[Finding]) -> str:
@@ -87,31 +87,24 @@ def _digest(findings: Sequence[Finding]) -> str:
     return f"{', '.join(parts)}, {counts['info']} info"
 
 
-def _effect(finding: Finding) -> str:
-    if not finding.repair:
-        return ""
-    if math.isnan(finding.effect):
-        return f"{finding.metric}: undefined {'as it is' if math.isnan(finding.value) else finding.repair}"
-    return (
-        f"{finding.metric} {finding.value:.4f}; {finding.repair}: {finding.repaired:.4f} "
-        f"({finding.effect:+.4f})"
-    )
-
-
 def _text(findings: Sequence[Finding], protocol: Protocol) -> str:
     lines = []
     for finding in findings:
-        lines.append(f"{finding.severity}: {finding.code} ({finding.count})")
-        lines.append(f"    {printable(finding.message)}")
-        effect = _effect(finding)
-        lines += [f"    {effect}"] if effect else []
-        lines += [f"      {printable(example)}" for example in finding.examples]
+        severity = coloured(
+            finding.severity, {"error": "red", "warning": "yellow"}.get(finding.severity, "bold")
+        )
+        lines.append(f"{severity}: {finding.code} ({finding.count:,})")
+        indented = [(4, printable(finding.message)), (4, finding.effect_text)]
+        indented += [(6, printable(example)) for example in finding.examples]
+        for indent, text in indented:
+            if text:
+                lines.append(wrapped(" " * indent + text, width(), indent=" " * (indent + 2 * (indent > 4))))
         lines.append("")
-    return "\n".join([*lines, _digest(findings), protocol.signature()])
+    return "\n".join([*lines, _digest(findings), signature_lines(protocol.signature())])
 
 
 _COLUMNS = ("severity", "kind", "code", "count", "message")
-_EFFECT = ("metric", "value", "repaired", "repair")
+_EFFECT = ("metric", "value", "repaired", "bound", "repair")
 
 
 def _value(findings: Sequence[Finding], protocol: Protocol) -> dict[str, Any]:
@@ -119,7 +112,7 @@ def _value(findings: Sequence[Finding], protocol: Protocol) -> dict[str, Any]:
     rows = []
     for finding in findings:
         row: dict[str, Any] = {name: getattr(finding, name) for name in _COLUMNS}
-        effect = {name: getattr(finding, name) for name in ("repair", "metric", "value", "repaired")}
+        effect = {name: getattr(finding, name) for name in ("repair", "metric", "value", "repaired", "bound")}
         row["effect"] = {**effect, "difference": finding.effect} if finding.repair else None
         row["examples"] = list(finding.examples)
         rows.append(row)

@@ -33,6 +33,7 @@ from boxscore.errors import BoxscoreWarning, InputError
 __all__ = ["Sample", "one_per_image", "sample_of"]
 
 KEYED = "a mapping by image? pass its values, and image_ids= its keys"
+RAW = "raw output of a model? its processor's post_process_object_detection makes detections of it"
 LIBRARIES = "torchvision, Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV"
 
 
@@ -59,6 +60,26 @@ class _Place(NamedTuple):
     def error(self, name: str, rule: str, *, got: object, cause: str = "") -> InputError:
         return InputError(f"{name} of a {self.kind}", rule, got=got, place=self.place, cause=cause)
 
+    def unknown(self, item: Any, cause: str) -> InputError:
+        rule, shape = "be a mapping or a known object", getattr(item, "shape", None)
+        got = f"a {type(item).__name__}" + (f" of shape {list(shape)}" if isinstance(shape, tuple) else "")
+        return InputError(f"a {self.kind}", rule, got=got, place=self.place, cause=cause)
+
+
+def _advice(item: Any) -> str:
+    """Say how to make something known of what is not."""
+    if _has(item, "xyxy", "cls"):
+        return "pass the Results it belongs to"
+    if isinstance(item, (str, PurePath)):
+        return "load_detections and load_ground_truth read files"
+    if _has(item, "shape", "dtype"):
+        shape = getattr(item, "shape", None)
+        if isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 6:
+            parts = "{'boxes': x[:, :4], 'scores': x[:, 4], 'labels': x[:, 5].int()}"
+            return f"x1, y1, x2, y2, score, class? {parts}"
+        return "name its parts: {'boxes': ..., 'scores': ..., 'labels': ...}"
+    return f"what {LIBRARIES} return is known"
+
 
 def sample_of(item: Any, kind: str, place: str) -> Sample:
     """Read one image's prediction or target, whatever it is.
@@ -84,14 +105,8 @@ def sample_of(item: Any, kind: str, place: str) -> Sample:
         return _plain(item)
     for is_one, read in _OF_OBJECTS:
         if is_one(item):
-            if at.is_target and isinstance(item, (list, tuple)):
-                break
             return _read(item, read, at)
-    got = f"a {type(item).__name__}"
-    cause = (
-        "pass the Results it belongs to" if _has(item, "xyxy", "cls") else f"what {LIBRARIES} return is known"
-    )
-    raise InputError(f"a {kind}", "be a mapping or a known object", got=got, place=place, cause=cause)
+    raise at.unknown(item, _advice(item))
 
 
 def _read(item: Any, read: Callable[[Any, _Place], Sample], at: _Place) -> Sample:
@@ -121,6 +136,10 @@ def one_per_image(items: Any, kind: str) -> Sequence[Any]:
     """
     if type(items) is list:
         batch: Sequence[Any] = items
+    elif isinstance(items, (str, bytes, PurePath)):
+        raise _no_sequence(items, kind, "load_detections and load_ground_truth read files")
+    elif _is_raw(items):
+        raise _no_sequence(items, kind, RAW)
     elif isinstance(items, Mapping):
         batch = _unbatched(items, kind)
     else:
@@ -129,7 +148,7 @@ def one_per_image(items: Any, kind: str) -> Sequence[Any]:
         ):
             raise _no_sequence(items, kind)
         batch = list(items)
-    if batch and isinstance(batch[0], Mapping) and _is_pipeline_row(batch[0]):
+    if batch and isinstance(batch[0], Mapping) and (_is_pipeline_row(batch[0]) or _is_coco_row(batch[0])):
         cause = "this list is one image's; put it in a list"
         raise InputError(f"{kind}s", "be a sequence with one item per image", got="detections", cause=cause)
     return batch
@@ -244,6 +263,8 @@ def _keras_classes(item: Mapping[str, Any]) -> str:
 
 def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
     """Split a mapping of whole batches, as Keras models return it, by image."""
+    if "detection_boxes" in items:
+        _detection_api(items, _Place(kind, "the batch"))
     boxes = items.get("boxes")
     array = None if boxes is None else as_array(boxes, "boxes")
     if array is None or array.ndim != 3:
@@ -263,6 +284,26 @@ def _unbatched(items: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
     return [{name: column[image] for name, column in arrays.items()} for image in range(len(array))]
 
 
+def _is_raw(item: Any) -> bool:
+    """Whether this is the output of a network: scores of all classes for every query."""
+    return _part(item, "logits") is not None and _part(item, "pred_boxes") is not None
+
+
+def _raw(item: Any, at: _Place) -> Sample:
+    rule, got = "be final detections", f"a {type(item).__name__} with logits"
+    raise InputError(f"a {at.kind}", rule, got=got, place=at.place, cause=RAW)
+
+
+def _detection_api(item: Mapping[str, Any], at: _Place) -> Sample:
+    """Refuse the output of TensorFlow's detection API, which does not say how large the image is."""
+    cause = (
+        "detection_boxes are [ymin, xmin, ymax, xmax] as fractions: {'boxes': b[:, [1, 0, 3, 2]] * "
+        "[width, height, width, height], 'scores': ..., 'labels': detection_classes.astype(int)}"
+    )
+    rule, got = "have boxes in pixels", "keys detection_boxes, detection_classes"
+    raise InputError(f"a {at.kind}", rule, got=got, place=at.place, cause=cause)
+
+
 def _is_pipeline_row(item: Mapping[str, Any]) -> bool:
     return "score" in item and "label" in item and "box" in item
 
@@ -270,6 +311,59 @@ def _is_pipeline_row(item: Mapping[str, Any]) -> bool:
 def _lone_row(item: Mapping[str, Any], at: _Place) -> Sample:
     cause = "this is one detection; a prediction is the list of an image's"
     raise InputError(f"a {at.kind}", "be one per image", got="a detection", place=at.place, cause=cause)
+
+
+# ---------------------------------------------------------------- rows of COCO's files, of one image
+
+
+def _is_coco_row(item: Mapping[str, Any]) -> bool:
+    return "bbox" in item and "category_id" in item
+
+
+def _annotations(item: Mapping[str, Any], at: _Place) -> Sample:
+    """Read ``image_id`` and ``annotations``, as Hugging Face's processors take targets."""
+    rows = _needed(item, "annotations", at)
+    if not isinstance(rows, (list, tuple)) or not all(isinstance(row, Mapping) for row in rows):
+        raise at.error("annotations", "be a list of annotations", got=f"a {type(rows).__name__}")
+    sample = _coco_rows(rows, at)
+    if item.get("image_id") is None:
+        return sample
+    return sample._replace(columns={**sample.columns, "image_id": item["image_id"]})
+
+
+def _coco_rows(rows: Sequence[Mapping[str, Any]], at: _Place) -> Sample:
+    """Read the rows of an image as in COCO's files, and as torchvision's ``CocoDetection`` gives them.
+
+    Polygons are not read: how large the image is stands in the file alone.
+    """
+
+    def column(name: str) -> list[Any] | None:
+        values = [row.get(name) for row in rows]
+        return values if rows and None not in [type(v) if v is not None else None for v in values] else None
+
+    images = {row["image_id"] for row in rows if row.get("image_id") is not None}
+    if len(images) > 1:
+        cause = "a whole file? load_detections and load_ground_truth read it"
+        raise at.error(
+            "annotations", "be of one image", got=f"image_id {sorted(images, key=str)[:2]}", cause=cause
+        )
+    boxes = [row["bbox"] for row in rows]
+    masks, keypoints = column("segmentation"), column("keypoints")
+    if masks is not None and not all(isinstance(mask, Mapping) for mask in masks):
+        masks = None
+    columns = _given(
+        boxes=np.array(boxes, dtype=np.float64).reshape(-1, 4),
+        labels=[row["category_id"] for row in rows],
+        scores=[] if not rows and not at.is_target else column("score"),
+        area=column("area"),
+        iscrowd=[bool(row.get("iscrowd", 0)) for row in rows],
+        masks=masks,
+        keypoints=None
+        if keypoints is None
+        else np.array(keypoints, dtype=np.float64).reshape(len(rows), -1, 3),
+        image_id=next(iter(images), None),
+    )
+    return Sample(columns, box_format="xywh")
 
 
 # ---------------------------------------------------------------- Hugging Face pipelines, MMDetection 2
@@ -280,6 +374,11 @@ def _is_list(item: Any) -> bool:
 
 
 def _of_list(item: Sequence[Any], at: _Place) -> Sample:
+    if all(isinstance(row, Mapping) and _is_coco_row(row) for row in item) and (item or at.is_target):
+        return _coco_rows(item, at)
+    if at.is_target:
+        cause = "of lists, those of COCO annotations with bbox and category_id"
+        raise at.unknown(item, cause)
     if all(isinstance(row, Mapping) and _is_pipeline_row(row) for row in item):
         return _pipeline(item, at)
     boxes, masks = item, None
@@ -287,10 +386,11 @@ def _of_list(item: Sequence[Any], at: _Place) -> Sample:
         boxes, masks = item
     arrays = [as_array(part, "boxes") for part in boxes if not isinstance(part, (Mapping, str))]
     if len(arrays) != len(boxes) or any(array.ndim != 2 or array.shape[1] != 5 for array in arrays):
-        got = f"a {type(item).__name__}"
-        rule = "be a mapping or a known object"
-        cause = "of lists, those of detections with score, label, box, and of arrays [N, 5], one per class"
-        raise InputError(f"a {at.kind}", rule, got=got, place=at.place, cause=cause)
+        cause = (
+            "of lists, those of detections with score, label, box, or bbox, category_id, score, and of "
+            "arrays [N, 5], one per class; arrays of boxes, scores and labels need their names"
+        )
+        raise at.unknown(item, cause)
     return _by_class(arrays, masks, at)
 
 
@@ -552,7 +652,10 @@ _OF_MAPPINGS: tuple[tuple[Is, Read], ...] = (
     (lambda item: "classes" in item or ("confidence" in item and "scores" not in item), _keras),
     (lambda item: "bboxes" in item and "boxes" not in item, _inferencer),
     (lambda item: "text_labels" in item, _grounded),
-    (_is_pipeline_row, _lone_row),
+    (lambda item: "annotations" in item and "boxes" not in item, _annotations),
+    (lambda item: "detection_boxes" in item and "detection_classes" in item, _detection_api),
+    (_is_raw, _raw),
+    (lambda item: _is_pipeline_row(item) or _is_coco_row(item), _lone_row),
 )
 
 _OF_OBJECTS: tuple[tuple[Is, Read], ...] = (
@@ -560,5 +663,6 @@ _OF_OBJECTS: tuple[tuple[Is, Read], ...] = (
     (lambda item: _has(item, "orig_shape", "names", "boxes"), _ultralytics),
     (lambda item: _has(item, "xyxy", "class_id", "confidence"), _supervision),
     (_is_instances, _detectron2),
+    (_is_raw, _raw),
     (_is_data_sample, _mmdetection),
 )

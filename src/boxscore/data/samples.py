@@ -16,7 +16,7 @@ Conventions
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,8 +97,9 @@ def _columns(
     given = {key for key, value in side.items() if value is not None}
     if not given >= set(needed) or not given & {*SHAPES}:
         rule = f"have boxes, {', '.join(needed)}"
-        raise InputError(f"a {kind}", rule, got=f"keys {list(side)}", place=place)
-    labels = as_ids(as_array(side["labels"], f"{kind} labels").reshape(-1), name="labels").copy()
+        cause = _other_name(side, needed)
+        raise InputError(f"a {kind}", rule, got=f"keys {list(side)}", place=place, cause=cause)
+    labels = as_ids(_one_each(side["labels"], f"{kind} labels", place), name="labels").copy()
     columns: Columns = {"labels": labels}
     for key in (*SHAPES, *optional):
         if key not in given:
@@ -106,8 +107,12 @@ def _columns(
         if key == "masks":
             columns[key] = _codes(side[key])
         elif key == "boxes":
-            boxes = checks.float_array(as_array(side[key], f"{kind} {key}"), name=f"{kind} boxes", columns=4)
-            columns[key] = np.array(boxes)
+            array = as_array(side[key], f"{kind} {key}")
+            if array.ndim == 3 and array.size:
+                cause = "of a whole batch? there is one prediction and one target per image"
+                got = f"shape {list(array.shape)}"
+                raise InputError(f"{kind} boxes", "have shape [N, 4]", got=got, place=place, cause=cause)
+            columns[key] = np.array(checks.float_array(array, name=f"{kind} boxes", columns=4))
         elif key == "keypoints":
             columns[key] = np.array(
                 checks.numbers(as_array(side[key], f"{kind} {key}"), name=f"{kind} {key}")
@@ -119,7 +124,7 @@ def _columns(
         else:
             convert = checks.flags if key in FLAGS else checks.numbers
             columns[key] = np.array(
-                convert(as_array(side[key], f"{kind} {key}").reshape(-1), name=f"{kind} {key}")
+                convert(_one_each(side[key], f"{kind} {key}", place), name=f"{kind} {key}")
             )
         checks.same_length(len(labels), of=f"labels of {place}", **{key: columns[key]})
 
@@ -137,6 +142,31 @@ def _columns(
         checks.same_length(len(labels), of=f"labels of {place}", names=sample.names)
         columns["names"] = as_ids(list(sample.names), name="names")
     return columns
+
+
+def _one_each(values: Any, name: str, place: str) -> NDArray[Any]:
+    """Return one value per object, [N]; of [N, C] it is not known which."""
+    array = as_array(values, name)
+    if array.ndim > 1 and array.size > max(array.shape):
+        cause = "one for each class? scores, labels = x.max(-1) are the best of each"
+        raise InputError(name, "have shape [N]", got=f"shape {list(array.shape)}", place=place, cause=cause)
+    return array.reshape(-1)
+
+
+_OTHER_NAMES = {
+    "labels": ("classes", "class_ids", "class_id", "category_ids", "category_id", "cls", "pred_classes"),
+    "scores": ("confidence", "confidences", "conf", "probs", "score"),
+    "boxes": ("bboxes", "bbox", "rois", "pred_boxes", "xyxy"),
+}
+
+
+def _other_name(side: Mapping[str, Any], needed: Sequence[str]) -> str:
+    """Say which key may be what is missing."""
+    for name in ("boxes", *needed):
+        other = next((key for key in _OTHER_NAMES[name] if key in side), None)
+        if side.get(name) is None and other is not None:
+            return f"is {other!r} the {name}?"
+    return ""
 
 
 def labels_of(sides: Sequence[Columns]) -> list[Id]:

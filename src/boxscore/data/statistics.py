@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 
 __all__ = ["QUANTILES", "TableStatistics", "table_statistics"]
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 """At which sizes are described."""
+
+SHOWN_CLASSES = 40
+"""Most classes that a notebook shows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +46,12 @@ class TableStatistics:
     sizes: dict[str, list[Any]]
     units: str
     source: str
+
+    def _repr_html_(self) -> str:
+        inner = html_table(self.sizes) + html_folded(
+            "classes", html_table(self.per_class, most=SHOWN_CLASSES)
+        )
+        return html_summary(f"Statistics, in {self.units}", self.counts, self.source, inner)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, a mapping per class and per quantity."""

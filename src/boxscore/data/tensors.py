@@ -18,7 +18,7 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     if type(value) is np.ndarray:
         return value
     if hasattr(value, "detach"):  # PyTorch
-        return _of_torch(value)
+        return _of_torch(value, name)
     if hasattr(value, "to_tensor") and hasattr(value, "row_splits"):  # TensorFlow's ragged tensors
         value = value.to_tensor(-1)
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "detach"):
@@ -45,12 +45,25 @@ def as_whole_numbers(value: Any, name: str, *, place: str) -> NDArray[Any]:
     return whole
 
 
-def _of_torch(value: Any) -> NDArray[Any]:
-    value = value.detach().cpu()
+def _of_torch(value: Any, name: str) -> NDArray[Any]:
     try:
-        return np.asarray(value.numpy())
-    except TypeError:  # bfloat16 has no NumPy type
-        return np.asarray(value.float().numpy())
+        return np.asarray(value.detach().cpu().numpy())
+    except (NotImplementedError, RuntimeError, TypeError):  # no type of NumPy's, or no plain layout
+        pass
+    try:
+        plain = value.detach().cpu()
+        if "strided" not in str(getattr(plain, "layout", "strided")):
+            plain = plain.to_dense()
+        if getattr(plain, "is_quantized", False):
+            plain = plain.dequantize()
+        if hasattr(plain, "resolve_neg"):
+            plain = plain.resolve_conj().resolve_neg()
+        return np.asarray(plain.numpy() if "float" not in str(plain.dtype) else plain.double().numpy())
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError) as error:
+        words = str(error).split("\n", 1)[0].rstrip(".")
+        got = f"a {type(value).__name__} on {getattr(value, 'device', 'a device')} that is not ({words})"
+        cause = "x.detach().cpu().numpy() has to work"
+        raise InputError(name, "be readable from the host", got=got, cause=cause) from None
 
 
 def _of_numpy(value: Any, name: str) -> NDArray[Any]:
@@ -58,7 +71,7 @@ def _of_numpy(value: Any, name: str) -> NDArray[Any]:
         return checks.any_array(value, name=name)
     except InputError:
         raise
-    except (TypeError, ValueError) as error:
+    except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         if hasattr(value, "get") and hasattr(value, "__dlpack__"):  # CuPy
             return np.asarray(value.get())
         words = str(error).split("\n", 1)[0].rstrip(".")

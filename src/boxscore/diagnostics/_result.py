@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.lazy import shortcut
+from boxscore._utils.text import html_table, short_list
 from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -85,8 +87,53 @@ class DiagnosticResult:
 
     def _repr_html_(self) -> str:
         title, frame = self._shown()
-        html: str = frame.to_html(max_rows=SHOWN_ROWS, max_cols=SHOWN_COLUMNS, border=0, escape=True)
-        return f"<p>{title}</p>{html}"
+        columns = _shown_columns(frame)
+        return f"<div><b>{title}</b>{html_table(columns, most=SHOWN_ROWS)}</div>"
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the result with matplotlib, if there is a plot of it; a notebook shows the figure.
+
+        Parameters
+        ----------
+        **options
+            Those of the function of :mod:`boxscore.plots`: ``errors``, ``confusion_matrix``, ``compare`` or
+            ``sweep``; ``ax`` is where to draw.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        Raises
+        ------
+        InputError
+            When there is no plot of such a result, or an option breaks a rule.
+        MissingDependencyError
+            When matplotlib is not installed.
+        """
+        return shortcut("boxscore.reports.plots", "plot_of")(self, **options)
+
+
+def _shown_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return the columns for a notebook: an index that has a name first; of many columns the ends."""
+    import pandas as pd
+
+    columns = [(str(name), values.astype(object).tolist()) for name, values in frame.items()]
+    if len(columns) > SHOWN_COLUMNS:
+        half = SHOWN_COLUMNS // 2
+        gap = ("\N{HORIZONTAL ELLIPSIS}", [""] * len(frame))
+        columns = [*columns[:half], gap, *columns[-half:]]
+    if frame.index.name is not None:
+        across = f"{frame.index.name} \\ {frame.columns.name}"
+        columns = [(across, frame.index.astype(object).tolist()), *columns]
+    made: dict[str, list[Any]] = {}
+    for name, values in columns:
+        while name in made:  # a class of that name
+            name += " "
+        made[name] = [
+            None if value is pd.NA else short_list(value) if isinstance(value, list) else value
+            for value in values
+        ]
+    return made
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -46,10 +46,14 @@ __all__ = [
     "Intervals",
     "bootstrap_intervals",
     "chosen_rows",
+    "drawn_metrics",
     "weighted_metrics",
 ]
 
 FloatArray = NDArray[np.float64]
+
+MOST_KEPT_DRAWS = 1 << 22
+"""Numbers, 32 MB."""
 
 
 class Intervals(NamedTuple):
@@ -132,10 +136,7 @@ def bootstrap_intervals(
     """
     rows = chosen_rows(evaluation, metrics)
     check_intervals(confidence, method)
-    score = weighted_metrics(evaluation, rows)
-    images = len(evaluation.ground_truth.images)
-    draws = np.stack([score(w) for w in draw_weights(images, resamples, seed=seed, progress=progress)])
-    value = score(np.ones(images))
+    value, draws = drawn_metrics(evaluation, rows, resamples=resamples, seed=seed, progress=progress)
     defined = np.isfinite(draws).sum(axis=0)
     columns = (value, *interval(draws, value, confidence, method), spread(draws), defined)
     return BootstrapIntervals(
@@ -144,6 +145,27 @@ def bootstrap_intervals(
         Intervals(*(column[:, -1] for column in columns)),
         [row.key for row in rows],
     )
+
+
+def drawn_metrics(
+    evaluation: Evaluation, rows: Sequence[SummaryRow], *, resamples: int, seed: int, progress: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Compute metrics of all images, [rows, K + 1], and of each draw, [resamples, rows, K + 1].
+
+    Kept for the evaluation if they are not very many: intervals and comparisons need the same draws.
+    """
+
+    def compute() -> tuple[FloatArray, FloatArray]:
+        score = weighted_metrics(evaluation, rows)
+        images = len(evaluation.ground_truth.images)
+        weights = draw_weights(images, resamples, seed=seed, progress=progress)
+        draws = np.stack([score(drawn) for drawn in weights])
+        return score(np.ones(images)), draws
+
+    if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_KEPT_DRAWS:
+        return compute()
+    key = ("draws of metrics", tuple(row.key for row in rows), resamples, seed)
+    return evaluation.once(key, compute)
 
 
 def chosen_rows(evaluation: Evaluation, metrics: Sequence[str] | None) -> list[SummaryRow]:

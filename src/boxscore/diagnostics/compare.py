@@ -7,20 +7,30 @@ Conventions
 - ``delta`` is other minus first. ``probability`` is the share of draws in which the other is better, ties
   counted as half; ``verdict`` is ``better`` or ``worse`` when the interval of the difference excludes 0.
 - Many classes mean many tests: at 95 %, one verdict in twenty between equal detectors is wrong.
+- Every pair of detectors is compared as well (:class:`PairedDifferences`). An interval is of its pair alone;
+  ``significant`` allows for the number of pairs (max-T): the difference, in standard errors, must also be
+  larger than the largest of all pairs of the metric is in 5 % of the draws, each about its mean. The number
+  of metrics is not allowed for.
+
+References
+----------
+P. H. Westfall and S. S. Young, *Resampling-Based Multiple Testing*, 1993, chapter 2 (single-step max-T).
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.resampling import Method, check_intervals, draw_weights, interval, spread
+from boxscore._utils.lazy import shortcut
+from boxscore._utils.resampling import Method, check_intervals, interval, spread
 from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult, Floats
-from boxscore.diagnostics.bootstrap import chosen_rows, weighted_metrics
+from boxscore.diagnostics.bootstrap import Intervals, chosen_rows, drawn_metrics
 from boxscore.diagnostics.ties import decided_by_ties
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -28,7 +38,7 @@ from boxscore.evaluation import Evaluation
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DetectorComparison", "Differences", "compare_detectors"]
+__all__ = ["DetectorComparison", "Differences", "PairedDifferences", "Resampling", "compare_detectors"]
 
 
 class Differences(NamedTuple):
@@ -51,9 +61,31 @@ class Differences(NamedTuple):
         return Differences(*(values[index] for values in self))
 
 
+class PairedDifferences(NamedTuple):
+    """Differences of every pair over all classes, row minus column; arrays [N, N, M], the diagonal NaN."""
+
+    delta: Floats
+    low: Floats
+    """Lower end of the interval of ``delta``, of this pair alone."""
+    high: Floats
+    significant: Any
+    """Whether the interval excludes 0, and the difference stands among all pairs of the metric."""
+
+
+class Resampling(NamedTuple):
+    """How the images were drawn, and which share of the draws the intervals enclose."""
+
+    resamples: int
+    confidence: float
+    method: Method
+    seed: int
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class DetectorComparison(DiagnosticResult):
-    """The first result compared with each of the others; O others, M metrics, K classes.
+    """The first result compared with each of the others, and every pair; O others, N = O + 1, M metrics.
+
+    ``per_class`` has K classes.
 
     Attributes
     ----------
@@ -68,6 +100,12 @@ class DetectorComparison(DiagnosticResult):
     decided_by_ties : ndarray of object, [O, M]
         Whether another order of equally scored detections could change the sign of the total ``delta``; None
         for metrics other than AP.
+    intervals : Intervals, [N, M]
+        The score of each result itself, the first one first, over all classes; from the same draws.
+    pairs : PairedDifferences, [N, N, M]
+    resampling : Resampling
+    evaluations : mapping of str to Evaluation
+        The compared results, the first one first.
     """
 
     first: str
@@ -77,18 +115,83 @@ class DetectorComparison(DiagnosticResult):
     per_class: Differences
     total: Differences
     decided_by_ties: NDArray[np.object_]
+    intervals: Intervals
+    pairs: PairedDifferences
+    resampling: Resampling
+    evaluations: Mapping[str, Evaluation]
+
+    @property
+    def names(self) -> list[str]:
+        """All results, the first one first."""
+        return [self.first, *self.others]
 
     def with_other(self, name: str) -> DetectorComparison:
-        """Return the comparison with one of the others alone."""
+        """Return the comparison with one of the others alone; its pair is judged alone."""
         i = self.others.index(name)
-        only = slice(i, i + 1)
+        only, both = slice(i, i + 1), [0, i + 1]
+        pairs = PairedDifferences(*(values[np.ix_(both, both)] for values in self.pairs))
         return dataclasses.replace(
             self,
             others=[name],
             per_class=self.per_class.take(only),
             total=self.total.take(only),
             decided_by_ties=self.decided_by_ties[only],
+            intervals=Intervals(*(values[both] for values in self.intervals)),
+            pairs=pairs._replace(significant=(pairs.low > 0) | (pairs.high < 0)),
+            evaluations={key: self.evaluations[key] for key in (self.first, name)},
         )
+
+    def clear_best(self, metric: int) -> int | None:
+        """Position of the best result in a metric, by its position; None if the second may be as good."""
+        values = self.intervals.value[:, metric]
+        defined = np.flatnonzero(np.isfinite(values))
+        if len(defined) < 2:
+            return None
+        best, second = defined[np.argsort(-values[defined], kind="stable")[:2]].tolist()
+        return best if bool(self.pairs.significant[best, second, metric]) else None
+
+    def to_latex(self, **options: Any) -> str:
+        """Write the detectors and their metrics as a LaTeX table for a paper.
+
+        Parameters
+        ----------
+        **options
+            Those of :func:`boxscore.reports.paper_table`: ``metrics``, ``scale``, ``decimals``,
+            ``intervals``, ``label``.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        InputError
+            When an option breaks a rule.
+        """
+        text: str = shortcut("boxscore.reports", "paper_table")(self, form="latex", **options)
+        return text
+
+    def to_markdown(self, **options: Any) -> str:
+        """Write the same table as :meth:`to_latex` in GitHub's Markdown."""
+        text: str = shortcut("boxscore.reports", "paper_table")(self, form="markdown", **options)
+        return text
+
+    def report(self, folder: str | Path, **options: Any) -> None:
+        """Write a report folder: a page that compares, and a page for each detector.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made where it does not exist.
+        **options
+            Those of :class:`boxscore.reports.ReportOptions`: ``title``, ``image_folder``, ``gallery``, ...
+
+        Raises
+        ------
+        InputError
+            When an option breaks a rule or a file cannot be written.
+        """
+        shortcut("boxscore.reports", "write_comparison")(self, folder, **options)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per other result, class and metric.
@@ -154,16 +257,11 @@ def compare_detectors(
     names, results = list(evaluations), list(evaluations.values())
     _check_comparable(names, results)
     rows = chosen_rows(results[0], metrics)
-    scores = [weighted_metrics(result, rows) for result in results]
-    images = len(results[0].ground_truth.images)
-    draws = np.stack(
-        [
-            [score(weights) for score in scores]
-            for weights in draw_weights(images, resamples, seed=seed, progress=progress)
-        ],
-        axis=1,
-    )  # [results, resamples, rows, K + 1]
-    values = np.stack([score(np.ones(images)) for score in scores])
+    drawn_of = [
+        drawn_metrics(result, rows, resamples=resamples, seed=seed, progress=progress) for result in results
+    ]
+    values = np.stack([value for value, _ in drawn_of])
+    draws = np.stack([drawn for _, drawn in drawn_of])  # [results, resamples, rows, K + 1]
     parts = []
     for i in range(1, len(names)):
         delta, drawn = values[i] - values[0], draws[i] - draws[0]
@@ -179,6 +277,8 @@ def compare_detectors(
         for other in results[1:]
     ]
     all_of = (slice(None), slice(None))
+    means, drawn_means = values[..., -1], draws[..., -1]  # [N,M], [N,resamples,M]
+    own = [interval(drawn, mean, confidence, method) for drawn, mean in zip(drawn_means, means, strict=True)]
     return DetectorComparison(
         names[0],
         names[1:],
@@ -187,7 +287,45 @@ def compare_detectors(
         every.take(*all_of, slice(-1)),
         every.take(*all_of, -1),
         np.array(ties, dtype=object).reshape(len(ties), len(rows)),
+        Intervals(
+            means,
+            np.stack([low for low, _ in own]),
+            np.stack([high for _, high in own]),
+            np.stack([spread(drawn) for drawn in drawn_means]),
+            np.isfinite(drawn_means).sum(axis=1),
+        ),
+        _every_pair(means, drawn_means, confidence, method),
+        Resampling(resamples, confidence, method, seed),
+        dict(evaluations),
     )
+
+
+def _every_pair(
+    values: NDArray[np.float64], draws: NDArray[np.float64], confidence: float, method: Method
+) -> PairedDifferences:
+    """Compare each with each, from values [N, M] and draws [N, resamples, M]."""
+    N, M = values.shape
+    delta, low, high = (np.full((N, N, M), np.nan) for _ in range(3))
+    observed = np.zeros((N, N, M))  # differences in standard errors
+    largest = np.zeros(draws.shape[1:])  # of all pairs in each draw, about their mean [resamples,M]
+    for j in range(N):
+        for i in range(j + 1, N):
+            difference, drawn = values[i] - values[j], draws[i] - draws[j]
+            ends = interval(drawn, difference, confidence, method)
+            for one, other, sign, (lower, upper) in ((i, j, 1, ends), (j, i, -1, (-ends[1], -ends[0]))):
+                delta[one, other], low[one, other], high[one, other] = sign * difference, lower, upper
+            error, defined = spread(drawn), np.isfinite(drawn)
+            varies = error > 0
+            scale = np.where(varies, error, 1.0)
+            middle = np.where(defined, drawn, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
+            away = np.where(defined & varies, np.abs(drawn - middle) / scale, 0.0)
+            largest = np.maximum(largest, away)
+            certain = np.where(np.nan_to_num(difference) != 0, np.inf, 0.0)  # the same in every draw
+            observed[i, j] = observed[j, i] = np.where(varies, np.abs(difference) / scale, certain)
+    apart = (low > 0) | (high < 0)
+    if N > 2:
+        apart &= observed > np.quantile(largest, confidence, axis=0, method="higher")
+    return PairedDifferences(delta, low, high, apart)
 
 
 def _check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> None:

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.text import html_table
 from boxscore.data.alignment import align
 from boxscore.data.hierarchy import Hierarchy, expand_classes
 from boxscore.data.rounding import rounded
@@ -94,6 +95,10 @@ class Explanation:
             (self.last, math.nan, self.last_value),
         ]
         return pd.DataFrame(rows, columns=["change", "delta", "value"])
+
+    def _repr_html_(self) -> str:
+        columns = {str(name): column.tolist() for name, column in self.table.items()}
+        return f"<div><b>Explanation</b>{html_table(columns)}</div>"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON form: ``{"from": {tool, value}, "to": ..., "steps": [{change, delta}, ...]}``."""

@@ -60,8 +60,10 @@ __all__ = [
     "ErrorCosts",
     "ErrorList",
     "ErrorTypes",
+    "confusion_cost",
     "error_list",
     "error_types",
+    "missed_objects",
 ]
 
 Absent = Literal["skip", "zero"]
@@ -275,6 +277,46 @@ def error_list(
         np.append(_where(about, truth.ids, object_row), truth.ids[missed].astype(object)),
         np.append(_where(about, labels[truth.category], object_row), labels[truth.category[missed]]),
     )
+
+
+def confusion_cost(
+    evaluation: Evaluation,
+    true_class: int,
+    predicted_class: int,
+    *,
+    iou_threshold: float = 0.5,
+    background_iou: float = 0.1,
+    max_detections: int = 100,
+) -> float:
+    """AP gained if only the classification errors of one class on objects of another were fixed.
+
+    The classes are rows of the vocabulary; the rest is as in :func:`error_types`.
+    """
+    errors = _errors(
+        evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
+    )
+    wrong = errors.kind == ERROR_TYPES.index("classification")
+    wrong &= evaluation.detections.category == predicted_class
+    wrong[wrong] = evaluation.ground_truth.category[errors.object_row[wrong]] == true_class
+    only = errors._replace(kind=np.where(wrong, errors.kind, NO_ERROR).astype(np.int8))
+    ap, fixed = (
+        mean_of_defined(_average_precision(evaluation, only, name)[0]) for name in (None, "classification")
+    )
+    return max(fixed - ap, 0.0)
+
+
+def missed_objects(
+    evaluation: Evaluation,
+    *,
+    iou_threshold: float = 0.5,
+    background_iou: float = 0.1,
+    max_detections: int = 100,
+) -> NDArray[np.intp]:
+    """Rows of the ground truth that are ``missed`` in :func:`error_types` of the same options, ascending."""
+    errors = _errors(
+        evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
+    )
+    return np.flatnonzero(errors.missed)
 
 
 def _where(condition: BoolArray, values: NDArray[np.object_], rows: NDArray[np.intp]) -> NDArray[np.object_]:

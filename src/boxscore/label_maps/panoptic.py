@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.resampling import Method
-from boxscore._utils.text import short_list
+from boxscore._utils.text import html_summary, short_list
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.label_maps.counting import LARGEST_ID, LabelMap, PixelPairs, count_pairs, segment_map
 from boxscore.label_maps.images import different_images, joined_images, matched_streams, of_images
@@ -572,6 +572,9 @@ class PanopticQuality:
     def __repr__(self) -> str:
         values = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items() if "SQ" not in name)
         return f"PanopticQuality of {of_images(self.images)}\n{values}\n{self.signature}"
+
+    def _repr_html_(self) -> str:
+        return html_summary(f"PanopticQuality of {of_images(self.images)}", self.metrics, self.signature)
 
 
 def quality_of(sums: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:

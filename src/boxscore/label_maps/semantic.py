@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.resampling import Method
-from boxscore._utils.text import short_list
+from boxscore._utils.text import html_summary, short_list
 from boxscore.errors import InputError
 from boxscore.label_maps.counting import PixelPairs, count_pairs, label_map
 from boxscore.label_maps.images import different_images, joined_images, matched_streams, of_images
@@ -393,6 +393,9 @@ class SemanticIoU:
     def __repr__(self) -> str:
         values = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
         return f"SemanticIoU of {of_images(self.images)}\n{values}\n{self.signature}"
+
+    def _repr_html_(self) -> str:
+        return html_summary(f"SemanticIoU of {of_images(self.images)}", self.metrics, self.signature)
 
 
 def _reduced(labels: NDArray[np.int32]) -> NDArray[np.int32]:

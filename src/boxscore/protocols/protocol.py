@@ -19,6 +19,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.records import record
 from boxscore.errors import ProtocolError
 from boxscore.protocols import wording
 from boxscore.protocols.fields import (
@@ -155,7 +157,7 @@ _ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class RoundingRules(Rules):
     """What detections lose before anything else, as in tools that write them to text and read them again."""
 
@@ -179,7 +181,7 @@ class RoundingRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class BoxRules(Rules):
     """How boxes are measured."""
 
@@ -207,7 +209,7 @@ class BoxRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class MaskRules(Rules):
     """How masks are measured."""
 
@@ -237,7 +239,7 @@ class MaskRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class KeypointRules(Rules):
     """How keypoints are measured."""
 
@@ -275,7 +277,7 @@ class KeypointRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class IgnoreRules(Rules):
     """What counts neither for nor against."""
 
@@ -336,7 +338,7 @@ class IgnoreRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class GroupRules(Rules):
     """What a box around a group of objects is."""
 
@@ -365,7 +367,7 @@ class GroupRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class LabelRules(Rules):
     """What follows from the labels of whole images, where not every class is annotated in every image."""
 
@@ -398,7 +400,7 @@ class LabelRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class MatchingRules(Rules):
     """How detections and ground truths are matched."""
 
@@ -510,7 +512,7 @@ class MatchingRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class ApRules(Rules):
     """How a precision-recall curve becomes one number."""
 
@@ -586,7 +588,7 @@ class ApRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class FrocRules(Rules):
     """Where the free-response ROC is read."""
 
@@ -608,7 +610,7 @@ class FrocRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class SummaryRow(Rules):
     """One summary metric.
 
@@ -642,7 +644,7 @@ def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class Protocol(Rules):
     """Everything that decides a score. See the module's page for the conventions."""
 
@@ -715,7 +717,7 @@ class Protocol(Rules):
         """Whether masks are compared, and ground truths without one are matched by their boxes."""
         return self.similarity in ("mask", "boundary") and self.masks.box_only_truth == "absorb"
 
-    @property
+    @functools.cached_property
     def rows(self) -> tuple[SummaryRow, ...]:
         """The summary rows that apply, their keys filled in, each key once."""
         rows: dict[str, SummaryRow] = {}
@@ -757,6 +759,6 @@ class Protocol(Rules):
         --------
         >>> from boxscore.protocols import load_protocol
         >>> load_protocol("coco").signature()
-        'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.1.0'
+        'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.2.0'
         """
         return signature_of(self)

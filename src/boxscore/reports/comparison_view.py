@@ -1,9 +1,10 @@
-"""What the HTML report of two detectors shows, as plain data.
+"""What the HTML pages of several detectors show, as plain data: the overview, and the page of two.
 
 Conventions
 -----------
-- The first result is the baseline: every delta is second minus first.
-- Numbers come from ``diagnostics.compare_detectors``; images are "won" where the second makes fewer mistakes,
+- The overview has every detector and every pair; its numbers are those of a ``DetectorComparison``.
+- On the page of two the first result is the baseline: every delta is second minus first.
+- Images are "won" where the second makes fewer mistakes,
   each detector at its own operating score, and "lost" where it makes more.
 """
 
@@ -17,17 +18,20 @@ from typing import Any
 import numpy as np
 
 from boxscore._version import __version__
-from boxscore.diagnostics.compare import DetectorComparison, compare_detectors
+from boxscore.diagnostics.compare import DetectorComparison
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports import diagnosis
 from boxscore.reports.curve_view import curve_view, significant
 from boxscore.reports.gallery import Gallery, image_errors
+from boxscore.reports.mistakes import KINDS
 from boxscore.reports.pictures import embed_pictures
 from boxscore.reports.view import Note, ReportOptions, notes, number_or_none
+from boxscore.validation.digest import findings_of
 
-__all__ = ["comparison_view"]
+__all__ = ["comparison_view", "overview_view", "significance_text"]
 
+COUNTED = {"images": "images", "ground_truths": "ground truths", "classes": "classes"}
 CELL = {
     "first": "value_first",
     "second": "value_other",
@@ -37,20 +41,15 @@ CELL = {
 
 
 def comparison_view(
-    evaluations: Mapping[str, Evaluation],
-    *,
-    options: ReportOptions | None = None,
-    comparison: DetectorComparison | None = None,
+    comparison: DetectorComparison, *, options: ReportOptions | None = None
 ) -> dict[str, Any]:
-    """Collect everything the page of two evaluations shows; the comparison of the two may be given."""
+    """Collect everything the page of two evaluations shows."""
     options = options or ReportOptions()
+    evaluations = comparison.evaluations
     if len(evaluations) != 2:
         raise InputError("a comparison's page", "hold two", got=len(evaluations))
     names, results = list(evaluations), list(evaluations.values())
     first = results[0]
-    resamples = max(options.resamples_for(*results), 20)
-    if comparison is None:
-        comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed)
     errors = [diagnosis.errors_view(result) for result in results]  # the lowest overlaps first
     summary = [_cell(comparison, i) for i in range(len(comparison.metrics))]
     galleries = [Gallery(result, score_threshold=diagnosis.operating_score(result)) for result in results]
@@ -65,17 +64,14 @@ def comparison_view(
     return {
         "kind": "comparison",
         "title": options.title or f"{names[1]} compared with {names[0]}",
-        "lede": f"{first.protocol.title or first.protocol.name}, {len(first.ground_truth.images):,} images",
         "models": names,
+        **_about(comparison, options),
         "scores": [significant([max(gallery.score_threshold, -1e300)])[0] for gallery in galleries],
-        "signature": first.signature,
-        "version": __version__,
-        "date": datetime.date.today().isoformat() if options.date is None else options.date,
-        "sources": [first.ground_truth.source, *(result.detections.source for result in results)],
-        "counts": first.counts,
         "detections": [len(result.detections) for result in results],
-        "findings": _notes(evaluations, options),
-        "interval": f"95 % intervals of the differences from {resamples:,} paired resamples of the images.",
+        "interval": f"{_level(comparison)} intervals of the differences from "
+        f"{comparison.resampling.resamples:,} paired resamples of the images "
+        f"(seed {comparison.resampling.seed}). No allowance is made for the number of metrics and classes.",
+        "kinds": KINDS,
         "summary": summary,
         "classes": first.labels,
         "names": first.ground_truth.categories.labels,
@@ -93,6 +89,130 @@ def comparison_view(
     }
 
 
+def overview_view(
+    comparison: DetectorComparison, pages: Mapping[str, tuple[str, str]], *, options: ReportOptions
+) -> dict[str, Any]:
+    """Collect everything the overview shows; ``pages`` are each detector's own page and that of its pair."""
+    evaluations = comparison.evaluations
+    first = evaluations[comparison.first]
+    count = len(evaluations)
+    own, pairs = comparison.intervals, comparison.pairs
+    best = [comparison.clear_best(m) for m in range(len(comparison.metrics))]
+    detectors = [
+        {
+            "name": name,
+            "page": pages[name][0],
+            "pair": pages[name][1],
+            "detections": len(result.detections),
+            "cells": [
+                {
+                    "value": number_or_none(own.value[i, m]),
+                    "low": number_or_none(own.low[i, m]),
+                    "high": number_or_none(own.high[i, m]),
+                    "best": best[m] == i,
+                }
+                for m in range(len(comparison.metrics))
+            ],
+        }
+        for i, (name, result) in enumerate(evaluations.items())
+    ]
+    ends = np.stack([pairs.delta, pairs.low, pairs.high, pairs.significant], axis=-1)  # [N,N,M,4]
+    values = [result.class_values for result in evaluations.values()]
+    key = comparison.metrics[0] if comparison.metrics else ""
+    errors = _error_rows(list(evaluations.values()))
+    curves = [curve_view(result) for result in evaluations.values()]
+    return {
+        "kind": "overview",
+        "title": options.title or f"{count} detectors compared",
+        "models": list(evaluations),
+        **_about(comparison, options),
+        "metrics": comparison.metrics,
+        "detectors": detectors,
+        "pairs": [
+            [[significant(cell) for cell in line] for line in block] for block in np.moveaxis(ends, 2, 0)
+        ],
+        "test": significance_text(comparison),
+        "classes": first.labels,
+        "names": first.ground_truth.categories.labels,
+        "metric": key,
+        "rows": _overview_rows(first, [each.get(key, next(iter(each.values()))) for each in values if each]),
+        "curves": {
+            "thresholds": curves[0]["thresholds"],
+            "classes": {},
+            "models": [view["mean"] for view in curves],
+        },
+        "confidence": [_whole_curve(result) for result in evaluations.values()],
+        "errors": errors,
+        "most_cost": max((cost for _, cells in errors for cost, _ in cells if cost is not None), default=0.0),
+    }
+
+
+def _about(comparison: DetectorComparison, options: ReportOptions) -> dict[str, Any]:
+    """Collect what every page of a comparison says of the data."""
+    results = list(comparison.evaluations.values())
+    first = results[0]
+    return {
+        "lede": f"{first.protocol.title or first.protocol.name}: "
+        + ", ".join(f"{first.counts[key]:,} {words}" for key, words in COUNTED.items()),
+        "signature": first.signature,
+        "version": __version__,
+        "date": datetime.date.today().isoformat() if options.date is None else options.date,
+        "sources": [first.ground_truth.source, *(result.detections.source for result in results)],
+        "counts": first.counts,
+        "findings": _notes(comparison.evaluations, options),
+        "level": _level(comparison),
+    }
+
+
+def _level(comparison: DetectorComparison) -> str:
+    return f"{100 * comparison.resampling.confidence:.4g} %"
+
+
+def significance_text(comparison: DetectorComparison) -> str:
+    """Say which test marks a difference, with what it allows for."""
+    count, how = len(comparison.names), comparison.resampling
+    pairs = count * (count - 1) // 2
+    share = f"{100 * (1 - how.confidence):.4g} %"
+    return (
+        f"Paired bootstrap over images: all detectors are scored on the same {how.resamples:,} resamples "
+        f"(seed {how.seed}). Intervals are of each pair alone. A difference is marked as significant if its "
+        f"interval excludes 0 and it is also larger, in standard errors, than the largest of the {pairs:,} "
+        f"differences of its metric is in {share} of the resamples of equal detectors (max-T). That "
+        "allows for the number of pairs; the number of metrics is not allowed for."
+    )
+
+
+def _overview_rows(evaluation: Evaluation, values: list[Any]) -> list[dict[str, Any]]:
+    """One row per class: the metric of each detector, and by how much they differ."""
+    truths = evaluation.class_counts["ground_truths"].tolist()
+    table = np.stack(values, axis=1) if values else np.empty((0, 0))  # [K,N]
+    rows = []
+    for k, line in enumerate(table):
+        defined = line[np.isfinite(line)]
+        spread = float(defined.max() - defined.min()) if len(defined) else None
+        best = float(defined.max()) if len(defined) else None
+        numbers = [number_or_none(value) for value in line.tolist()]
+        rows.append({"row": k, "objects": truths[k], "values": numbers, "spread": spread, "best": best})
+    return sorted(rows, key=lambda row: -(row["spread"] if row["spread"] is not None else -1.0))
+
+
+def _whole_curve(result: Evaluation) -> list[Any] | None:
+    view = diagnosis.confidence_view(result)
+    return None if view is None else view["all"]
+
+
+def _error_rows(results: list[Evaluation]) -> list[list[Any]]:
+    """Rows ``[kind, [cost in AP, cases] per detector]`` of the kinds of mistakes."""
+    views = [diagnosis.errors_view(result) for result in results]
+    if any(view is None for view in views):
+        return []
+    rows = []
+    for lines in zip(*(view["rows"] for view in views if view is not None), strict=True):
+        cells = [[cost, cases] for _, cases, cost in lines]
+        rows.append([lines[0][0].replace("_", " "), cells])
+    return rows
+
+
 def _cell(comparison: DetectorComparison, metric: int, category: int | None = None) -> dict[str, Any]:
     """One line of the comparison; undefined is None."""
     if category is None:
@@ -103,6 +223,10 @@ def _cell(comparison: DetectorComparison, metric: int, category: int | None = No
     cell |= {name: number_or_none(getattr(line, field)) for name, field in CELL.items()}
     if cell["delta"] is None:
         cell["verdict"] = ""
+    if category is None:
+        own = comparison.intervals
+        for i, name in enumerate(("first_range", "second_range")):
+            cell[name] = [number_or_none(own.low[i, metric]), number_or_none(own.high[i, metric])]
     cell["ties"] = category is None and comparison.decided_by_ties[0, metric] is True
     return cell
 
@@ -126,16 +250,16 @@ def _sizes(evaluation: Evaluation, summary: list[dict[str, Any]]) -> list[list[A
 
 
 def _notes(evaluations: Mapping[str, Evaluation], options: ReportOptions) -> list[Note]:
-    """Collect findings about the data; those of both results are listed once."""
-    both = [(name, notes(result)) for name, result in evaluations.items()]
-    common = {note.text for note in both[0][1]} & {note.text for note in both[1][1]}
+    """Collect findings about the data; those of all results are listed once."""
+    both = [(name, notes(findings_of(result, effects=False))) for name, result in evaluations.items()]
+    common = set.intersection(*({note.text for note in found} for _, found in both))
     own = [
-        Note(note.level, note.text if note.text in common else f"{name}: {note.text}")
+        note._replace(text=note.text if note.text in common else f"{name}: {note.text}", code="", effect="")
         for name, each in both
         for note in each
     ]
     every = dict.fromkeys([*(Note("warning", text) for text in options.warnings), *own])
-    return sorted(every, key=lambda note: note.level != "warning")
+    return sorted(every, key=lambda note: note.level == "note")
 
 
 def _won_and_lost(

@@ -27,6 +27,8 @@ from boxscore.reports.view import ReportOptions, report_view
 if TYPE_CHECKING:
     import pandas as pd
 
+    from boxscore.diagnostics.compare import DetectorComparison
+
 __all__ = [
     "PLOT_FORMATS",
     "TABLE_FORMATS",
@@ -40,6 +42,9 @@ TableFormat = Literal["parquet", "json", "csv"]
 PlotFormat = Literal["png", "svg", "pdf"]
 TABLE_FORMATS = get_args(TableFormat)
 PLOT_FORMATS = get_args(PlotFormat)
+
+FEWEST_RESAMPLES = 20
+"""Of a comparison: without any there is none."""
 
 
 def write_report(
@@ -102,7 +107,7 @@ def write_report(
 
 
 def write_comparison(
-    evaluations: Mapping[str, Evaluation],
+    evaluations: Mapping[str, Evaluation] | DetectorComparison,
     folder: str | Path,
     *,
     options: ReportOptions | None = None,
@@ -110,12 +115,16 @@ def write_comparison(
     plots: PlotFormat | None = None,
     **fields: Any,
 ) -> list[Path]:
-    """Write the report of two evaluations; of more, a page for the first and each other.
+    """Write the report of several evaluations: one page that compares them, and a page for each.
+
+    Of two, ``report.html`` is the page that compares them. Of more, it is an overview of all, and
+    ``pair-1-2.html`` and so on compare the first with each other.
 
     Parameters
     ----------
-    evaluations : mapping of str to Evaluation
-        By name, of one ground truth under one protocol.
+    evaluations : mapping of str to Evaluation, or DetectorComparison
+        By name, of one ground truth under one protocol; or what
+        :func:`~boxscore.diagnostics.compare_detectors` made of them, whose draws are then used.
     folder, options, tables, plots, **fields
         As in :func:`write_report`.
 
@@ -128,22 +137,42 @@ def write_comparison(
     InputError
         When there are fewer than two, they cannot be compared, or the folder cannot be written.
     """
-    from boxscore.diagnostics.compare import compare_detectors
-    from boxscore.reports.comparison_view import comparison_view
+    from boxscore.diagnostics.compare import DetectorComparison, compare_detectors
+    from boxscore.reports.comparison_view import comparison_view, overview_view
 
     options, folder = _checked(options, fields, tables, plots), Path(folder)
-    if len(evaluations) < 2:
-        raise InputError("a comparison", "have two results or more", got=len(evaluations))
-    (first, base), *others = evaluations.items()
-    resamples = max(options.resamples_for(*evaluations.values()), 20)
-    comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed)
+    if isinstance(evaluations, DetectorComparison):
+        comparison = evaluations
+        how = comparison.resampling
+        options = dataclasses.replace(options, resamples=how.resamples, seed=how.seed)
+    else:
+        if len(evaluations) < 2:
+            raise InputError("a comparison", "have two results or more", got=len(evaluations))
+        resamples = max(options.resamples_for(*evaluations.values()), FEWEST_RESAMPLES)
+        options = dataclasses.replace(options, resamples=resamples)
+        comparison = compare_detectors(evaluations, resamples=resamples, seed=options.seed)
+    names = comparison.names
+    own = {name: f"detector-{number}.html" for number, name in enumerate(names, start=1)}
+    pair = {name: f"pair-1-{number}.html" for number, name in enumerate(names, start=1) if number > 1}
+    links = [("report.html", "Overview"), *((own[name], name) for name in names)]
     frame = comparison.printed_frame()
     files: dict[str, str | bytes] = {"comparison.csv": table_bytes(frame, "csv")}
-    for number, (name, other) in enumerate(others, start=1):
-        page = f"report{'' if number == 1 else f'-{number}'}.html"
-        one = comparison.with_other(name)
-        view = comparison_view({first: base, name: other}, options=options, comparison=one)
-        files[page] = render_page(view, template="comparison")
+    untitled = options if len(names) == 2 else dataclasses.replace(options, title="")
+    for name, page in pair.items():
+        view = comparison_view(comparison.with_other(name), options=untitled)
+        page = "report.html" if len(names) == 2 else page
+        pages = {"links": links, "here": page, "pages": [own[comparison.first], own[name]]}
+        files[page] = render_page({**view, **pages}, template="comparison")
+    if len(names) > 2:
+        view = overview_view(
+            comparison, {name: (own[name], pair.get(name, "")) for name in names}, options=options
+        )
+        files["report.html"] = render_page(
+            {**view, "links": links, "here": "report.html"}, template="overview"
+        )
+    for name, result in comparison.evaluations.items():
+        view = report_view(result, options=dataclasses.replace(options, title=name, warnings=()))
+        files[own[name]] = render_page({**view, "links": links, "here": own[name]})
     if tables is not None:
         files[f"tables/comparison.{tables}"] = table_bytes(frame, tables)
     if plots is not None:

@@ -7,7 +7,8 @@ Conventions
 - A confident mistake is a false positive; per image the one with the highest score is shown.
 - The number of images, and of boxes in each, is capped; what is left out is counted on the page.
 - A box is ``[x, y, width, height, class, outcome, score or null, IoU or null]``, class as a row number and
-  outcome as a code of ``matching/outcomes.py``.
+  outcome as a code of ``matching/outcomes.py``; a false positive or missed object is followed by what
+  ``mistakes.py`` says of it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ from boxscore.data.tables import GroundTruth
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 from boxscore.reports.curve_view import significant
+from boxscore.reports.mistakes import Mistakes
 
-__all__ = ["Gallery", "box_of", "confident_mistakes", "frame_size", "image_errors", "worst_images"]
+__all__ = ["Gallery", "confident_mistakes", "frame_size", "image_errors", "worst_images"]
+
+WHOLE_PIXELS_FROM = 256
+"""Longer side of an image from which its boxes are drawn to whole pixels."""
 
 MOST_BOXES = 120
 """Boxes drawn in one image: detections by descending score, then ground truths."""
@@ -87,6 +92,7 @@ class Gallery:
         self.rows: list[int] = []
         self._position: dict[int, int] = {}
         self._truth_outcome = evaluation.outcomes.truth(score_threshold)
+        self._mistakes = Mistakes(evaluation, score_threshold=score_threshold)
         self._detections = _Index(evaluation.detections.image, len(evaluation.ground_truth.images))
         self._truths = _Index(evaluation.ground_truth.image, len(evaluation.ground_truth.images))
 
@@ -109,20 +115,28 @@ class Gallery:
         truths = truths[self._truth_outcome[truths] != TRUE_POSITIVE]
         keep_truths = truths[:MOST_BOXES]
         keep = rows[: max(MOST_BOXES - len(keep_truths), MOST_BOXES // 2)]
+        corners = (truth.boxes[self._truths.rows(image)], detections.boxes[rows])
+        width, height = frame_size(truth, image, *corners)
+        decimals = 0 if max(width, height) >= WHOLE_PIXELS_FROM else 1
         boxes = [
-            [*box_of(detections, row), int(made.detection[row]), score, iou]
+            [
+                *_box_of(detections, row, decimals),
+                int(made.detection[row]),
+                score,
+                iou,
+                *self._of_detection(row),
+            ]
             for row, score, iou in zip(
                 keep.tolist(),
                 significant(detections.scores[keep], 3),
-                significant(made.iou[keep], 3),
+                significant(made.iou[keep], 2),
                 strict=True,
             )
         ]
         boxes += [
-            [*box_of(truth, row), int(self._truth_outcome[row]), None, None] for row in keep_truths.tolist()
+            [*_box_of(truth, row, decimals), int(self._truth_outcome[row]), None, None, *self._of_truth(row)]
+            for row in keep_truths.tolist()
         ]
-        corners = (truth.boxes[self._truths.rows(image)], detections.boxes[rows])
-        width, height = frame_size(truth, image, *corners)
         name = truth.images.file_names[image]
         return {
             "id": str(truth.images.ids[image]),
@@ -132,6 +146,14 @@ class Gallery:
             "boxes": boxes,
             "hidden": len(rows) - len(keep) + len(truths) - len(keep_truths),
         }
+
+    def _of_detection(self, row: int) -> list[Any]:
+        """Return what a false positive is, as further fields of its box."""
+        wrong = self.evaluation.outcomes.detection[row] == FALSE_POSITIVE
+        return self._mistakes.of_detection(row) if wrong else []
+
+    def _of_truth(self, row: int) -> list[Any]:
+        return self._mistakes.of_truth(row) if self._truth_outcome[row] == MISSED else []
 
 
 class _Index:
@@ -145,11 +167,16 @@ class _Index:
         return self._order[self._bounds[image] : self._bounds[image + 1]]
 
 
-def box_of(table: Any, row: int) -> list[Any]:
+def _box_of(table: Any, row: int, decimals: int) -> list[Any]:
     """Left, top, width, height and class of a row."""
-    x, y = table.boxes[row, :2].tolist()
-    width, height = table.sizes[row].tolist()
-    return [round(x, 1), round(y, 1), round(width, 1), round(height, 1), int(table.category[row])]
+    exact = (*table.boxes[row, :2].tolist(), *table.sizes[row].tolist())
+    numbers = [round(number, decimals) for number in exact]
+    return [*(numbers if decimals else map(_whole, numbers)), int(table.category[row])]
+
+
+def _whole(number: float) -> float:
+    """Return a whole number without its decimal point, which takes room in a page."""
+    return int(number) if abs(number) < 1e15 else number
 
 
 def frame_size(truth: GroundTruth, image: int, *boxes: NDArray[np.float64]) -> tuple[float, float]:

@@ -6,27 +6,72 @@ Conventions
   ``result.json``.
 - An undefined metric meets no bound. A result with values that no evaluation gives (infinite, above 1) is
   refused.
+- A bound on a class is ``CLASS METRIC=NUMBER``: the last word before the last ``=`` is the metric, all before
+  it the class, with or without quotes around it.
 - A baseline must have been made under the same protocol: its signature must be equal except for the
   version. Otherwise a drop could come from a change of rules.
+- Against a baseline's numbers, a metric fails when it is lower by more than the tolerance. Against a
+  baseline's detections, it fails when the interval of the difference lies below minus the tolerance as a
+  whole: the drop is then more than chance in which images were collected.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils import checks
 from boxscore.errors import FileFormatError, InputError
+from boxscore.evaluation import Evaluation
 
-__all__ = ["Check", "check_baseline", "check_bounds", "parse_bound", "read_result"]
+if TYPE_CHECKING:
+    from boxscore.diagnostics.compare import DetectorComparison
+
+__all__ = [
+    "Bound",
+    "Check",
+    "Result",
+    "check_baseline",
+    "check_bounds",
+    "check_difference",
+    "is_value",
+    "json_once",
+    "parse_bound",
+    "read_result",
+    "result_of",
+    "same_rules",
+]
 
 
 _ADVICE = "write it with boxscore evaluate --output json"
 
 HIGHEST = 1 + 1e-9
 """No metric is higher, but for the last bits of a sum."""
+
+COUNTS = ("class", "ground_truths", "ignored", "detections", "true_positives")
+"""Keys of a class in a result that are no metrics."""
+
+Values = Mapping[str, "float | None"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What is checked; the classes are read when a bound asks for one."""
+
+    metrics: Values
+    signature: str
+    read_classes: Callable[[], Mapping[str, Values]]
+
+
+class Bound(NamedTuple):
+    """What a metric is compared with; of all classes together where ``class_name`` is None."""
+
+    metric: str
+    number: float
+    class_name: str | None = None
 
 
 class Check(NamedTuple):
@@ -36,100 +81,205 @@ class Check(NamedTuple):
     value: float | None
     rule: str
     passed: bool
+    class_name: str | None = None
+    baseline: float | None = None
+    low: float | None = None
+    """Ends of the interval of the difference to the baseline, where there is one."""
+    high: float | None = None
+
+    @property
+    def title(self) -> str:
+        """Name what is checked, the class first."""
+        return self.metric if self.class_name is None else f"{self.class_name} {self.metric}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        values = self._asdict()
+        return {"class": values.pop("class_name"), **values}
 
 
-def read_result(path: Path) -> dict[str, Any]:
+def result_of(evaluation: Evaluation) -> Result:
+    """Return what is checked of an evaluation."""
+
+    def classes() -> dict[str, dict[str, float | None]]:
+        columns = {name: values.tolist() for name, values in evaluation.class_values.items()}
+        return {
+            label: {name: column[row] for name, column in columns.items()}
+            for row, label in enumerate(evaluation.labels)
+        }
+
+    return Result(evaluation.metrics, evaluation.signature, classes)
+
+
+def read_result(path: Path) -> Result:
     """Read a result in JSON, and check that it is one."""
     try:
-        result = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+        result = json_once(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
         raise FileFormatError(f"{path}: a result must be JSON, each key once; {_ADVICE}.") from None
     metrics: Any = result.get("metrics") if isinstance(result, dict) else None
-    numbers = metrics.values() if isinstance(metrics, dict) else [""]
-    if not all(v is None or type(v) in (int, float) for v in numbers) or not isinstance(
-        result.get("signature"), str
-    ):
+    if not _are_numbers(metrics) or not isinstance(result.get("signature"), str):
         raise FileFormatError(f"{path}: a result must have metrics and a signature; {_ADVICE}.")
-    for name, value in metrics.items():
-        if value is not None and not 0 <= value <= HIGHEST:  # no evaluation gives it: a bound says nothing
+    _check_values(metrics, str(path))
+    rows = result.get("per_class")
+    return Result(metrics, result["signature"], lambda: _classes(rows, path))
+
+
+def _classes(rows: Any, path: Path) -> dict[str, Values]:
+    """Read the classes of a result."""
+    classes: dict[str, Values] = {}
+    for row in rows if isinstance(rows, list) else [None]:
+        entries = row if isinstance(row, dict) else {}
+        name = entries.get("class")
+        values = {key: value for key, value in entries.items() if key not in COUNTS}
+        if not isinstance(name, str) or not _are_numbers(values) or name in classes:
+            raise FileFormatError(
+                f"{path}: a result must have per_class, a row for each class with its metrics; {_ADVICE}."
+            )
+        _check_values(values, f"class {name!r} of {path}")
+        classes[name] = values
+    return classes
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, dict) and all(v is None or type(v) in (int, float) for v in values.values())
+
+
+def is_value(value: Any) -> bool:
+    """Whether an evaluation may give this as a metric: a number in [0, 1], or None."""
+    return value is None or (type(value) in (int, float) and 0 <= value <= HIGHEST)
+
+
+def _check_values(values: Values, place: str) -> None:
+    for name, value in values.items():
+        if not is_value(value):  # no evaluation gives it: a bound says nothing
             rule, got = "be a number in [0, 1], or null", f"{value!s:.40}"
-            raise FileFormatError(name, rule, got=got, place=str(path), cause=_ADVICE)
-    return dict(result)
+            raise FileFormatError(name, rule, got=got, place=place, cause=_ADVICE)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that comes twice: readers of JSON differ in which they take."""
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError
-    return dict(pairs)
+def json_once(text: str | bytes) -> Any:
+    """Read JSON; a key that comes twice is a ValueError, for readers differ in which they take."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise ValueError("a key comes twice")
+        return dict(pairs)
+
+    return json.loads(text, object_pairs_hook=once)
 
 
-def parse_bound(text: str, known: Sequence[str], *, name: str) -> tuple[str, float]:
-    """Read ``AP=0.35``; the metric must be known."""
-    metric, sign, number = text.partition("=")
+def parse_bound(text: str, result: Result, *, name: str) -> Bound:
+    """Read ``AP=0.35``, or ``person AP=0.35``; the metric and the class must be known."""
+    target, sign, number = text.rpartition("=")
     if not sign:
-        raise InputError(name, "have the form METRIC=NUMBER", got=repr(text))
-    checks.one_of(metric.strip(), list(known), name=name)
+        raise InputError(name, "have the form METRIC=NUMBER, or CLASS METRIC=NUMBER", got=repr(text))
+    target = target.strip()
+    class_text, _, metric = target.rpartition(" ")
+    class_name = None
+    if target not in result.metrics and class_text:
+        known = result.read_classes()
+        class_name = _class_named(class_text, known, name)
+        checks.one_of(metric, list(known[class_name]), name=f"{name}, the metric of a class")
+    else:
+        metric = checks.one_of(target, list(result.metrics), name=name)
     try:
         value = float(number)
     except ValueError:
         raise InputError(name, "end in a number", got=repr(text)) from None
-    return metric.strip(), checks.number_between(value, -1e300, 1e300, name=f"{name} {metric.strip()}")
+    value = checks.number_between(value, -1e300, 1e300, name=f"{name} {target}")
+    return Bound(metric, value, class_name)
+
+
+def _class_named(text: str, known: Mapping[str, Values], name: str) -> str:
+    """Find a class as it is written, without the blanks around it, or without its quotes."""
+    bare = text.strip()
+    unquoted = bare[1:-1] if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "'\"" else bare
+    for each in (text, bare, unquoted):
+        if each in known:
+            return each
+    got, cause = repr(unquoted), checks.did_you_mean(unquoted, known)
+    raise InputError(f"{name}, the class", "be in the result", got=got, cause=cause)
 
 
 def check_bounds(
-    metrics: Mapping[str, float | None],
-    *,
-    minimum: Sequence[tuple[str, float]] = (),
-    maximum: Sequence[tuple[str, float]] = (),
+    result: Result, *, minimum: Sequence[Bound] = (), maximum: Sequence[Bound] = ()
 ) -> list[Check]:
     """Compare metrics with bounds; both ends are allowed values."""
-    results = []
+    done = []
     for bounds, sign in ((minimum, ">="), (maximum, "<=")):
-        for metric, bound in bounds:
-            value = _defined(metrics[metric])
+        for metric, bound, class_name in bounds:
+            values = result.metrics if class_name is None else result.read_classes()[class_name]
+            value = _defined(values[metric])
             met = value is not None and (value >= bound if sign == ">=" else value <= bound)
-            results.append(Check(metric, value, f"{sign} {bound:g}", met))
-    return results
+            done.append(Check(metric, value, f"{sign} {bound:g}", met, class_name))
+    return done
 
 
 def check_baseline(
-    metrics: Mapping[str, float | None],
-    signature: str,
-    baseline: Mapping[str, Any],
+    result: Result,
+    baseline: Result,
     *,
     tolerance: float = 0.0,
     only: Sequence[str] = (),
     place: str = "the baseline",
 ) -> list[Check]:
     """Check that no metric, or none of ``only``, is lower than in a baseline by more than the tolerance."""
-    if _rules(signature) != _rules(baseline["signature"]):
+    if not same_rules(result.signature, baseline.signature):
         raise InputError(
             "a baseline",
-            f"have the signature {signature}",
-            got=baseline["signature"],
+            f"have the signature {result.signature}",
+            got=baseline.signature,
             place=place,
             cause="scores under two protocols do not compare",
         )
-    old = {key: value for key, value in baseline["metrics"].items() if _defined(value) is not None}
-    chosen = [checks.one_of(key, list(metrics), name="--metrics") for key in only] or list(metrics)
-    results = []
-    for key in chosen:
-        if key in old:
-            value = _defined(metrics[key])
-            floor = float(old[key]) - tolerance
-            rule = f">= {old[key]:.4f}" + (f" - {tolerance:g}" if tolerance else "") + " (baseline)"
-            results.append(Check(key, value, rule, value is not None and value >= floor))
-    if not results:
+    old = {key: value for key, value in baseline.metrics.items() if _defined(value) is not None}
+    chosen = [checks.one_of(key, list(result.metrics), name="--metrics") for key in only]
+    done = []
+    for key in chosen or list(result.metrics):
+        before = old.get(key)
+        if before is not None:
+            value = _defined(result.metrics[key])
+            rule = f">= {before:.4f}" + (f" - {tolerance:g}" if tolerance else "") + " (baseline)"
+            met = value is not None and value >= float(before) - tolerance
+            done.append(Check(key, value, rule, met, baseline=float(before)))
+    if not done:
         raise InputError("a baseline", "define a metric to compare", got=sorted(old), place=place)
-    return results
+    return done
+
+
+def check_difference(
+    comparison: DetectorComparison, *, tolerance: float = 0.0, place: str = "the baseline"
+) -> list[Check]:
+    """Check that no metric of a comparison's first other is significantly lower than that of its first.
+
+    A metric fails when the whole interval of the difference lies below minus the tolerance.
+    """
+    done = []
+    total = comparison.total.take(0)
+    for row, metric in enumerate(comparison.metrics):
+        before, value, low, high = (
+            _defined(float(column[row]))
+            for column in (total.value_first, total.value_other, total.low, total.high)
+        )
+        if before is None:
+            continue
+        rule = f"no significant drop from {before:.4f}" + (f" - {tolerance:g}" if tolerance else "")
+        met = value is not None and high is not None and high >= -tolerance
+        done.append(Check(metric, value, rule, met, None, before, low, high))
+    if not done:
+        raise InputError("a baseline", "define a metric to compare", got="none", place=place)
+    return done
 
 
 def _defined(value: float | None) -> float | None:
     return None if value is None or value != value else float(value)
 
 
-def _rules(signature: str) -> list[str]:
-    return [part for part in signature.split("|") if not part.startswith("v:")]
+def same_rules(signature: str, other: str) -> bool:
+    """Whether two signatures are equal except for the version."""
+    mine, yours = (
+        [part for part in each.split("|") if not part.startswith("v:")] for each in (signature, other)
+    )
+    return mine == yours

@@ -16,6 +16,7 @@ import base64
 import functools
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from importlib import resources
@@ -29,8 +30,13 @@ __all__ = ["embedded_json", "plain", "render_page"]
 SCRIPTS = ("base", "charts", "table", "curves", "gallery", "confusion", "comparison", "main")
 """Script files in the order in which they are joined."""
 
+STYLES = ("report", "gallery", "comparison")
+"""Style sheets in the order in which they are joined."""
+
 SECTIONS = {
     "summary": "Summary",
+    "findings": "Data",
+    "pairs": "Pairs",
     "classes": "Classes",
     "sizes": "Sizes",
     "curves": "Curves",
@@ -41,7 +47,7 @@ SECTIONS = {
     "won_lost": "Won and lost",
     "gallery": "Images",
 }
-"""What the page's menu calls each section."""
+"""What the page's menu calls each section; the menu has the order of the page."""
 
 _ESCAPES = {
     "<": "\\u003c",
@@ -50,6 +56,7 @@ _ESCAPES = {
     "\u2028": "\\u2028",
     "\u2029": "\\u2029",
 }
+_SECTION = re.compile('<section id="([a-z_]+)"')
 _STEERING = ("Cc", "Cs")
 _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 
@@ -84,6 +91,11 @@ def _plain_texts(value: Any) -> Any:
 @functools.cache
 def _asset(name: str) -> str:
     return resources.files("boxscore.reports").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _style() -> str:
+    return "\n".join(_asset(f"{name}.css") for name in STYLES)
 
 
 @functools.cache
@@ -127,16 +139,19 @@ def _environment() -> Any:
 
 
 def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
-    """Write a whole HTML document from the view of an evaluation or of a comparison."""
+    """Write a whole HTML document from the view of an evaluation, of two or of several."""
     environment = _environment()
     from markupsafe import Markup
 
-    style, script = _asset("report.css"), _script()
-    static = ("findings", "table", "summary", "signature", "sources", "counts", "rows")
+    style, script = _style(), _script()
+    static = (
+        *("findings", "conclusions", "table", "summary", "signature", "sources", "counts", "rows"),
+        *("detectors", "links"),
+    )
     body = environment.get_template(f"{template}.html.j2")
     page: str = body.render(
         view=view,
-        sections=[(key, label) for key, label in SECTIONS.items() if _has_section(view, key)],
+        sections=_sections,
         policy=Markup(_policy(style, script)),
         style=Markup(style),
         script=Markup(script),
@@ -145,10 +160,6 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     return page
 
 
-def _has_section(view: Mapping[str, Any], key: str) -> bool:
-    if key == "sizes":
-        return bool(view.get("sizes") or view.get("ap_by_iou"))
-    always: tuple[str, ...] = ("summary", "classes", "curves")
-    if view["kind"] == "comparison":
-        always += ("confidence", "errors")
-    return key in always or bool(view.get(key))
+def _sections(content: str) -> list[tuple[str, str]]:
+    """Id and menu label of each section in a page's content, in its order."""
+    return [(key, SECTIONS[key]) for key in _SECTION.findall(content) if key in SECTIONS]

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,9 @@ LONGEST_SIDE = 560
 
 PIXELS_AT_ONCE = 1 << 24
 """Pixels that are held as colours, 3 bytes each; a larger picture is made small strip by strip."""
+
+MOST_LOOKED_AT = 50_000
+"""Entries of folders that are looked at for images that are elsewhere."""
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
@@ -103,13 +108,21 @@ def _reduced(image: Any, longest: int) -> Any:
 def embed_pictures(
     evaluation: Evaluation, rows: list[int], records: list[int], folder: Path
 ) -> dict[str, str]:
-    """Shrink the images of some records to ``data:`` addresses, by record number."""
+    """Shrink the images of some records to ``data:`` addresses, by record number.
+
+    Raises
+    ------
+    InputError
+        When the folder is none, or has none of these images.
+    """
     require_pillow()
     if not folder.is_dir():
         raise InputError(f"the image folder must be a folder. Got {str(folder)!r}.")
+    found = {record: find_picture(evaluation, rows[record], folder) for record in dict.fromkeys(records)}
+    if found and not any(found.values()):
+        raise _no_picture(evaluation, [rows[record] for record in found], folder)
     pictures = {}
-    for record in dict.fromkeys(records):
-        path = find_picture(evaluation, rows[record], folder)
+    for record, path in found.items():
         if path is None:
             continue
         try:
@@ -121,3 +134,41 @@ def embed_pictures(
         small.save(data, "JPEG", quality=72)
         pictures[str(record)] = "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")
     return pictures
+
+
+def _no_picture(evaluation: Evaluation, rows: list[int], folder: Path) -> InputError:
+    """Say that a folder has none of the images, and where they are if that is near."""
+    images = evaluation.ground_truth.images
+    name = images.file_names[rows[0]]
+    example = f"{images.ids[rows[0]]}.jpg" if name is None else Path(str(name)).name
+    names = [Path(str(images.file_names[row])).name for row in rows if images.file_names[row] is not None]
+    near = _folder_of(set(names) or {example}, folder)
+    if near is not None:
+        cause = f"they are in {str(near)!r}"
+    elif not any(
+        path.suffix.lower() in SUFFIXES for path in itertools.islice(folder.iterdir(), MOST_LOOKED_AT)
+    ):
+        cause = "there is no image in it"
+    else:
+        cause = "are these the images of another data set, or have they been renamed?"
+    return InputError(
+        "the image folder",
+        "have the images",
+        got=f"none of {len(rows):,}, looking for {example!r}",
+        place=repr(str(folder)),
+        cause=cause,
+    )
+
+
+def _folder_of(names: set[str], folder: Path) -> Path | None:
+    """Find a folder below or beside this one that has a file of these names, looking at so many entries."""
+    left = MOST_LOOKED_AT
+    for start in (folder, folder.resolve().parent):
+        for place, folders, files in os.walk(start):
+            folders.sort()
+            if not names.isdisjoint(files):
+                return Path(place)
+            left -= len(files) + len(folders)
+            if left < 0:
+                return None
+    return None

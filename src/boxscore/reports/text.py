@@ -1,4 +1,4 @@
-"""An evaluation as text, Markdown, CSV and JSON, and as flat metrics for experiment trackers.
+"""An evaluation as text, Markdown, LaTeX, CSV and JSON, and as flat metrics for experiment trackers.
 
 Conventions
 -----------
@@ -14,13 +14,22 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from boxscore._utils.text import csv_table, json_text, markdown_table, text_table
+from boxscore._utils.text import (
+    csv_table,
+    json_text,
+    latex_comment,
+    latex_table,
+    markdown_table,
+    text_table,
+)
+from boxscore._utils.widths import wrapped
 from boxscore.evaluation import Evaluation
 
 __all__ = [
     "as_csv",
     "as_dict",
     "as_json",
+    "as_latex",
     "as_markdown",
     "as_text",
     "class_columns",
@@ -55,23 +64,20 @@ def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _summary_lines(evaluation: Evaluation) -> list[str]:
-    protocol = evaluation.protocol
-    width = max((len(row.key) for row in protocol.rows), default=0)
-    lines = []
-    for row in protocol.rows:
-        value = evaluation.metrics[row.key]
-        text = "undefined" if value != value else f"{value:.4f}"
-        lines.append(f"{protocol.row_title(row)}  {row.key:<{width}} = {text}")
-    return lines
+def as_text(evaluation: Evaluation, *, per_class: bool = False, width: int | None = None) -> str:
+    """Write an evaluation for a terminal of this width; the last line, the signature, may be longer.
 
-
-def as_text(evaluation: Evaluation, *, per_class: bool = False) -> str:
-    """Write an evaluation for a terminal."""
+    Of the table per class a narrow terminal does without the counts first, but for the ground truths, then
+    without the last metrics.
+    """
     protocol = evaluation.protocol
-    blocks = [protocol.title or protocol.name, evaluation.counts_text, "", *_summary_lines(evaluation)]
+    columns = summary_columns(evaluation)
+    columns["value"] = ["undefined" if value != value else f"{value:.4f}" for value in columns["value"]]
+    blocks = [protocol.title or protocol.name, wrapped(evaluation.counts_text, width)]
+    blocks += ["", text_table(columns, width=width)]
     if per_class:
-        blocks += ["", text_table(class_columns(evaluation), digits=3)]
+        counts = list(evaluation.class_counts)[1:]
+        blocks += ["", text_table(class_columns(evaluation), digits=3, width=width, first_out=counts[::-1])]
     return "\n".join([*blocks, "", evaluation.signature])
 
 
@@ -86,6 +92,20 @@ def as_markdown(evaluation: Evaluation, *, per_class: bool = False) -> str:
     if per_class:
         blocks.append(markdown_table(class_columns(evaluation), digits=3))
     return "\n\n".join([*blocks, f"`{evaluation.signature}`"])
+
+
+def as_latex(evaluation: Evaluation, *, per_class: bool = False) -> str:
+    """Write an evaluation as LaTeX tables; title, counts and signature are comments."""
+    protocol = evaluation.protocol
+    summary = [protocol.title or protocol.name, evaluation.counts_text]
+    blocks = [_latex_block(summary, latex_table(summary_columns(evaluation)))]
+    if per_class:
+        blocks.append(_latex_block(["per class"], latex_table(class_columns(evaluation), digits=3)))
+    return "\n\n".join([*blocks, latex_comment(evaluation.signature)])
+
+
+def _latex_block(comments: Sequence[str], table: str) -> str:
+    return "\n".join([*map(latex_comment, comments), table])
 
 
 def as_csv(evaluation: Evaluation, *, per_class: bool = False) -> str:

@@ -28,10 +28,13 @@ from boxscore._version import __version__
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SUMMARY_KINDS
 from boxscore.reports import diagnosis
+from boxscore.reports.conclusions import conclusions, threshold_advice
 from boxscore.reports.curve_view import curve_view, significant
-from boxscore.reports.gallery import Gallery, box_of, confident_mistakes, image_errors, worst_images
+from boxscore.reports.gallery import Gallery, confident_mistakes, image_errors, worst_images
+from boxscore.reports.mistakes import KINDS
 from boxscore.reports.pictures import embed_pictures
-from boxscore.validation.digest import WARNED_OF, page_findings
+from boxscore.validation import Finding
+from boxscore.validation.digest import WARNED_OF, findings_of
 
 __all__ = ["Note", "ReportOptions", "notes", "number_or_none", "report_view"]
 
@@ -89,22 +92,31 @@ class ReportOptions:
 
 
 class Note(NamedTuple):
-    """A sentence about the data, and its level: ``warning`` or ``note``."""
+    """A sentence about the data, and its level: ``error``, ``warning`` or ``note``."""
 
     level: str
     text: str
+    code: str = ""
+    effect: str = ""
+    examples: tuple[str, ...] = ()
 
 
-def notes(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> list[Note]:
-    """List findings about the data, warnings first, without what ``warnings`` already say."""
-    findings = page_findings(evaluation)
+def notes(findings: Sequence[Finding], *, warnings: Sequence[str] = ()) -> list[Note]:
+    """Word findings about the data for a page, without what ``warnings`` already say."""
     said = WARNED_OF if warnings else ()
     own = [
-        Note("note" if finding.severity == "info" else "warning", _sentence(finding.message))
+        Note(
+            "note" if finding.severity == "info" else finding.severity,
+            _sentence(finding.message),
+            finding.code,
+            finding.effect_text,
+            finding.examples,
+        )
         for finding in findings
         if finding.code not in said
     ]
-    return [*(Note("warning", text) for text in warnings), *own]
+    given = [Note("warning", text) for text in warnings]
+    return sorted([*given, *own], key=lambda note: ("error", "warning", "note").index(note.level))
 
 
 def _sentence(text: str) -> str:
@@ -123,12 +135,24 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     mistakes_in: list[list[int]] = image_errors(evaluation, score)[worst].tolist()
     shown: dict[str, Any] = {
         "worst": [[gallery.add(row), *counts] for row, counts in zip(worst, mistakes_in, strict=True)],
-        "confident": [_mistake(evaluation, gallery, row) for row in mistakes],
+        "confident": [gallery.add(int(evaluation.detections.image[row])) for row in mistakes],
         "score": None if np.isinf(score) else significant([score])[0],
+        "not_found": 0,
     }
+    pictures: dict[str, str] = {}
+    if options.image_folder is not None:
+        first = [*(int(line[0]) for line in shown["worst"]), *shown["confident"]]
+        pictures = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
+        shown["not_found"] = len(set(first)) - len(pictures)
     resamples = options.resamples_for(evaluation)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
     tiles = _summary_tiles(evaluation, intervals.metrics)
+    by_iou = _ap_by_iou(evaluation)
+    findings = findings_of(evaluation)
+    listed = notes(findings, warnings=options.warnings)
+    confidence = diagnosis.confidence_view(evaluation)
+    if confidence is not None:
+        confidence["advice"] = "".join(part.text for part in threshold_advice(evaluation, findings))
     view: dict[str, Any] = {
         "kind": "evaluation",
         "title": options.title or Path(evaluation.detections.source).name,
@@ -141,27 +165,31 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "counts": evaluation.counts,
         "lede": f"{evaluation.protocol.title or evaluation.protocol.name}, "
         f"against {Path(evaluation.ground_truth.source).name}",
-        "findings": notes(evaluation, warnings=options.warnings),
+        "findings": listed,
         "summary": tiles,
+        "conclusions": conclusions(
+            evaluation,
+            findings,
+            listed={note.code for note in listed},
+            confusions_from=max(score, -1e300),
+        ),
         "interval": intervals.text,
         "classes": evaluation.labels,
         "names": evaluation.ground_truth.categories.labels,
         "iou": evaluation.protocol.matching.iou_thresholds[0],
-        "table": _class_table(evaluation, intervals.classes),
-        "ap_by_iou": _ap_by_iou(evaluation),
+        "table": _class_table(evaluation, intervals.classes, by_iou),
+        "ap_by_iou": by_iou,
         "curves": curve_view(evaluation),
-        "confidence": diagnosis.confidence_view(evaluation),
+        "confidence": confidence,
         "confusion": diagnosis.confusion_view(evaluation, gallery),
         "errors": error_costs,
         "sizes": _sizes(tiles),
         "calibration": diagnosis.calibration_view(evaluation),
         "gallery": shown,
+        "kinds": KINDS,
     }
     view["images"] = gallery.records
-    view["pictures"] = {}
-    if options.image_folder is not None:
-        first = [int(line[0]) for line in [*shown["worst"], *shown["confident"]]]
-        view["pictures"] = embed_pictures(evaluation, gallery.rows, first, Path(options.image_folder))
+    view["pictures"] = pictures
     return view
 
 
@@ -207,23 +235,37 @@ def number_or_none(value: float) -> float | None:
     return None if value != value else float(value)
 
 
-def _class_table(evaluation: Evaluation, intervals: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns and rows of the per-class table; a row starts with the class's row number."""
+def _class_table(
+    evaluation: Evaluation, intervals: Mapping[str, Any], by_iou: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Columns and rows of the per-class table, lowest AP first; a row starts with the class's row number.
+
+    Of equal classes the one with more objects stands first; those without a value are last.
+    ``ends`` are those of the first metric's interval, by class row.
+    """
     columns: list[dict[str, str]] = []
     values: list[list[Any]] = []
+    ends: list[list[float | None]] = []
+
+    def add(key: str, label: str, kind: str, cells: list[Any]) -> None:
+        columns.append({"key": key, "label": label, "kind": kind})
+        values.append(cells)
+
     for number, (key, array) in enumerate(evaluation.class_values.items()):
-        columns.append({"key": key, "label": key, "kind": "bar" if number == 0 else "ratio"})
-        values.append([number_or_none(value) for value in array.tolist()])
-        if number == 0 and intervals:
-            columns.append({"key": "interval", "label": "95 % interval", "kind": "interval"})
-            low, high = intervals["low"], intervals["high"]
-            values.append([[number_or_none(a), number_or_none(b)] for a, b in zip(low, high, strict=True)])
+        add(key, key, "ratio" if number else "bar", [number_or_none(value) for value in array.tolist()])
         if number == 0:
             for name, label in (("ground_truths", "objects"), ("detections", "detections")):
-                columns.append({"key": name, "label": label, "kind": "count"})
-                values.append(evaluation.class_counts[name].tolist())
+                add(name, label, "count", evaluation.class_counts[name].tolist())
+            if intervals:
+                sides = zip(intervals["low"], intervals["high"], strict=True)
+                ends = [[number_or_none(low), number_or_none(high)] for low, high in sides]
+                add("interval", "95 % interval", "interval", ends)
+            if by_iou:
+                add("by_iou", "by IoU", "spark", [line and line[-1] for line in by_iou["classes"]])
     rows = [[row, *line] for row, line in enumerate(zip(*values, strict=True))]
-    return {"columns": columns, "rows": rows}
+    if columns:
+        rows.sort(key=lambda row: (row[1] is None, row[1] or 0.0, -row[2]))
+    return {"columns": columns, "rows": rows, "ends": ends}
 
 
 def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -236,11 +278,3 @@ def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:
     defined = ~np.isnan(values[0])
     mean = values[:, defined].mean(axis=1) if defined.any() else np.full(len(thresholds), np.nan)
     return {"thresholds": [round(t, 4) for t in thresholds], "classes": rows, "mean": significant(mean)}
-
-
-def _mistake(evaluation: Evaluation, gallery: Gallery, row: int) -> list[Any]:
-    """Record of the image, class and score of a false positive, and its box."""
-    detections = evaluation.detections
-    *box, category = box_of(detections, row)
-    score = significant(detections.scores[row : row + 1], 3)[0]
-    return [gallery.add(int(detections.image[row])), category, score, box]

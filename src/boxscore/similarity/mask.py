@@ -33,7 +33,7 @@ from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.base import Similarity, with_masks
 from boxscore.similarity.box import BoxSimilarity
-from boxscore.similarity.mask_pairs import MaskBlock, blocks, overlaps_of_pairs, pairs_of_runs
+from boxscore.similarity.mask_pairs import MaskBlock, blocks, overlaps_of_pairs, pairs_of_runs, shared_out
 from boxscore.similarity.measures import MeasureOf, shared_between
 from boxscore.similarity.pairs import Comparison, Overlap, PairValues, over
 
@@ -185,6 +185,8 @@ class MaskSimilarity(Similarity):
     """
 
     column = "masks"
+    forks_from = 0
+    shares_pairs = True
 
     def __init__(self, protocol: Protocol) -> None:
         super().__init__(protocol)
@@ -277,7 +279,12 @@ class MaskSimilarity(Similarity):
         first = np.flatnonzero(np.diff(group, prepend=-1))
         same_size(truths.sizes, truths.sizes[first][group], place=truths.place)
         same_size(masks.sizes, truths.sizes[np.repeat(first, some.counts[first])], place=masks.place)
-        pairs = self.measured(masks, truths, some)
+        rest = None
+        if some.workers > 1 and self.measures_masks(detections) and detections.masks is not None:
+            apart = np.ones(len(detections), dtype=bool)
+            apart[some.rows] = False
+            rest = detections.masks[np.flatnonzero(apart)]
+        pairs = shared_out(masks, truths, some, rest, self.measured)
         return pairs._replace(truth=near[pairs.truth])
 
     def measured(self, masks: Masks, truths: Masks, comparison: Comparison) -> PairValues:

@@ -16,7 +16,7 @@ Conventions
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from boxscore.formats.reading import read_detections, read_ground_truth, read_op
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
-from boxscore.validation._findings import Context, Finding
+from boxscore.validation._findings import SEVERITIES, Context, Finding, by_weight
 from boxscore.validation.geometric import geometric_findings
 from boxscore.validation.image_labels import image_label_findings
 from boxscore.validation.mismatch import mismatch_findings
@@ -59,8 +59,6 @@ CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
 )
 """What :func:`validate` runs, in order."""
 
-SEVERITIES = ("error", "warning", "info")
-
 ProtocolLike = str | Path | Mapping[str, Any] | Protocol
 
 
@@ -79,7 +77,7 @@ def validate(
     Returns
     -------
     list of Finding
-        Errors first; empty when there are none.
+        Errors first, and of one severity those that cost most; empty when there are none.
 
     Raises
     ------
@@ -153,7 +151,7 @@ def validate_files(
         try:
             truth = read_ground_truth(paths[0], of_truth)
         except InputError as error:
-            return _sorted([*findings, _refused("ground-truth-refused", error)])
+            return by_weight([*findings, _refused("ground-truth-refused", error)])
         table, rows, renumbered = None, None, None
         if detections is not None:
             try:
@@ -165,7 +163,7 @@ def validate_files(
                 if of_detections.class_map is None:
                     renumbered = renumbered_file(paths[1], truth, of_detections)
                     rows = kept_rows(paths[1], truth, len(table)) if table.left_out else None
-    return _sorted([*findings, *_run(Context(truth, table, rules, rows, renumbered=renumbered))])
+    return by_weight([*findings, *_run(Context(truth, table, rules, rows, renumbered=renumbered))])
 
 
 def _refused(code: str, error: InputError) -> Finding:
@@ -173,11 +171,7 @@ def _refused(code: str, error: InputError) -> Finding:
 
 
 def _run(context: Context) -> list[Finding]:
-    return _sorted(finding for check in CHECKS for finding in check(context))
-
-
-def _sorted(findings: Iterable[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+    return by_weight(finding for check in CHECKS for finding in check(context))
 
 
 def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
@@ -190,8 +184,8 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``severity, kind, code, count, message, metric, value, repaired, effect, repair, examples``: one row
-        per finding; ``examples`` is a list of texts.
+        ``severity, kind, code, count, message, metric, value, repaired, effect, bound, repair, examples``:
+        one row per finding; ``examples`` is a list of texts.
     """
     import pandas as pd
 
@@ -205,6 +199,7 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
         "value",
         "repaired",
         "effect",
+        "bound",
         "repair",
     ]
     columns: dict[str, list[Any]] = {name: [getattr(item, name) for item in findings] for name in names}

@@ -13,23 +13,26 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.records import record
 from boxscore.data.numbering import FoundClassMap
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation, evaluate
-from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.scoring.kinds import summary_total
 
 __all__ = [
     "IN_PASSING",
     "ON_A_PAGE",
+    "SEVERITIES",
     "WHEN_ASKED",
     "Context",
     "Finding",
@@ -38,23 +41,28 @@ __all__ = [
     "Repair",
     "Severity",
     "Tables",
+    "by_weight",
     "counted",
     "image_rows",
+    "named",
     "quietly",
+    "verb",
 ]
 
 Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 Kind = Literal["structural", "geometric", "semantic"]
 Tables = tuple[GroundTruth, Detections, Protocol]
 Repair = Callable[["Context", Detections], Tables]
 
 MOST_EXAMPLES = 5
+MOST_NAMED, LONGEST_NAME = 3, 40
 
 IN_PASSING, ON_A_PAGE, WHEN_ASKED = range(3)
-"""How much a check may cost: almost nothing, little beside a report, or evaluations of repaired tables."""
+"""How much a check may cost: almost nothing, no second evaluation, or evaluations of repaired tables."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class Finding:
     """What a check reports.
 
@@ -76,6 +84,8 @@ class Finding:
         The first summary metric of the protocol.
     value, repaired : float
         That metric, of the data as given and with ``repair``; NaN where it cannot be computed.
+    bound : bool
+        Whether ``repaired`` is the most that the metric could be, where it cannot be evaluated.
     """
 
     code: str
@@ -88,11 +98,23 @@ class Finding:
     metric: str = ""
     value: float = float("nan")
     repaired: float = float("nan")
+    bound: bool = False
 
     @property
     def effect(self) -> float:
         """Change of the metric by the repair; NaN where it cannot be computed."""
         return self.repaired - self.value
+
+    @property
+    def effect_text(self) -> str:
+        """The effect in words, without a full stop; empty without a repair."""
+        if not self.repair:
+            return ""
+        as_it_is, repaired = (
+            "undefined" if math.isnan(value) else f"{value:.4f}" for value in (self.value, self.repaired)
+        )
+        difference = "" if math.isnan(self.effect) else f" ({self.effect:+.4f})"
+        return f"{self.metric} {as_it_is}; {self.repair}: {'at most ' * self.bound}{repaired}{difference}"
 
 
 class Renumbered(NamedTuple):
@@ -102,9 +124,12 @@ class Renumbered(NamedTuple):
     detections: Detections
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Context:
-    """The aligned tables, how they are scored, and the effort that checks may take."""
+    """The aligned tables, how they are scored, and the effort that checks may take.
+
+    ``repairs`` collects the repairs that were too costly to evaluate, by the code of the finding.
+    """
 
     ground_truth: GroundTruth
     detections: Detections | None
@@ -116,7 +141,9 @@ class Context:
     renumbered: Renumbered | None = None
     """The detections by the class map that they need, where they come from a file that was read again."""
     effort: int = WHEN_ASKED
-    """Only findings of the last have examples and effects."""
+    """Only findings of the last have examples and every effect."""
+    repairs: dict[str, tuple[str, Repair]] = dataclasses.field(default_factory=dict)
+    _repaired_values: dict[Repair, float] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def evaluation(self) -> Evaluation | None:
@@ -125,12 +152,16 @@ class Context:
             return self.given
         return quietly(self.ground_truth, self.detections, self.protocol)
 
+    @functools.cached_property
+    def _row(self) -> SummaryRow | None:
+        return next(iter(self.protocol.rows), None)
+
     @property
     def metric(self) -> str:
         """Key of the protocol's first summary metric; empty without a summary."""
-        return self.protocol.rows[0].key if self.protocol.rows else ""
+        return "" if self._row is None else self._row.key
 
-    @property
+    @functools.cached_property
     def value(self) -> float:
         """That metric of the tables; NaN where there is none."""
         return self._metric_of(self.evaluation)
@@ -139,10 +170,20 @@ class Context:
         """Return that metric of repaired tables; NaN where there is none."""
         if self.detections is None or not self.metric:
             return math.nan
-        return self._metric_of(quietly(*repaired(self, self.detections)))
+        if repaired not in self._repaired_values:
+            tables = repaired(self, self.detections)
+            self._repaired_values[repaired] = self._metric_of(quietly(*tables))
+        return self._repaired_values[repaired]
+
+    @property
+    def chosen_classes(self) -> bool:
+        """Whether the tables hold only some classes of what was given: their absence is then no fault."""
+        return self.given is not None and self.given.chosen_classes
 
     def _metric_of(self, evaluation: Evaluation | None) -> float:
-        return evaluation.metrics[self.metric] if evaluation is not None and self.metric else math.nan
+        if evaluation is None or self._row is None:
+            return math.nan
+        return summary_total(self._row, evaluation.protocol, evaluation.curves_of)
 
     def is_file(self, table: BoxTable) -> bool:
         """Whether a table came from one file, which for COCO holds ``x, y, width, height``."""
@@ -179,15 +220,34 @@ class Context:
         examples: Sequence[str] = (),
         repair: str = "",
         repaired: Repair | None = None,
+        most: float | None = None,
     ) -> Finding:
-        """Make a finding; ``rows`` of ``table`` become its examples, ``repaired`` its effect."""
-        if self.effort < WHEN_ASKED:
-            return Finding(code, kind, severity, int(count), message)
-        if table is not None:
-            examples = [self.locate(table, int(row)) for row in rows[:MOST_EXAMPLES]]
-        finding = Finding(code, kind, severity, int(count), message, tuple(examples[:MOST_EXAMPLES]))
-        if repaired is None or self.detections is None or not self.metric:
+        """Make a finding; ``rows`` of ``table`` become its examples, ``repaired`` its effect.
+
+        ``most`` is a bound of the metric, in place of ``repaired``.
+        """
+        finding = Finding(code, kind, severity, int(count), message)
+        if self.effort == WHEN_ASKED:
+            if table is not None:
+                examples = [self.locate(table, int(row)) for row in rows[:MOST_EXAMPLES]]
+            finding = dataclasses.replace(finding, examples=tuple(examples[:MOST_EXAMPLES]))
+        if self.detections is None or not self.metric:
             return finding
+        if most is not None:
+            return dataclasses.replace(
+                finding, repair=repair, metric=self.metric, value=self.value, repaired=most, bound=True
+            )
+        if repaired is None:
+            return finding
+        self.repairs[code] = (repair, repaired)
+        known = self.effort == WHEN_ASKED or repaired in self._repaired_values
+        return self.with_effect(finding) if known else finding
+
+    def with_effect(self, finding: Finding) -> Finding:
+        """Evaluate the repair of a finding, where it has one."""
+        if finding.code not in self.repairs:
+            return finding
+        repair, repaired = self.repairs[finding.code]
         return dataclasses.replace(
             finding,
             repair=repair,
@@ -204,10 +264,36 @@ def quietly(ground_truth: GroundTruth, detections: Detections, protocol: Protoco
         return evaluate(ground_truth, detections, protocol=protocol)
 
 
+def by_weight(findings: Iterable[Finding]) -> list[Finding]:
+    """Order findings: errors first, of one severity those that cost most."""
+    return sorted(
+        findings,
+        key=lambda finding: (
+            SEVERITIES.index(finding.severity),
+            -finding.effect if finding.effect > 0 else 0.0,
+        ),
+    )
+
+
 def counted(count: int, noun: str) -> str:
-    """Write a count with its noun: ``1 box``, ``2 boxes``."""
+    """Write a count with its noun: ``1 box``, ``1,040 boxes``."""
     ending = "es" if noun.endswith(("s", "x")) else "s"
-    return f"{count} {noun}{ending * (count != 1)}"
+    return f"{count:,} {noun}{ending * (count != 1)}"
+
+
+def named(names: Sequence[str]) -> str:
+    """List the first few names, none of them long: ``cat, dog, cow and 2 more``."""
+    first = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in names]
+    if len(first) > MOST_NAMED + 1:
+        return f"{', '.join(first[:MOST_NAMED])} and {len(first) - MOST_NAMED:,} more"
+    return " and ".join([*([", ".join(first[:-1])] if first[1:] else []), first[-1]])
+
+
+def verb(count: int, plural: str) -> str:
+    """Return a verb for what was counted: ``have`` or ``has``, ``overlap`` or ``overlaps``."""
+    if count != 1:
+        return plural
+    return {"have": "has", "are": "is"}.get(plural, f"{plural}s")
 
 
 def image_rows(images: Images, rows: NDArray[Any]) -> list[str]:

@@ -1,12 +1,14 @@
-"""Findings about an evaluation, without evaluating again: for a report page, and in one line.
+"""Findings about an evaluation: for a report page, and in passing for a few lines below the result.
 
 Conventions
 -----------
-- A page lists every finding. The line has only errors and warnings, of checks that cost almost nothing.
-- The line does not repeat what loaders warn about: repeated ids, boxes in another order, unknown classes.
-- A class without detections is common among many classes, and its row shows 0: the line mentions it only
+- A page lists every finding, as ``validate`` does. The lines have only errors and warnings, of checks that
+  cost almost nothing.
+- The lines do not repeat what loaders warn about: repeated ids, boxes in another order, unknown classes.
+- A class without detections is common among many classes, and its row shows 0: the lines mention it only
   when half of the classes have none.
-- Costly checks (effects on the score) are left to ``boxscore validate``.
+- Of the first finding the lines say the effect on the score where it is known already, or where the data are
+  so few that another evaluation takes no time.
 """
 
 from __future__ import annotations
@@ -15,11 +17,17 @@ from collections.abc import Sequence
 
 from boxscore.evaluation import Evaluation
 from boxscore.validation import CHECKS
-from boxscore.validation._findings import IN_PASSING, ON_A_PAGE, Context, Finding
+from boxscore.validation._findings import IN_PASSING, ON_A_PAGE, WHEN_ASKED, Context, Finding, by_weight
 
-__all__ = ["WARNED_OF", "digest", "page_findings", "quick_findings"]
+__all__ = ["WARNED_OF", "digest", "findings_of", "quick_findings"]
 
 MOST_NAMED = 4
+
+FEW = 1_000
+"""Annotations and detections that are evaluated again in passing: a millisecond."""
+
+MANY = 2_000_000
+"""Annotations and detections from which a page does without further evaluations."""
 
 WARNED_OF = (
     *("annotation-box-order", "detection-box-order", "annotation-id-zero", "repeated-annotation-id"),
@@ -29,33 +37,48 @@ WARNED_OF = (
 
 
 def quick_findings(evaluation: Evaluation) -> list[Finding]:
-    """Run the checks that cost almost nothing: errors, then warnings, without examples and effects."""
-    return [
+    """Run the checks that cost almost nothing: errors, then warnings, without examples."""
+    context = _context(evaluation, IN_PASSING)
+    findings = [
         finding
-        for finding in _findings(evaluation, IN_PASSING, ("error", "warning"))
-        if (finding.code, finding.severity) != ("class-without-detections", "warning")
+        for finding in _run(context)
+        if finding.severity != "info"
+        and (finding.code, finding.severity) != ("class-without-detections", "warning")
     ]
+    if findings and not findings[0].repair and _rows(evaluation) <= FEW:
+        findings[0] = context.with_effect(findings[0])
+    return findings
 
 
-def page_findings(evaluation: Evaluation) -> list[Finding]:
-    """Run the checks that evaluate nothing again: all severities, without examples and effects."""
-    return _findings(evaluation, ON_A_PAGE, ("error", "warning", "info"))
+def findings_of(evaluation: Evaluation, *, effects: bool = True) -> list[Finding]:
+    """Run every check on the tables of an evaluation; without effects, those that evaluate nothing again."""
+    effort = WHEN_ASKED if effects and _rows(evaluation) <= MANY else ON_A_PAGE
+    return _run(_context(evaluation, effort))
 
 
-def _findings(evaluation: Evaluation, effort: int, severities: Sequence[str]) -> list[Finding]:
-    context = Context(
-        evaluation.ground_truth, evaluation.detections, evaluation.protocol, given=evaluation, effort=effort
-    )
-    findings = [finding for check in CHECKS for finding in check(context)]
-    return [finding for name in severities for finding in findings if finding.severity == name]
+def _rows(evaluation: Evaluation) -> int:
+    return len(evaluation.ground_truth) + len(evaluation.detections)
+
+
+def _context(evaluation: Evaluation, effort: int) -> Context:
+    truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
+    return Context(truth, detections, protocol, given=evaluation, effort=effort)
+
+
+def _run(context: Context) -> list[Finding]:
+    return by_weight(finding for check in CHECKS for finding in check(context))
 
 
 def digest(findings: Sequence[Finding]) -> str:
-    """Sum findings up in one line: how many errors and warnings, and the first codes with their counts."""
-    totals = []
-    for name in ("error", "warning"):
-        count = sum(finding.severity == name for finding in findings)
-        totals += [f"{count} {name}{'s' * (count > 1)}"] * (count > 0)
-    codes = [f"{finding.code} ({finding.count})" for finding in findings[:MOST_NAMED]]
-    more = [f"{len(findings) - MOST_NAMED} more"] * (len(findings) > MOST_NAMED)
-    return f"{' and '.join(totals)} about the input: {', '.join(codes + more)}; boxscore validate says more"
+    """Say the first finding in words, with its effect, and name the others."""
+    first, *rest = findings
+    stop = "" if first.message.endswith((".", "?")) else "."
+    lead = "error in the input" if first.severity == "error" else "warning about the input"
+    text = f"{lead}: {first.message}{stop}"
+    if first.effect_text:
+        text += f" {first.effect_text}."
+    if rest:
+        codes = [f"{finding.code} ({finding.count:,})" for finding in rest[:MOST_NAMED]]
+        codes += [f"{len(rest) - MOST_NAMED} more"] * (len(rest) > MOST_NAMED)
+        text += f" Also: {', '.join(codes)}."
+    return text

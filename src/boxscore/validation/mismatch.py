@@ -50,7 +50,10 @@ def mismatch_findings(context: Context) -> Iterator[Finding]:
     by_class = _classes(context) if len(context.detections) else iter(())
     yield from by_class if context.renumbered is None else _class_map(context, context.renumbered, by_class)
     images = list(_images(context))
-    yield from images or _off_annotations(context)
+    if not context.chosen_classes:
+        yield from images or _off_annotations(context)
+    else:
+        yield from images
 
 
 def _rises(context: Context, repaired: Repair) -> bool:

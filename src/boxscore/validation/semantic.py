@@ -12,7 +12,16 @@ from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import BoxTable, Detections
 from boxscore.similarity.box import box_iou
 from boxscore.similarity.registry import similarity_of
-from boxscore.validation._findings import IN_PASSING, WHEN_ASKED, Context, Finding, Repair, counted
+from boxscore.validation._findings import (
+    IN_PASSING,
+    WHEN_ASKED,
+    Context,
+    Finding,
+    Repair,
+    counted,
+    verb,
+)
+from boxscore.validation.completion import most_with_lower_scores, recall_reached
 
 __all__ = ["semantic_findings"]
 
@@ -24,6 +33,9 @@ AREA_SLACK = 1.05
 
 TIED = 0.10
 """Share of detections with tied scores from which ties are reported."""
+
+NEGLIGIBLE = 0.0005
+"""Of AP: rounds to nothing in three decimals."""
 
 FEWEST = 20
 """Detections below which their scores and counts are no evidence."""
@@ -44,7 +56,8 @@ def semantic_findings(context: Context) -> Iterator[Finding]:
         yield from _tied_scores(context, context.detections)
     if context.effort == WHEN_ASKED:
         yield from _beyond_cap(context, context.detections)
-    yield from _below_cap(context, context.detections)
+    if not context.chosen_classes:
+        yield from _below_cap(context, context.detections)
 
 
 def _groups(table: BoxTable) -> NDArray[np.int64]:
@@ -66,8 +79,8 @@ def _near_duplicates(context: Context) -> Iterator[Finding]:
         "semantic",
         "warning",
         len(duplicates),
-        f"{counted(len(duplicates), 'annotation')} overlap an earlier one of the same image and class by "
-        f"{NEAR:g} or more: one of the two is missed by a detector without duplicates",
+        f"{counted(len(duplicates), 'annotation')} {verb(len(duplicates), 'overlap')} an earlier one of the "
+        f"same image and class by {NEAR:g} or more: a detector without duplicates misses one of the two",
         table=truth,
         rows=duplicates,
         repair="without them",
@@ -193,8 +206,8 @@ def _repeated(context: Context, detections: Detections) -> Iterator[Finding]:
         "semantic",
         "warning",
         len(again),
-        f"{counted(len(again), 'detection')} repeat an earlier one, score included: each is a "
-        "false positive. Was a batch written twice?",
+        f"{counted(len(again), 'detection')} {verb(len(again), 'repeat')} an earlier one, score included: "
+        "each is a false positive. Was a batch written twice?",
         table=detections,
         rows=again,
         repair="each once",
@@ -243,23 +256,30 @@ def _scores(context: Context, detections: Detections) -> Iterator[Finding]:
             table=detections,
             rows=np.arange(1),
         )
-    elif not len(outside) and scores.min() >= 0.05:
-        floor = float(scores.min())
-        higher = min(2 * floor, (floor + float(scores.max())) / 2)
-        yield context.finding(
-            "score-floor",
-            "semantic",
-            "warning" if floor >= 0.2 else "info",
-            len(scores),
-            f"no score lies below {floor:.4g}: detections below a threshold seem to be left out, which cuts "
-            "the precision-recall curve short. Write them all, down to 0.001 or so",
-            repair=f"cut at {higher:.3g} instead",
-            repaired=lambda c, given: (
-                c.ground_truth,
-                given.take(np.flatnonzero(given.scores >= higher)),
-                c.protocol,
-            ),
-        )
+    elif not len(outside) and scores.min() >= 0.05 and not context.chosen_classes:
+        yield from _score_floor(context, float(scores.min()), len(scores))
+
+
+def _score_floor(context: Context, floor: float, count: int) -> Iterator[Finding]:
+    """Report that low scores are absent, unless the curves are complete without them."""
+    evaluation = context.evaluation
+    assert evaluation is not None
+    most = most_with_lower_scores(evaluation)
+    if most is not None and not most - context.value > NEGLIGIBLE:
+        return
+    recall, iou_text = recall_reached(evaluation)
+    cut = f"{'AP' if iou_text else 'the curve'} is cut short: no detection scores below {floor:.4g}"
+    if recall == recall:
+        cut += f", and the curves end at recall {recall:.2f} on average (IoU {iou_text})"
+    yield context.finding(
+        "score-floor",
+        "semantic",
+        "warning" if floor >= 0.2 else "info",
+        count,
+        f"{cut}. Write all detections, down to 0.001 or so",
+        repair="with all detections",
+        most=most,
+    )
 
 
 def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
@@ -315,7 +335,7 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         "info",
         beyond,
         f"{counted(beyond, 'detection')} beyond the cap of {cap} per image"
-        f"{'' if in_image else ' and class'} are not evaluated (in {groups})",
+        f"{'' if in_image else ' and class'} {verb(beyond, 'are')} not evaluated (in {groups})",
         examples=[
             f"image {ids[number // K]}"
             + ("" if in_image else f", class {labels[number % K]}")
@@ -341,8 +361,8 @@ def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         "semantic",
         "warning",
         len(full),
-        f"{counted(len(full), 'image')} have exactly {most} detections and none has more: the detector seems "
-        f"to stop there"
+        f"{counted(len(full), 'image')} {verb(len(full), 'have')} exactly {most} detections and none has "
+        "more: the detector seems to stop there"
         + ("" if cap is None else f", below the protocol's cap of {cap} per image and class"),
         examples=[f"image {detections.images.ids.tolist()[row]}" for row in full.tolist()],
         repair=f"at most {most // 2} per image",

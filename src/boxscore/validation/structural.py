@@ -16,7 +16,7 @@ import numpy as np
 
 from boxscore.data.alignment import select
 from boxscore.matching.ignoring import zero_ids
-from boxscore.validation._findings import IN_PASSING, Context, Finding, counted, image_rows
+from boxscore.validation._findings import IN_PASSING, Context, Finding, counted, image_rows, named, verb
 
 __all__ = ["structural_findings"]
 
@@ -29,12 +29,13 @@ def structural_findings(context: Context) -> Iterator[Finding]:
     if context.effort > IN_PASSING:
         yield from _annotation_ids(context)
     yield from _classes(context)
-    if context.effort > IN_PASSING:
+    if context.effort > IN_PASSING and not context.chosen_classes:
         yield from _images(context)
     if context.detections is not None:
         if context.effort > IN_PASSING:
             yield from _left_out(context)
-        yield from _silent_images(context)
+        if not context.chosen_classes:
+            yield from _silent_images(context)
         yield from _silent_classes(context)
 
 
@@ -50,8 +51,8 @@ def _annotation_ids(context: Context) -> Iterator[Finding]:
             "structural",
             "error",
             len(repeated),
-            f"{counted(len(repeated), 'annotation')} of {len(ids)} share an id with a later one; as in "
-            "pycocotools the last annotation with an id stands in for all of them",
+            f"{counted(len(repeated), 'annotation')} of {len(ids):,} {verb(len(repeated), 'share')} an id "
+            "with a later one; as in pycocotools the last annotation with an id stands in for all of them",
             table=truth,
             rows=repeated,
             repair="each id once",
@@ -97,8 +98,8 @@ def _classes(context: Context) -> Iterator[Finding]:
             "structural",
             "info",
             len(empty),
-            f"{counted(len(empty), 'class')} of {len(names)} have no annotation: their AP is undefined and "
-            "left out of the mean",
+            f"{counted(len(empty), 'class')} of {len(names):,} {verb(len(empty), 'have')} no annotation: "
+            "their AP is undefined and left out of the mean",
             examples=[f"class {labels[row]}" for row in empty.tolist()],
         )
 
@@ -114,8 +115,8 @@ def _images(context: Context) -> Iterator[Finding]:
             "structural",
             "info",
             len(empty),
-            f"{counted(len(empty), 'image')} of {len(truth.images)} have no annotation: every detection "
-            "there is a false positive",
+            f"{counted(len(empty), 'image')} of {len(truth.images):,} {verb(len(empty), 'have')} no "
+            "annotation: every detection there is a false positive",
             examples=image_rows(truth.images, empty),
             repair="without these images",
             repaired=lambda c, detections: (
@@ -152,17 +153,24 @@ def _silent_images(context: Context) -> Iterator[Finding]:
         return
     share = silent.sum() / annotated.sum()
     loud = truth.images.ids[~silent].tolist()
-    text = f"{counted(int(silent.sum()), 'image')} with annotations ({share:.0%}) have no detection"
+    count = int(silent.sum())
+    text = (
+        f"{counted(count, 'image')} with annotations ({_percent(share)}) {verb(count, 'have')} no detection"
+    )
     yield context.finding(
         "image-without-detections",
         "structural",
         "error" if share > 0.5 else "warning" if share > SILENT else "info",
-        int(silent.sum()),
+        count,
         text + (". Are these results of another split, or of a run cut short?" if share > SILENT else ""),
         examples=image_rows(truth.images, np.flatnonzero(silent)),
         repair="without these images",
         repaired=lambda c, given: (*select(c.ground_truth, given, images=loud), c.protocol),
     )
+
+
+def _percent(share: float) -> str:
+    return "under 1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 def _silent_classes(context: Context) -> Iterator[Finding]:
@@ -173,15 +181,16 @@ def _silent_classes(context: Context) -> Iterator[Finding]:
     silent = annotated & (np.bincount(detections.category, minlength=K) == 0)
     if not silent.any():
         return
-    share = silent.sum() / annotated.sum()
+    share, count = silent.sum() / annotated.sum(), int(silent.sum())
     loud = truth.categories.ids[~silent].tolist()
     labels = truth.categories.labels
     yield context.finding(
         "class-without-detections",
         "structural",
         "error" if share > 0.5 else "warning",
-        int(silent.sum()),
-        f"{counted(int(silent.sum()), 'class')} with annotations have no detection: AP 0 each",
+        count,
+        f"{counted(count, 'class')} with annotations {verb(count, 'have')} no detection, which is AP 0"
+        f"{' each' * (count > 1)}: {named([labels[row] for row in np.flatnonzero(silent).tolist()])}",
         examples=[f"class {labels[row]}" for row in np.flatnonzero(silent).tolist()],
         repair="without these classes",
         repaired=lambda c, given: (*select(c.ground_truth, given, classes=loud), c.protocol),

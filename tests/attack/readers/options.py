@@ -23,6 +23,7 @@ GOOD = {
     "to": "out",
     "min": "AP=0.3",
     "number": "0.3",
+    "history": "scores.jsonl",
 }
 MORE = {
     "nms": ("--iou-threshold", "0.5"),
@@ -191,6 +192,8 @@ def _make(rng: random.Random) -> Mutant:
         "dt.json": trees.as_json(results),
         "list.txt": b"1\n2\n",
         "result.json": b'{"signature": "boxscore|coco|v:0", "metrics": {"AP": 0.5, "AP50": null}}',
+        "scores.jsonl": b'{"schema": 1, "time": "2026-01-02T03:04:05Z", "name": null, "passed": true, '
+        b'"signature": "boxscore|coco|v:0", "metrics": {"AP": 0.5}}\n',
         "run.toml": b'ground_truth.path = "gt.json"\ndetections.path = "dt.json"\n',
         "sub/a.txt": b"",
     }

@@ -63,7 +63,19 @@ def _check(rng: random.Random) -> Mutant:
     steps = rng.choice([1, 1, 2, 3])
     files = {"result.json": _result(rng, steps), "baseline.json": _result(rng, rng.choice([0, 0, 1, 2]))}
     bound = rng.choice(
-        ["AP=0.3", "AP=0.99", "AP50=0.5", "APs=0.1", "AP=nan", "AP=inf", "AP= 0.1", "AP=1e400", "x=1"]
+        [
+            "cat AP=0.3",
+            "'cat' AP=0.5",
+            "AP=0.3",
+            "AP=0.99",
+            "AP50=0.5",
+            "APs=0.1",
+            "AP=nan",
+            "AP=inf",
+            "AP= 0.1",
+            "AP=1e400",
+            "x=1",
+        ]
     )
     ways = [
         ("--min", bound),
@@ -89,11 +101,16 @@ def oracle(folder: Path, mutant: Mutant, output: str) -> Judged:
         return Judged("laxer", str(error))
     except (TypeError, KeyError, AttributeError) as error:
         return Judged("laxer", f"check: {type(error).__name__}")
-    metrics = read_json(folder / "result.json")["metrics"]
+    stored = read_json(folder / "result.json")
+    metrics = stored["metrics"]
     for word, sign in (("--min", 1), ("--max", -1)):
         if word in mutant.arguments:
             key, _, text = mutant.arguments[mutant.arguments.index(word) + 1].partition("=")
-            value = metrics[key]
+            if key.endswith(("cat AP", "'cat' AP")):
+                rows = [row for row in stored["per_class"] if row["class"] == "cat"]
+                value = rows[0]["AP"] if len(rows) == 1 else None
+            else:
+                value = metrics[key]
             if value is None or not sign * value >= sign * float(text):
                 return Judged("differs", f"{word} {key}={text} passed with {value!r}")
     if not all(row["passed"] for row in json.loads(output)["checks"]):

@@ -45,15 +45,61 @@ function comparison() {
   bars("gain-chart", order.filter(([, d]) => d > 0).slice(0, 8), "No class gains.");
   bars("loss-chart", order.reverse().filter(([, d]) => d < 0).slice(0, 8), "No class loses.");
 
-  const pairCard = ([a, b, falseA, missedA, , falseB, missedB]) => {
+  const pairCard = (items) => ([a, b, falseA, missedA, , falseB, missedB]) => {
     const record = data.images[a];
-    const button = (place, m) => el("button", { type: "button", "aria-label": `open image ${short(record.id, 60)}, ${short2[m]}`, onclick: () => openImage(place) }, picture(data.images[place], place, false));
+    const button = (place, m) => el("button", { type: "button", "aria-label": `open image ${short(record.id, 60)}, ${short2[m]}`, onclick: () => openImage(place, undefined, items) }, picture(data.images[place], place));
     return el("figure", { class: "card pair" }, el("div", { class: "two-up" }, button(a, 0), button(b, 1)), el("figcaption", null, el("b", { dir: "auto" }, short(record.file || record.id, 60)), `first ${count(falseA)} false, ${count(missedA)} missed; second ${count(falseB)} false, ${count(missedB)} missed`));
   };
   outcomeToggles(() => {
     for (const side of ["won", "lost"]) {
-      if (data.won_lost[side].length) paged(byId(`${side}-cards`), data.won_lost[side], pairCard);
+      const lines = data.won_lost[side], items = lines.flatMap(([a, b]) => [[a, undefined, short2[0]], [b, undefined, short2[1]]]);
+      if (lines.length) paged(byId(`${side}-cards`), lines, pairCard(items));
       else byId(`${side}-cards`).replaceChildren(el("p", { class: "empty" }, "None."));
     }
   });
+}
+
+/* The overview of several detectors. After seven, tones come again, dashed. */
+function overview() {
+  if (data.kind !== "overview") return;
+  const tone = (m) => (m + 1) % 7, dashed = (m) => m >= 7, names = data.models.map((name) => short(name, 40));
+  const legend = (host) => host.replaceChildren(...names.map((name, m) => el("li", { class: `t${tone(m)}` }, el("span", { class: "swatch-of", "aria-hidden": "true" }), nameNode(name), dashed(m) ? " (dashed)" : "")));
+  const select = byId("pairs-metric"), table = byId("pairs-table");
+  options(select, data.metrics.map((key, m) => [m, key]), 0);
+  select.addEventListener("change", () => {
+    const m = Number(select.value);
+    table.tHead.rows[0].cells[0].firstElementChild.textContent = data.metrics[m];
+    data.pairs[m].forEach((line, i) => line.forEach(([delta, low, high, sure], j) => {
+      if (i === j) return;
+      const cell = table.tBodies[0].rows[i].cells[j + 1], better = delta > 0;
+      cell.className = sure ? (better ? "up" : "down") : "";
+      const mark = sure ? el("span", { class: "mark", role: "img", "aria-label": better ? "significantly better" : "significantly worse" }, better ? " \u25b2" : " \u25bc") : null;
+      cell.replaceChildren(el("b", null, signed(delta), mark), el("span", { class: "range" }, isNumber(low) ? `${signed(low)} to ${signed(high)}` : ""));
+    }));
+  });
+
+  options(byId("pr-iou"), data.curves.thresholds.map((value, i) => [i, value.toFixed(2)]), 0);
+  legend(byId("curve-legend"));
+  const chart = new LineChart(byId("overview-pr-chart"), {
+    label: "Precision against recall of every detector", xLabel: "recall", yLabel: "precision", xRange: [0, 1], yRange: [0, 1],
+    describe: ({ line, x, y }) => [`IoU ${line.iou.toFixed(2)}`, `recall ${ratio(x)}, precision ${ratio(y)}`],
+  });
+  const draw = () => {
+    const t = Number(byId("pr-iou").value);
+    chart.update(data.curves.models.map((mean, m) => mean.length && { name: names[m], iou: data.curves.thresholds[t], main: true, tone: tone(m), dashed: dashed(m), ...unpack(mean[t], true) }).filter(Boolean));
+  };
+  byId("pr-iou").addEventListener("change", draw);
+  draw();
+
+  const lines = data.confidence, ends = lines.filter(Boolean).flatMap((line) => [line[0][0], line[0][line[0].length - 1]]);
+  const low = Math.min(0, ...ends), high = Math.max(1e-9, ends.every((v) => v <= 1) ? 1 : Math.max(...ends));
+  legend(byId("f1-legend"));
+  const f1 = new LineChart(byId("overview-f1-chart"), {
+    label: "F1 against confidence of every detector", xLabel: "confidence threshold", yLabel: "F1", xRange: [low, high], yRange: [0, 1],
+    describe: ({ x, y, extra }) => [`confidence ${score(x)}`, `F1 ${ratio(y)}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
+  });
+  const unit = (values) => values.map((v) => v / 10000);
+  f1.update(lines.map((line, m) => line && { name: names[m], main: true, tone: tone(m), dashed: dashed(m), x: line[0], y: unit(line[3]), extra: [unit(line[1]), unit(line[2])] }).filter(Boolean));
+
+  for (const cell of document.querySelectorAll(".errors-table td[data-part]")) cell.style.background = `color-mix(in srgb, var(--bad) ${Math.round(24 * Number(cell.dataset.part))}%, var(--card))`;
 }

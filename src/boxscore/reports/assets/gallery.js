@@ -1,51 +1,178 @@
-/* Images with boxes over them: cards, and a large view in a dialog. */
-const OUTCOMES = ["true positive", "false positive", "ignored", "missed"];
+/* Images with boxes over them: cards with filters, and a large view in a dialog. */
+const OUTCOMES = ["found", "false positive", "ignored", "missed"];
+const KIND_WORDS = {
+  classification: "wrong class", localisation: "poorly placed", both: "wrong class, poorly placed", duplicate: "duplicate",
+  background: "background", missed: "missed", below_threshold: "missed: found below the threshold",
+};
+const PAGE = 12;
 const hiddenOutcomes = new Set();
+const isMistake = (box) => box.length > 8;
+const kindOf = (box) => data.kinds[box[8]];
+const overlap = (value) => (isNumber(value) ? `IoU ${value.toFixed(2)}` : "");
 
-function picture(record, place, large, lit) {
+/* What a box is, in a few words: for a mistake also what it hit, or what came nearest. */
+function whatItIs(box) {
+  if (!isMistake(box)) return OUTCOMES[box[5]];
+  const [, , , , , , , , , k, iou, confidence] = box, kind = kindOf(box);
+  const other = k === null ? "" : short(className(k), 40), there = [other, isNumber(confidence) ? ` ${score(confidence)}` : ""].join("");
+  switch (kind) {
+    case "classification": return `${other}, ${overlap(iou)}: wrong class`;
+    case "both": return `${other}, ${overlap(iou)}: wrong class, poorly placed`;
+    case "localisation": return `localisation: ${overlap(iou)}`;
+    case "duplicate": return `duplicate of ${there}, which found the object (${overlap(iou)})`;
+    case "background": return "background: no object here";
+    case "below_threshold": return `missed: found by ${there}, ${overlap(iou)}, below the threshold`;
+    default: return k === null ? "missed: no detection near" : `missed: nearest detection ${there}, ${overlap(iou)}`;
+  }
+}
+
+function boxShape(box, index, lit) {
+  const [x, y, width, height, , outcome] = box;
+  return svg("rect", { class: `box o${outcome}${lit && lit.has(index) ? " lit" : ""}`, x, y, width, height, "data-box": index });
+}
+
+/* The picture with its boxes, small ones on top. lit: positions of the boxes that stand out. */
+function picture(record, place, lit) {
   const w = Math.max(1, record.width), h = Math.max(1, record.height);
-  const root = svg("svg", { viewBox: `0 0 ${w} ${h}`, preserveAspectRatio: "xMidYMid meet", role: "img", "aria-label": `image ${short(record.id, 60)} with ${plural(record.boxes.length, "box", "boxes")}` });
+  const root = svg("svg", { viewBox: `0 0 ${w} ${h}`, preserveAspectRatio: "xMidYMid meet", role: "img", class: lit && lit.size ? "has-lit" : null, "aria-label": `image ${short(record.id, 60)} with ${plural(record.boxes.length, "box", "boxes")}` });
   root.append(svg("rect", { class: "frame", x: 0, y: 0, width: w, height: h }));
   const source = data.pictures[record.twin ?? place];
   if (source) root.append(svg("image", { href: source, x: 0, y: 0, width: w, height: h, preserveAspectRatio: "none" }));
-  const size = Math.max(w, h) / (large ? 52 : 26);
-  for (const box of [...record.boxes].reverse()) {
-    const [x, y, width, height, k, outcome, confidence] = box;
-    if (hiddenOutcomes.has(outcome)) continue;
-    const isLit = lit && lit[0] === x && lit[1] === y && lit[2] === width && lit[3] === height && outcome === 1;
-    if (source) root.append(svg("rect", { class: "halo", x, y, width, height }));
-    root.append(svg("rect", { class: `box o${outcome}${isLit ? " lit" : ""}`, x, y, width, height }));
-    if (!large) continue;
-    const text = short(className(k), 24) + (confidence === null ? "" : ` ${score(confidence)}`);
-    const top = y > size * 1.4 ? y - size * 1.3 : y, wide = Math.min(w, Array.from(text).length * size * 0.62 + size * 0.5);
-    const left = Math.max(0, Math.min(x, w - wide));
-    root.append(svg("rect", { class: "label-back", x: left, y: top, width: wide, height: size * 1.3 }), svg("text", { class: `label o${outcome}`, x: left + size * 0.25, y: top + size, "font-size": size }, text));
+  const order = record.boxes.map((box, index) => [box, index]).sort(([a], [b]) => b[2] * b[3] - a[2] * a[3]);
+  for (const [box, index] of order) {
+    if (hiddenOutcomes.has(box[5])) continue;
+    if (source) root.append(svg("rect", { class: "halo", x: box[0], y: box[1], width: box[2], height: box[3] }));
+    root.append(boxShape(box, index, lit));
   }
   return root;
 }
 
-function openImage(place, lit) {
-  const record = data.images[place], dialog = byId("image-dialog");
-  byId("dialog-title").textContent = `Image ${record.id}${record.file && record.file !== record.id ? ` \u2013 ${record.file}` : ""}`;
-  byId("dialog-picture").replaceChildren(picture(record, place, true, lit));
-  const rows = record.boxes.map(([, , width, height, k, outcome, confidence, iou]) => el("tr", null, el("th", { scope: "row" }, nameNode(className(k))), el("td", { class: "text" }, OUTCOMES[outcome]), el("td", null, score(confidence)), el("td", null, ratio(iou)), el("td", null, `${Math.round(width)} \u00d7 ${Math.round(height)}`)));
-  const heads = ["class", "outcome", "confidence", "IoU", "size"].map((text, i) => el("th", { scope: "col", class: i < 2 ? "text" : null }, text));
-  byId("dialog-table").replaceChildren(el("thead", null, el("tr", null, heads)), el("tbody", null, rows));
-  byId("dialog-note").textContent = record.hidden ? `${plural(record.hidden, "more box", "more boxes")} not listed.` : "";
-  dialog.showModal();
+/* Labels of the large picture, mistakes first. One that has no free place is left out; returns how many are. */
+function labels(root, record, size, lit) {
+  const placed = [], apart = (a, b) => a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y;
+  const rank = (box, index) => (lit && lit.has(index) ? 0 : isMistake(box) ? 1 : box[5] === 0 ? 2 : 3);
+  const order = record.boxes.map((box, index) => [box, index]).filter(([box]) => !hiddenOutcomes.has(box[5])).sort(([a, i], [b, j]) => rank(a, i) - rank(b, j) || i - j);
+  const tall = size * 1.3, w = record.width, h = record.height;
+  let left = 0;
+  for (const [box, index] of order) {
+    const [x, y, width, height, k, outcome, confidence] = box;
+    const name = short(className(k), 24) + (confidence === null ? "" : ` ${score(confidence)}`);
+    const texts = isMistake(box) && outcome === 1 ? [`${name}: ${KIND_WORDS[kindOf(box)]}`, name] : [name];
+    let spot = null;
+    for (const text of texts) {
+      const wide = Math.min(w, Array.from(text).length * size * 0.6 + size * 0.6);
+      const places = [[x, y - tall], [x + width - wide, y - tall], [x, y + height], [x + width - wide, y + height], [x, y], [x + width - wide, y], [x, y + height - tall], [x + width, y], [x - wide, y], [x + width, y + height - tall], [x - wide, y + height - tall]];
+      for (const [px, py] of places) {
+        const tried = { x: Math.max(0, Math.min(px, w - wide)), y: py, w: wide, h: tall, text };
+        if (py >= 0 && py + tall <= h && placed.every((other) => apart(tried, other))) { spot = tried; break; }
+      }
+      if (spot) break;
+    }
+    if (!spot) { left += 1; continue; }
+    placed.push(spot);
+    root.append(svg("rect", { class: "label-back", x: spot.x, y: spot.y, width: spot.w, height: tall }), svg("text", { class: `label o${outcome}`, x: spot.x + size * 0.3, y: spot.y + size, "font-size": size, "data-label": index }, spot.text));
+  }
+  return left;
 }
 
-function card(place, title, note, lit) {
+/* The large view. items: [place, lit, note] of the images that previous and next go through. */
+const viewer = { items: [], at: 0, lit: null };
+
+function openImage(place, lit, items) {
+  viewer.items = items || [[place, lit]];
+  viewer.at = Math.max(0, viewer.items.findIndex((item) => item[0] === place && (item[1] === lit || !lit)));
+  if (!byId("image-dialog").open) byId("image-dialog").showModal();
+  showImage();
+  byId(viewer.items.length > 1 ? "dialog-next" : "dialog-close").focus();
+}
+
+function step(by) {
+  const to = viewer.at + by;
+  if (to < 0 || to >= viewer.items.length) return;
+  viewer.at = to;
+  showImage();
+}
+
+function showImage(chosen) {
+  const [place, marked, note] = viewer.items[viewer.at], record = data.images[place];
+  const lit = chosen || marked, many = viewer.items.length;
+  viewer.lit = lit;
+  byId("dialog-title").textContent = `Image ${record.id}${record.file && record.file !== record.id ? ` \u2013 ${record.file}` : ""}${note ? ` \u2013 ${note}` : ""}`;
+  byId("dialog-place").textContent = many > 1 ? `${count(viewer.at + 1)} of ${count(many)}` : "";
+  byId("dialog-steps").hidden = many < 2;
+  // Not disabled: a button that loses the focus would end the keyboard's way through the images.
+  byId("dialog-previous").setAttribute("aria-disabled", String(viewer.at === 0));
+  byId("dialog-next").setAttribute("aria-disabled", String(viewer.at === many - 1));
+  const host = byId("dialog-picture"), root = picture(record, place, lit);
+  host.replaceChildren(root);
+  const area = root.getBoundingClientRect();
+  const scale = Math.max(record.width / Math.max(area.width, 1), record.height / Math.max(area.height, 1));
+  const unnamed = labels(root, record, 13 * scale, lit);
+  root.addEventListener("click", (event) => { const index = event.target.dataset && event.target.dataset.box; if (index !== undefined) light(Number(index), true); });
+  root.addEventListener("pointermove", (event) => {
+    const index = event.target.dataset && event.target.dataset.box;
+    if (index === undefined) { hideTip(); return; }
+    const box = record.boxes[index];
+    showTip(event.clientX, event.clientY, `${className(box[4])}${box[6] === null ? "" : ` ${score(box[6])}`}`, [whatItIs(box)]);
+  });
+  root.addEventListener("pointerleave", hideTip);
+  const rows = record.boxes.map((box, index) => {
+    const [, , width, height, k, outcome, confidence, iou] = box;
+    const show = el("button", { type: "button", class: "link", "aria-pressed": String(Boolean(lit && lit.has(index))), title: "show this box", onclick: () => light(index) }, nameNode(className(k)));
+    const row = el("tr", { "data-row": index, class: lit && lit.has(index) ? "lit" : null }, el("th", { scope: "row" }, show), el("td", { class: "text" }, el("span", { class: `dot-of o${outcome}`, "aria-hidden": "true" }), whatItIs(box)), el("td", null, score(confidence)), el("td", null, isNumber(iou) ? iou.toFixed(2) : missing), el("td", { class: "wide" }, `${Math.round(width)} \u00d7 ${Math.round(height)}`));
+    return row;
+  });
+  const heads = ["class", "what it is", "score", "IoU", "size"].map((text, i) => el("th", { scope: "col", class: i < 2 ? "text" : i === 4 ? "wide" : null }, text));
+  byId("dialog-table").replaceChildren(el("thead", null, el("tr", null, heads)), el("tbody", null, rows));
+  const notes = [];
+  if (unnamed) notes.push(`${plural(unnamed, "label has", "labels have")} no free place in the picture; the table has every box.`);
+  if (record.hidden) notes.push(`${plural(record.hidden, "more box", "more boxes")} not listed.`);
+  byId("dialog-note").textContent = notes.join(" ");
+}
+
+/* One box of the large view stands out; again, and it does not. */
+function light(index, scroll) {
+  const again = viewer.lit && viewer.lit.size === 1 && viewer.lit.has(index);
+  const focused = document.activeElement && document.activeElement.closest("tr[data-row]");
+  showImage(again ? new Set() : new Set([index]));
+  const row = document.querySelector(`#dialog-table tr[data-row="${index}"]`);
+  if (scroll && row) row.scrollIntoView({ block: "nearest" });
+  if (focused && row) row.querySelector("button").focus();
+}
+
+function card(place, title, note, lit, items) {
   const record = data.images[place];
-  const button = el("button", { type: "button", "aria-label": `open image ${short(record.id, 60)}`, onclick: () => openImage(place, lit) }, picture(record, place, false, lit));
+  const button = el("button", { type: "button", "aria-label": `open image ${short(record.id, 60)}`, onclick: () => openImage(place, lit, items) }, picture(record, place, lit));
   return el("figure", { class: "card" }, button, el("figcaption", null, el("b", { dir: "auto" }, short(title, 90)), note));
 }
 
-/* A dozen cards, and a button for the rest. */
+/* A page of cards, with buttons for the pages; the arrow keys go from card to card. */
 function paged(host, items, make) {
-  const cards = el("div", { class: "cards" }, items.slice(0, 12).map(make)), left = items.length - 12;
-  const more = left > 0 && el("button", { class: "more-cards", type: "button", onclick: () => { more.remove(); cards.append(...items.slice(12).map(make)); } }, `Show ${plural(left, "more image")}`);
-  host.replaceChildren(...[cards, more].filter(Boolean));
+  let at = 0;
+  const draw = (focus) => {
+    const end = Math.min(at + PAGE, items.length);
+    const cards = el("div", { class: "cards" }, items.slice(at, end).map(make));
+    const turn = (by, text) => el("button", { type: "button", "aria-disabled": String(by < 0 ? at === 0 : end === items.length), onclick: () => { if (move(by)) host.querySelector(`.pager button:${by < 0 ? "first" : "last"}-of-type`).focus(); } }, text);
+    const pager = items.length > PAGE && el("div", { class: "pager" }, turn(-1, "\u2190 Previous"), el("span", { class: "range", "aria-live": "polite" }, `${count(at + 1)} to ${count(end)} of ${count(items.length)}`), turn(1, "Next \u2192"));
+    host.replaceChildren(...[cards, pager].filter(Boolean));
+    const buttons = [...cards.querySelectorAll("button")];
+    if (focus && buttons.length) buttons[focus < 0 ? buttons.length - 1 : 0].focus();
+  };
+  const move = (by, focus) => {
+    const to = at + by * PAGE;
+    if (to < 0 || to >= items.length) return false;
+    at = to;
+    draw(focus);
+    return true;
+  };
+  host.onkeydown = (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by || !event.target.closest(".card")) return;
+    event.preventDefault();
+    const buttons = [...host.querySelectorAll(".card button")], next = buttons[buttons.indexOf(event.target) + by];
+    if (next) next.focus(); else move(by, by);
+  };
+  draw();
 }
 
 function outcomeToggles(draw) {
@@ -57,11 +184,66 @@ function outcomeToggles(draw) {
   draw();
 }
 
+/* The filters of the gallery: an image stays if one of its mistakes passes all of them. */
 function galleries() {
-  const worst = byId("worst-cards"), confident = byId("confident-cards");
-  if (!worst) return;
-  outcomeToggles(() => {
-    paged(worst, data.gallery.worst, ([place, wrong, lost, right]) => card(place, data.images[place].file || data.images[place].id, `${plural(wrong, "false positive")}, ${count(lost)} missed, ${count(right)} found`));
-    paged(confident, data.gallery.confident, ([place, k, confidence, box]) => card(place, `${className(k)} ${score(confidence)}`, `image ${short(data.images[place].id, 40)}`, box));
+  const host = byId("worst-cards");
+  if (!host) return;
+  const order = byId("gallery-order"), kinds = byId("gallery-kind"), classes = byId("gallery-class"), low = byId("gallery-low"), high = byId("gallery-high"), text = byId("gallery-image");
+  const counts = new Map(data.gallery.worst.map(([place, ...numbers]) => [place, numbers]));
+  const places = [...new Set([...counts.keys(), ...data.gallery.confident])];
+  const every = places.flatMap((place) => data.images[place].boxes.filter(isMistake));
+  const tally = (key) => { const found = new Map(); every.forEach((box) => key(box).forEach((value) => found.set(value, (found.get(value) || 0) + 1))); return found; };
+  const touched = (box) => [...new Set([box[4], box[9]])].filter((k) => k !== null);
+  const ofKind = tally((box) => [kindOf(box)]), ofClass = tally(touched);
+  options(kinds, [["", "any"], ...data.kinds.filter((kind) => ofKind.has(kind)).map((kind) => [kind, `${KIND_WORDS[kind]} (${count(ofKind.get(kind))})`])], "");
+  options(classes, [["", "any"], ...[...ofClass].sort((a, b) => className(a[0]).localeCompare(className(b[0]))).map(([k, n]) => [k, `${short(className(k), 40)} (${count(n)})`])], "");
+  const draw = () => {
+    const k = classes.value === "" ? null : Number(classes.value), kind = kinds.value, wanted = text.value.trim().toLowerCase();
+    const from = low.value === "" ? null : Number(low.value), to = high.value === "" ? null : Number(high.value);
+    const chosen = k !== null || kind !== "" || from !== null || to !== null;
+    const passes = (box) => isMistake(box) && !hiddenOutcomes.has(box[5]) && (k === null || touched(box).includes(k)) && (kind === "" || kindOf(box) === kind) && (from === null || (box[6] !== null && box[6] >= from)) && (to === null || (box[6] !== null && box[6] <= to));
+    const found = [];
+    for (const place of places) {
+      const record = data.images[place];
+      if (wanted && !`${record.id} ${record.file || ""}`.toLowerCase().includes(wanted)) continue;
+      const hits = record.boxes.map((box, index) => [box, index]).filter(([box]) => passes(box));
+      if (chosen && !hits.length) continue;
+      const surest = Math.max(-Infinity, ...hits.map(([box]) => box[6] ?? -Infinity));
+      found.push({ place, hits, surest, wrong: chosen ? hits.length : hits.length + record.hidden });
+    }
+    if (order.value === "confident") found.sort((a, b) => b.surest - a.surest);
+    else if (chosen) found.sort((a, b) => b.wrong - a.wrong);
+    const items = found.map(({ place, hits }) => {
+      const one = order.value === "confident" ? [...hits].sort(([a], [b]) => (b[6] ?? -1) - (a[6] ?? -1)).slice(0, 1) : hits;
+      return [place, chosen || order.value === "confident" ? new Set(one.map(([, index]) => index)) : undefined];
+    });
+    const caption = ({ place, hits }, lit) => {
+      const record = data.images[place], first = lit && lit.size ? record.boxes[[...lit][0]] : null;
+      if (first) return [`${className(first[4])}${first[6] === null ? "" : ` ${score(first[6])}`}`, `${whatItIs(first)}${chosen && hits.length > 1 ? `; ${count(hits.length - 1)} more` : ""}. ${short(record.file || record.id, 40)}`];
+      const numbers = counts.get(place);
+      const by = (outcome) => record.boxes.filter((box) => box[5] === outcome).length;
+      const [wrong, lost, right] = numbers || [by(1), by(3), by(0)];
+      return [record.file || record.id, `${plural(wrong, "false positive")}, ${count(lost)} missed, ${count(right)} found`];
+    };
+    byId("gallery-shown").textContent = chosen || wanted ? `${plural(items.length, "image")} of ${count(places.length)}, ${plural(found.reduce((sum, one) => sum + one.hits.length, 0), "mistake")}` : "";
+    byId("gallery-reset").hidden = !(chosen || wanted);
+    if (items.length) paged(host, items, (item) => { const [title, note] = caption(found[items.indexOf(item)], item[1]); return card(item[0], title, note, item[1], items); });
+    else host.replaceChildren(el("p", { class: "empty" }, "No image passes these filters."));
+  };
+  for (const node of [order, kinds, classes]) node.addEventListener("change", draw);
+  for (const node of [low, high, text]) node.addEventListener("input", draw);
+  byId("gallery-reset").addEventListener("click", () => { for (const node of [kinds, classes, low, high, text]) node.value = ""; draw(); kinds.focus(); });
+  outcomeToggles(draw);
+}
+
+function imageDialog() {
+  const dialog = byId("image-dialog");
+  if (!dialog) return;
+  byId("dialog-previous").addEventListener("click", () => step(-1));
+  byId("dialog-next").addEventListener("click", () => step(1));
+  dialog.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (by && !event.altKey && !event.ctrlKey && !event.metaKey) { event.preventDefault(); step(by); }
   });
+  dialog.addEventListener("close", hideTip);
 }

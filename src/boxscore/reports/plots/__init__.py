@@ -8,8 +8,8 @@ your own axes.
 Conventions
 -----------
 - scikit-learn's: a display holds computed arrays; ``from_evaluation`` computes, ``plot(ax=None)`` draws and
-  sets ``figure_`` and ``ax_``. The functions are ``from_evaluation(...).plot(...).figure_``; those of a sweep
-  and a comparison, ``from_sweep`` and ``from_comparison``.
+  sets ``figure_`` and ``ax_``. The functions are ``from_evaluation(...).plot(...).figure_``; those of a
+  sweep, a comparison and a history, ``from_sweep``, ``from_comparison`` and ``from_records``.
 - matplotlib is imported when something is drawn: ``pip install 'boxscore[plots]'``.
 - Colours are told apart by colour-blind readers (Okabe and Ito), and are never the only difference.
 - Class and file names are drawn as written: no mathematics, no control or direction marks.
@@ -24,6 +24,7 @@ from boxscore.reports.plots.bars import (
     per_class,
 )
 from boxscore.reports.plots.boxes import draw_boxes
+from boxscore.reports.plots.choosing import plot_of
 from boxscore.reports.plots.curves import (
     ConfidenceDisplay,
     FrocDisplay,
@@ -38,6 +39,7 @@ from boxscore.reports.plots.matrices import (
     confusion_matrix,
     reliability,
 )
+from boxscore.reports.plots.runs import HistoryDisplay, history
 from boxscore.reports.plots.sweeps import SweepDisplay, sweep
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "ConfusionDisplay",
     "ErrorsDisplay",
     "FrocDisplay",
+    "HistoryDisplay",
     "PerClassDisplay",
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
@@ -56,7 +59,9 @@ __all__ = [
     "errors",
     "f1_curve",
     "froc",
+    "history",
     "per_class",
+    "plot_of",
     "pr_curve",
     "reliability",
     "sweep",

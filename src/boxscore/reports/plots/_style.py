@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
-__all__ = ["COLOURS", "GREY", "Display", "axes", "label", "pyplot", "tidy"]
+__all__ = ["COLOURS", "GREY", "Display", "axes", "is_inline", "label", "pyplot", "tidy"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette without yellow, which white paper swallows."""
@@ -41,6 +41,8 @@ class Display:
     def figure(self, ax: Axes | None) -> Figure:
         """Draw, and return the figure."""
         figure: Figure = self.plot(ax).figure_
+        if ax is None and is_inline():
+            pyplot().close(figure)
         return figure
 
     def _size(self) -> tuple[float, float]:
@@ -58,6 +60,11 @@ def pyplot() -> Any:
     except ImportError:
         raise MissingDependencyError("Plots need matplotlib: pip install 'boxscore[plots]'.") from None
     return plt
+
+
+def is_inline() -> bool:
+    """Whether a notebook shows every open figure at a cell's end: one that is returned, twice."""
+    return "inline" in str(pyplot().get_backend())
 
 
 def axes(ax: Axes | None, *, size: tuple[float, float]) -> tuple[Figure, Axes]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from boxscore.diagnostics.compare import DetectorComparison
+    from boxscore.diagnostics.tide import ErrorTypes
 
 __all__ = ["CompareDisplay", "ErrorsDisplay", "PerClassDisplay", "compare", "errors", "per_class"]
 
@@ -110,7 +111,11 @@ class ErrorsDisplay(Display):
         """Sort the errors of an evaluation; see :func:`errors`."""
         from boxscore.diagnostics import error_types
 
-        result = error_types(evaluation)
+        return cls.from_errors(error_types(evaluation))
+
+    @classmethod
+    def from_errors(cls, result: ErrorTypes) -> Self:
+        """Read a result of :func:`boxscore.diagnostics.error_types`."""
         return cls([name.replace("_", " ") for name in result.errors], result.total.cost)
 
     def _size(self) -> tuple[float, float]:

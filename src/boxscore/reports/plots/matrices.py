@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
+    from boxscore.diagnostics.confusion import ConfusionMatrix
+
 __all__ = ["ConfusionDisplay", "ReliabilityDisplay", "confusion_matrix", "reliability"]
 
 NUMBERED = 20
@@ -48,7 +50,12 @@ class ConfusionDisplay(Display):
         checks.whole_number(most, 1, name="most")
         if score_threshold is None:
             score_threshold = max(operating_score(evaluation), -1e300)
-        matrix = count(evaluation, score_threshold=score_threshold)
+        return cls.from_matrix(count(evaluation, score_threshold=score_threshold), most=most)
+
+    @classmethod
+    def from_matrix(cls, matrix: ConfusionMatrix, *, most: int = 40) -> Self:
+        """Read a result of :func:`boxscore.diagnostics.confusion_matrix`."""
+        checks.whole_number(most, 1, name="most")
         shown = [*matrix.most_confused(most).tolist(), len(matrix.labels) - 1]
         return cls(matrix.counts_of(shown), [matrix.labels[row] for row in shown])
 

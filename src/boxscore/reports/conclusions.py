@@ -1,0 +1,310 @@
+"""What is wrong with a detector and what to do, in a few sentences: the first thing that a report says.
+
+Goal
+----
+At most three sentences. Two say what costs most AP: faults of the data, as ``validate`` finds them, and the
+kinds of mistake that TIDE tells apart. The last says which score threshold to use.
+
+Conventions
+-----------
+- A sentence is made of parts; a part may point at the section of the page that shows its numbers.
+- ``cost`` ranks the sentences: of a fault the effect on the first summary metric, of a mistake the AP at IoU
+  0.50 that would be gained without it. An error of the data comes first, whatever its cost.
+- A cost that rounds to nothing is not mentioned, and no cause is named that the data do not show.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Container, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from boxscore.diagnostics import error_types, operating_points, top_confusions
+from boxscore.diagnostics.tide import confusion_cost, missed_objects
+from boxscore.evaluation import Evaluation
+from boxscore.validation import Finding
+
+__all__ = ["Conclusion", "Part", "conclusions", "threshold_advice"]
+
+MOST = 3
+NEGLIGIBLE = 0.0005
+"""Of AP: rounds to nothing in three decimals."""
+
+NEARLY_ALL = 0.95
+"""Share of the detections from which a threshold keeps what there is: it is the end of the file."""
+
+LONGEST_NAME = 40
+SHAPES = {"mask": "masks", "boundary": "masks", "keypoints": "poses"}
+"""What is compared, where it is not boxes."""
+
+
+class Part(NamedTuple):
+    """A piece of a sentence, and the section that it points at; empty for none."""
+
+    text: str
+    anchor: str = ""
+
+
+class Conclusion(NamedTuple):
+    """One sentence, what it is about, and what that costs."""
+
+    about: str
+    parts: tuple[Part, ...]
+    cost: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        return "".join(part.text for part in self.parts)
+
+
+def conclusions(
+    evaluation: Evaluation,
+    findings: Sequence[Finding],
+    *,
+    listed: Container[str] | None = None,
+    confusions_from: float = -1e300,
+) -> list[Conclusion]:
+    """Choose the sentences, those that cost most first.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    findings : sequence of Finding
+        About the same tables.
+    listed : container of str, optional
+        Codes of the findings that the page lists; all of them by default.
+    confusions_from : float
+        Lowest score at which the page counts confusions of classes.
+
+    Returns
+    -------
+    list of Conclusion
+        One to three.
+    """
+    faults = [
+        fault
+        for finding in findings
+        if (fault := _fault(finding, listed is None or finding.code in listed)) is not None
+    ]
+    objects = int(evaluation.class_counts["ground_truths"].sum())
+    detections = len(evaluation.detections)
+    if not objects or not detections:
+        return [_nothing(evaluation, objects, detections), *_heaviest(faults, MOST - 1)]
+    chosen = _heaviest([*faults, *_mistakes(evaluation, confusions_from)], MOST - 1)
+    advice = Conclusion("threshold", threshold_advice(evaluation, findings))
+    if not any(each.about not in {finding.code for finding in findings} for each in chosen):
+        chosen += _heaviest(_faultless(evaluation, objects), MOST - 1 - len(chosen))
+    chosen += [*_loose(evaluation), *_without_truth(evaluation)][: MOST - 1 - len(chosen)]
+    return [*chosen, advice]
+
+
+def _heaviest(sentences: Sequence[Conclusion], most: int) -> list[Conclusion]:
+    return sorted(sentences, key=lambda sentence: -sentence.cost)[:most]
+
+
+def _nothing(evaluation: Evaluation, objects: int, detections: int) -> Conclusion:
+    if not objects:
+        ending = f", and {_many(detections, 'detection')} cannot be judged" if detections else ""
+        return Conclusion("no ground truth", (Part(f"No ground truth counts: AP is undefined{ending}."),))
+    found = "object is" if objects == 1 else "objects are"
+    return Conclusion(
+        "no detections", (Part(f"There are no detections: the {objects:,} {found} all missed."),)
+    )
+
+
+# ---------------------------------------------------------------- what costs AP
+
+
+def _fault(finding: Finding, is_listed: bool) -> Conclusion | None:
+    """Word an error of the data, or a warning whose cost is known."""
+    cost = finding.effect if finding.effect > NEGLIGIBLE else 0.0
+    if finding.severity == "info" or (finding.severity == "warning" and not cost):
+        return None
+    head = re.split(r": |\. ", finding.message, maxsplit=1)[0]
+    rest = finding.message[len(head) :]
+    stop = "" if finding.message.endswith((".", "?")) else "."
+    effect = f" {finding.effect_text}." if finding.effect_text else ""
+    parts = (
+        Part(head[:1].upper() + head[1:], f"finding-{finding.code}" if is_listed else "findings"),
+        Part(f"{rest}{stop}{effect}"),
+    )
+    return Conclusion(finding.code, parts, math.inf if finding.severity == "error" else cost)
+
+
+def _mistakes(evaluation: Evaluation, confusions_from: float) -> list[Conclusion]:
+    """Word the kinds of mistake that cost AP."""
+    result = error_types(evaluation)
+    counts = dict(zip(result.errors, result.total.counts.tolist(), strict=True))
+    costs = dict(zip(result.errors, np.nan_to_num(result.total.cost).tolist(), strict=True))
+    similarity = evaluation.protocol.similarity
+    measure = "OKS" if similarity == "keypoints" else "IoU"
+
+    def have(name: str) -> str:
+        return f"{_many(counts[name], 'detection')} {'has' if counts[name] == 1 else 'have'}"
+
+    words: dict[str, tuple[str, Callable[[], list[Part]]]] = {
+        "missed": ("Missed objects", lambda: _missed(evaluation)),
+        "localisation": (
+            f"Misplaced {SHAPES.get(similarity, 'boxes')}",
+            lambda: [
+                Part(f"{have('localisation')} an {measure} of only 0.1 to 0.5 with an object of their class")
+            ],
+        ),
+        "duplicate": (
+            "Repeated detections",
+            lambda: [
+                Part(
+                    f"{_many(counts['duplicate'], 'detection')} of an object that is found already. A "
+                    "lower IoU threshold of NMS may help: try boxscore sweep"
+                )
+            ],
+        ),
+        "background": (
+            "Background detections",
+            lambda: [Part(f"{have('background')} an {measure} of at most 0.1 with every object")],
+        ),
+    }
+    if evaluation.protocol.matching.per_class:
+        words["classification"] = (
+            "Wrong classes",
+            lambda: _confused(evaluation, counts["classification"], confusions_from),
+        )
+        words["both"] = (
+            "Wrong classes in the wrong place",
+            lambda: [Part(_many(counts["both"], "detection"))],
+        )
+    return [
+        Conclusion(
+            name,
+            (Part(title, "errors"), Part(f" cost {costs[name]:.3f} AP50: "), *rest(), Part(".")),
+            costs[name],
+        )
+        for name, (title, rest) in words.items()
+        if costs[name] > NEGLIGIBLE
+    ]
+
+
+def _missed(evaluation: Evaluation) -> list[Part]:
+    """Say how many objects are missed, and of which size, or class, most are."""
+    rows = missed_objects(evaluation)
+    truth = evaluation.ground_truth
+    every = int((~evaluation.matcher.ignoring.ignored).sum())
+    text = f"{len(rows):,} of {_many(every, 'object')}"
+    areas = truth.area[rows]
+    ranges = list(evaluation.protocol.ignore.area_ranges.items())[1:]
+    if ranges:
+        sizes = [int(((areas >= low) & (areas <= high)).sum()) for _, (low, high) in ranges]
+        names, anchor = [name for name, _ in ranges], "sizes"
+    else:
+        sizes = np.bincount(truth.category[rows], minlength=len(truth.categories)).tolist()
+        names, anchor = [_name(label) for label in truth.categories.labels], "classes"
+    if len(names) < 2 or not any(sizes):
+        return [Part(text)]
+    most = int(np.argmax(sizes))
+    if 2 * sizes[most] > len(rows):
+        return [Part(f"{text}, "), Part(f"most of them {names[most]} ({sizes[most]:,})", anchor)]
+    return [Part(f"{text}, "), Part(f"{sizes[most]:,} of them {names[most]}", anchor)]
+
+
+def _confused(evaluation: Evaluation, count: int, confusions_from: float) -> list[Part]:
+    """Say how many detections have the class of another object, and which two classes most often."""
+    text = _many(count, "detection")
+    listed = top_confusions(evaluation, score_threshold=confusions_from, limit=1, background=False)
+    if not len(listed.count):
+        return [Part(text)]
+    pair = int(listed.truth[0]), int(listed.predicted[0])
+    truth, predicted = (_name(listed.labels[row]) for row in pair)
+    times, cost = int(listed.count[0]), confusion_cost(evaluation, *pair)
+    from_ = f" at scores from {confusions_from:.3g}" if confusions_from > -1e300 else ""
+    often = {1: "once", 2: "twice"}.get(times, f"{times:,} times")
+    alone = f", which alone costs {cost:.3f}" if cost > NEGLIGIBLE else ""
+    return [
+        Part(f"{text}. Most often "),
+        Part(f"{truth} is taken for {predicted}", "confusion"),
+        Part(f", {often}{from_}{alone}"),
+    ]
+
+
+# ---------------------------------------------------------------- what else there is to say
+
+
+def _faultless(evaluation: Evaluation, objects: int) -> list[Conclusion]:
+    """Say that nothing is wrong at IoU 0.50, where that is so."""
+    if not error_types(evaluation).total.ap[0] > 1 - NEGLIGIBLE:
+        return []
+    each = "the only object is" if objects == 1 else f"all {objects:,} objects are"
+    text = f" is wrong at IoU 0.50: {each} found, and no false positive scores higher than they do."
+    return [Conclusion("faultless", (Part("Nothing", "errors"), Part(text)), 1.0)]
+
+
+def _loose(evaluation: Evaluation) -> list[Conclusion]:
+    """Say what a looser fit than the highest thresholds ask for costs."""
+    thresholds = evaluation.protocol.matching.iou_thresholds
+    if len(thresholds) < 2:
+        return []
+    values = evaluation.ap_by_iou()
+    if np.isnan(values).all():
+        return []
+    first, last = (float(np.nanmean(values[t])) for t in (0, -1))
+    if not first - last > NEGLIGIBLE:
+        return []
+    shapes = SHAPES.get(evaluation.protocol.similarity, "boxes")
+    text = f": AP falls from {first:.3f} at IoU {thresholds[0]:.2f} to {last:.3f} at {thresholds[-1]:.2f}."
+    return [Conclusion("loose", (Part(f"Tighter {shapes} would score higher", "sizes"), Part(text)))]
+
+
+def _without_truth(evaluation: Evaluation) -> list[Conclusion]:
+    """Say how many detections count nowhere, because their class has no ground truth."""
+    counts = evaluation.class_counts
+    without = (counts["ground_truths"] == 0) & (counts["detections"] > 0)
+    if not without.any():
+        return []
+    classes, detections = int(without.sum()), int(counts["detections"][without].sum())
+    verb, their = ("has", "its") if classes == 1 else ("have", "their")
+    head = f"{_many(classes, 'class')} that {'is' if classes == 1 else 'are'} detected {verb} no ground truth"
+    text = f": {their} {_many(detections, 'detection')} {'does' if detections == 1 else 'do'} not count."
+    return [Conclusion("without ground truth", (Part(head, "classes"), Part(text)))]
+
+
+def threshold_advice(evaluation: Evaluation, findings: Sequence[Finding]) -> tuple[Part, ...]:
+    """Say which score threshold has the best F1, and whether the file can tell."""
+    best = operating_points(evaluation).total
+    iou = evaluation.protocol.matching.iou_thresholds[0]
+    score, f_score = float(best.score), float(best.f_score)
+    if not f_score > 0:
+        text = f" helps: nothing is found at IoU {iou:.2f}."
+        return (Part("No score threshold", "confidence"), Part(text))
+    rates = f"{f_score:.3f} (precision {float(best.precision):.3f}, recall {float(best.recall):.3f})"
+    scores = evaluation.detections.scores
+    lowest, kept = float(scores.min()), float((scores >= score).mean())
+    floor = [finding.severity for finding in findings if finding.code == "score-floor"]
+    if floor and kept >= NEARLY_ALL:
+        return (
+            Part("No score threshold", "confidence"),
+            Part(
+                f" can be advised: F1 is best, {rates}, where the file ends, at {lowest:.3g}. It may be "
+                "better below."
+            ),
+        )
+    if score <= lowest:
+        return (
+            Part("Keep every detection", "confidence"),
+            Part(f": F1 is best without a threshold, {rates}."),
+        )
+    so_far = f", as far as the file tells, which ends at {lowest:.3g}" * ("warning" in floor)
+    return (
+        Part(f"A score threshold of {score:.3g}", "confidence"),
+        Part(f" gives the best F1, {rates}{so_far}."),
+    )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{('es' if noun.endswith('s') else 's') * (count != 1)}"
+
+
+def _name(label: str) -> str:
+    return label if len(label) <= LONGEST_NAME else f"{label[: LONGEST_NAME - 1]}…"

@@ -1,0 +1,371 @@
+"""``boxscore check`` and ``history``: bounds per class, significant drops, records, JUnit XML."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import multiprocessing
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boxscore
+from boxscore import InputError, plots
+from boxscore.cli import main
+from boxscore.diagnostics import compare_detectors
+from boxscore.reports import gate
+from boxscore.reports.history import append_record, fingerprint, read_history
+from boxscore.reports.junit import as_junit
+
+SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+GT, DT = str(SHAPES / "instances.json"), str(SHAPES / "detections.json")
+INPUTS = ["--gt", GT, "--dt", DT]
+HOSTILE = ["traffic light", 'a "b" c', "'quoted'", "AP", "dog AP", "a=b", "x  y", "<b>&amp;\u202e", "AP50 "]
+
+
+def result(*names: str, **metrics: float | None) -> gate.Result:
+    values = {"AP": 0.4, "AP50": 0.6, "APs": None, **metrics}
+    rows = {name: {"AP": number / 10, "AP50": None} for number, name in enumerate(names, start=1)}
+    return gate.Result(values, "boxscore|coco|v:1", lambda: rows)
+
+
+# ---------------------------------------------------------------- bounds
+
+
+@pytest.mark.parametrize("quote", ["", '"', "'"])
+def test_bounds_of_classes_with_any_name(quote: str) -> None:
+    known = result(*HOSTILE)
+    for number, name in enumerate(HOSTILE, start=1):
+        if name == "AP50 " and not quote:
+            continue  # blanks at an end need quotes
+        bound = gate.parse_bound(f"{quote}{name}{quote} AP={number / 10}", known, name="--min")
+        assert bound == ("AP", number / 10, name)
+        (check,) = gate.check_bounds(known, minimum=[bound])
+        assert check.passed
+        assert check.value == number / 10
+        assert not gate.check_bounds(known, minimum=[bound._replace(number=number / 10 + 1e-9)])[0].passed
+    assert gate.parse_bound("AP=.3", known, name="--min") == ("AP", 0.3, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("traffic ligt AP=0.1", "--min, the class must be in the result. Got 'traffic ligt'; did you mean"),
+        ("traffic light APP=0.1", "--min, the metric of a class must be one of 'AP', 'AP50'. Got 'APP'; did"),
+        ("traffic light AP=x", "--min must end in a number. Got 'traffic light AP=x'"),
+        ("traffic light AP", "--min must have the form METRIC=NUMBER, or CLASS METRIC=NUMBER"),
+        ("traffic light AP=2e999", "--min traffic light AP must be a number in"),
+    ],
+)
+def test_bounds_that_cannot_be_read(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        gate.parse_bound(text, result(*HOSTILE), name="--min")
+
+
+def test_an_undefined_metric_of_a_class_meets_no_bound() -> None:
+    known = result("cat")
+    for sign in ("minimum", "maximum"):
+        (check,) = gate.check_bounds(known, **{sign: [gate.Bound("AP50", 0.5, "cat")]})
+        assert (check.value, check.passed) == (None, False)
+
+
+def test_classes_of_a_file_and_of_an_evaluation_are_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for protocol, metric in (("coco", "APs"), ("voc2012", "AP")):
+        evaluation = boxscore.evaluate(GT, DT, protocol=protocol)
+        path = tmp_path / "result.json"
+        path.write_text(evaluation.to_json(), encoding="utf-8")
+        stored, computed = gate.read_result(path).read_classes(), gate.result_of(evaluation).read_classes()
+        assert list(stored) == list(computed) == evaluation.labels
+        for label, row in zip(evaluation.labels, evaluation.per_class.to_dict("records"), strict=True):
+            expected = None if row[metric] != row[metric] else row[metric]
+            value = computed[label][metric]
+            assert stored[label][metric] == expected == (None if value != value else value)
+        bound = f"circle {metric}={computed['circle'][metric]!r}"
+        for source in (["--result", str(path)], [*INPUTS, "--protocol", protocol]):
+            assert main(["check", *source, "--min", bound, "--max", bound]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "rows", [None, [3], [{"class": 1}], [{"class": "circle", "AP": "x"}], [{"class": "circle"}] * 2]
+)
+def test_classes_of_a_spoilt_file(tmp_path: Path, rows: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({"metrics": {"AP": 0.5}, "signature": "s", "per_class": rows}))
+    assert main(["check", "--result", str(path), "--min", "AP=.4"]) == 0
+    assert main(["check", "--result", str(path), "--min", "circle AP=.4"]) == 2
+    assert "a result must have per_class, a row for each class" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- a significant drop
+
+
+@pytest.fixture(scope="module")
+def fewer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Detections that lack every seventh."""
+    path = tmp_path_factory.mktemp("fewer") / "fewer.json"
+    rows = json.loads(Path(DT).read_text())
+    path.write_text(json.dumps([row for number, row in enumerate(rows) if number % 7]))
+    return path
+
+
+@pytest.mark.parametrize(("tolerance", "confidence"), [(0.0, 0.95), (0.0036, 0.95), (0.02, 0.5)])
+def test_a_drop_fails_where_its_whole_interval_lies_below(
+    fewer: Path, tolerance: float, confidence: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = {"old": boxscore.evaluate(GT, DT), "new": boxscore.evaluate(GT, fewer)}
+    expected = compare_detectors(sides, resamples=30, confidence=confidence, seed=3).total_frame()
+    arguments = ["check", "--gt", GT, "--dt", str(fewer), "--baseline-detections", DT, "--output", "json"]
+    arguments += ["--resamples", "30", "--seed", "3", "--confidence", str(confidence)]
+    status = main([*arguments, "--tolerance", str(tolerance)])
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert [check["metric"] for check in checks] == expected["metric"].tolist()
+    assert [check["passed"] for check in checks] == (expected["high"] >= -tolerance).tolist()
+    assert [check["low"] for check in checks] == expected["low"].tolist()
+    assert status == int((expected["high"] < -tolerance).any())
+
+
+def test_chance_is_no_drop(fewer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """AP50 is lower, and within chance: the plain comparison fails, the interval does not."""
+    chosen = ["--metrics", "AP50", "--resamples", "200"]
+    baseline = fewer.with_name("baseline.json")
+    baseline.write_text(boxscore.evaluate(GT, DT).to_json())
+    assert main(["check", "--gt", GT, "--dt", str(fewer), "--no-regression", str(baseline), *chosen]) == 1
+    capsys.readouterr()
+    assert main(["check", "--gt", GT, "--dt", str(fewer), "--baseline-detections", DT, *chosen]) == 0
+    text = capsys.readouterr().out
+    assert "no significant drop from 0.5936" in text
+    assert "significant: the whole 95 % interval of the difference lies below 0" in text
+
+
+def test_a_baseline_without_images_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(boxscore.evaluate(GT, DT).to_json())
+    assert main(["check", "--result", str(path), "--baseline-detections", DT]) == 2
+    assert "for a result's numbers use --no-regression" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- the record
+
+
+def test_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "h.jsonl"
+    before = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+    call = ["check", *INPUTS, "--history", str(path), "--name", "n\u202e\n", "--output", "json"]
+    assert main([*call, "--min", "AP=.9"]) == 1
+    printed = json.loads(capsys.readouterr().out)
+    (record,) = read_history(path).records
+    assert record.whole == {"schema": 1, **printed}
+    assert before <= record.time <= datetime.datetime.now(datetime.timezone.utc)
+    assert (record.passed, record.name) == (False, "n\u202e\n")
+    evaluation = boxscore.evaluate(GT, DT)
+    assert (record.metrics, record.signature) == (evaluation.metrics, evaluation.signature)
+    assert printed["inputs"] == {
+        side: {"path": path_of, "sha256": hashlib.sha256(Path(path_of).read_bytes()).hexdigest()}
+        for side, path_of in (("ground_truth", GT), ("detections", DT))
+    }
+    assert main(call) == 0  # nothing to check: the run is recorded all the same
+    assert [one.passed for one in read_history(path).records] == [False, True]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sha256sum")
+def test_the_hash_of_a_folder_is_that_of_sha256sum(tmp_path: Path) -> None:
+    for name in ("b.txt", "a/z.txt", "a b.txt", "a/image.JPG", "a.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(name)
+    line = (
+        "find . -type f ! -iname '*.jpg' -printf '%P\\0' | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum"
+    )
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert fingerprint(tmp_path) == done.stdout.split()[0]
+    assert fingerprint(Path("/dev/null")) is None
+
+
+def _add(path: Path, process: int) -> None:
+    for number in range(40):
+        append_record(path, record_of(name=f"{process}-{number}" + "x" * 3000))
+
+
+def record_of(**changes: Any) -> dict[str, Any]:
+    record: dict[str, Any] = {"time": "2026-01-02T03:04:05Z", "name": None, "passed": True}
+    return {**record, "metrics": {"AP": 0.5, "APs": None}, "signature": "boxscore|coco|v:1", **changes}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks")
+def test_runs_add_at_the_same_time(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    context = multiprocessing.get_context("fork")
+    running = [context.Process(target=_add, args=(path, process)) for process in range(4)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join(60)
+    records, damaged = read_history(path)
+    assert not damaged
+    assert {record.name.rstrip("x") for record in records if record.name} == {
+        f"{process}-{number}" for process in range(4) for number in range(40)
+    }
+
+
+BAD_LINES = [
+    b"<<<<<<< HEAD",
+    b"{}",
+    b"[1]",
+    b"\xff\xfe",
+    b"[" * 100_000,
+    *(
+        json.dumps({"schema": 1, **record_of(**changes)}).encode()
+        for changes in (
+            {"time": "yesterday"},
+            {"time": 3},
+            {"metrics": {"AP": 5}},
+            {"metrics": {"AP": True}},
+            {"metrics": [0.5]},
+            {"passed": 1},
+            {"name": 3},
+            {"signature": None},
+            {"schema": 2},
+        )
+    ),
+    b'{"schema": 1, "schema": 1}',
+    json.dumps({"schema": 1, **record_of()}).encode()[:-9],
+]
+
+
+def test_damaged_lines_are_skipped_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "h.jsonl"
+    append_record(path, record_of(name="first"))
+    with path.open("ab") as file:
+        file.write(b"\r\n\n" + b"\n".join(BAD_LINES))  # the last is cut, without an end of line
+    before = path.read_bytes()
+    append_record(path, record_of(name="last"))
+    assert path.read_bytes().startswith(before)
+    records, damaged = read_history(path)
+    assert [record.name for record in records] == ["first", "last"]
+    assert damaged == list(range(4, 4 + len(BAD_LINES)))
+    assert main(["history", str(path)]) == 0
+    output = capsys.readouterr()
+    message = f"{path}: {len(BAD_LINES)} damaged lines are skipped, the first is line 4."
+    assert output.err == f"boxscore: warning: {message}\n"
+    assert output.out.startswith("2 runs\n\ntime")
+    assert main(["history", str(path), "--strict"]) == 2
+    assert main(["history", str(path), "--output", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 2
+
+
+def test_histories_that_cannot_be_read_or_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "empty"
+    empty.touch()
+    for path, message in (
+        (tmp_path / "none", "cannot be read: No such file"),
+        (tmp_path, "cannot be read: "),
+        (tmp_path / "a\0b", "cannot be read: embedded null byte"),
+        (empty, "a history must have a record. Got an empty file"),
+    ):
+        assert main(["history", str(path)]) == 2
+        assert message in capsys.readouterr().err
+    for path in (tmp_path, tmp_path / "no" / "folder.jsonl"):
+        assert main(["check", *INPUTS, "--min", "AP=0", "--history", str(path)]) == 2
+        output = capsys.readouterr()
+        assert output.out == ""  # no verdict without its record
+        assert "cannot be written" in output.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full")
+def test_a_full_disk_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *INPUTS, "--min", "AP=0", "--history", "/dev/full"]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+
+
+def test_the_plot_breaks_where_the_protocol_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "h.jsonl"
+    for number, (signature, passed) in enumerate(
+        [("b|coco|v:1", True), ("b|coco|v:2", False), ("b|voc|v:2", True), ("b|voc|v:2", True)]
+    ):
+        time = f"2026-01-0{number + 1}T00:00:00Z"
+        append_record(path, record_of(time=time, name=f"$m_{number}", signature=signature, passed=passed))
+    display = plots.HistoryDisplay.from_records(read_history(path).records)
+    assert (display.breaks, display.failed.tolist()) == ([2], [False, True, False, False])
+    axes = display.plot().ax_
+    lines = [line.get_xdata().tolist() for line in axes.get_lines() if line.get_marker() == "o"]
+    assert lines == [[0, 1], [2, 3]]
+    target = tmp_path / "h.svg"
+    assert main(["history", str(path), "--plot", str(target), "--metrics", "AP"]) == 0
+    assert target.read_text().startswith("<?xml")
+    text = capsys.readouterr().out
+    assert "another protocol from 2026-01-03T00:00:00Z on: scores do not compare" in text
+    assert main(["history", str(path), "--metrics", "XX"]) == 2
+    assert main(["history", str(path), "--plot", "a.xyz"]) == 2
+
+
+# ---------------------------------------------------------------- JUnit XML, GitHub
+
+
+def test_junit_keeps_to_the_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rules of the common JUnit.xsd for what is written: attributes, types, order, counts."""
+    path = tmp_path / "check.xml"
+    call = [
+        "check",
+        *INPUTS,
+        "--min",
+        "AP=.9",
+        "AP50=.1",
+        "circle AP=.1",
+        "--junit",
+        str(path),
+        "--name",
+        "m",
+    ]
+    assert main(call) == 1
+    root = ET.fromstring(path.read_bytes())
+    assert root.tag == "testsuites"
+    (suite,) = root
+    properties, *cases = suite
+    assert (suite.tag, properties.tag) == ("testsuite", "properties")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.attrib["timestamp"])
+    for each in (root, suite):
+        assert [each.attrib[key] for key in ("tests", "failures", "errors")] == ["3", "1", "0"]
+    assert {child.tag for child in properties} == {"property"}
+    assert {child.attrib["name"]: child.attrib["value"] for child in properties} == {
+        "signature": boxscore.evaluate(GT, DT).signature,
+        "boxscore": boxscore.__version__,
+        "name": "m",
+    }
+    assert [case.attrib["name"] for case in cases] == ["AP >= 0.9", "AP50 >= 0.1", "circle AP >= 0.1"]
+    assert [[child.tag for child in case] for case in cases] == [["failure"], [], []]
+    assert all({"classname", "name", "time"} == case.attrib.keys() for case in cases)
+    (failure,) = cases[0]
+    assert failure.attrib == {"message": "AP is 0.3399, must be >= 0.9", "type": "boxscore.check"}
+    assert "FAILED" in capsys.readouterr().out  # the log has the table
+
+
+def test_junit_holds_any_name() -> None:
+    for name in [*HOSTILE, "\0\x1b[2J\ud800\ufffe\n\t]]>", "😀"]:
+        check = gate.Check("AP", None, ">= 0.5", False, name)
+        text = as_junit([check], time="2026-01-02T03:04:05Z", properties={"name": name})
+        (case,) = ET.fromstring(text.encode()).iter("testcase")
+        assert case.attrib["name"].endswith(" AP >= 0.5")
+        if name.isprintable():
+            assert case.attrib["name"] == f"{name} AP >= 0.5"
+
+
+def test_github_shows_what_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert main(["check", *INPUTS, "--min", "AP=.9", "AP50=.1", "hexagon AP=.5"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "::error title=boxscore check::AP is 0.3399, must be >= 0.9",
+        "::error title=boxscore check::hexagon AP is 0.0000, must be >= 0.5",
+    ]
