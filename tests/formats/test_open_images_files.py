@@ -215,6 +215,11 @@ def test_expansion_writes_open_images_files(folder: Path, capsys: pytest.Capture
             "a class of a hierarchy must not stand below itself. Got Cat > Cat",
         ),
         ({"labels.csv": "ImageID,LabelName\na,Cat\n"}, "must have the columns ImageID, LabelName and Conf"),
+        (
+            {"labels.csv": "ImageID,Confidence,LabelName\na,1\n"},
+            "LabelName must be there in every row. Got no",
+        ),
+        ({"labels.csv": "ImageID,LabelName,Confidence\n,Cat,1\n"}, "Got nothing in line 2 of labels.csv"),
         ({"labels.csv": "ImageID,LabelName,Confidence\na,Cat,0.7\n"}, "Confidence must be 1 or 0. Got '0.7'"),
         ({"boxes.csv": "ImageID,LabelName,XMin,XMax,YMin\na,Cat,0,1,0\n"}, "have the columns of a box"),
     ],
