@@ -40,7 +40,7 @@ def _add(parser: Any, option: Option) -> None:
         if not option.commas:
             how["choices"] = option.known() or None
         if option.many:
-            how["nargs"] = "+"
+            how |= {"nargs": "+", "action": _Extend}
         elif option.positional and not option.required:
             how["nargs"] = "?"
     if option.positional:
@@ -48,6 +48,14 @@ def _add(parser: Any, option: Option) -> None:
     else:
         names = [f"--{option.name}", *([option.short] if option.short else [])]
         parser.add_argument(*names, dest=option.dest, required=option.required, **how)
+
+
+class _Extend(argparse.Action):
+    """Adds to the values of an option that is given twice; the default goes with the first."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        before = getattr(namespace, self.dest, self.default)
+        setattr(namespace, self.dest, list(values) if before is self.default else [*before, *values])
 
 
 def _read(kind: Callable[[str], Any]) -> Callable[[str], Any]:
