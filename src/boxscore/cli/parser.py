@@ -111,7 +111,8 @@ class ArgumentParser(argparse.ArgumentParser):
         if found := re.fullmatch("unrecognized arguments: (.*)", message, re.DOTALL):
             return self._unknown(found[1])
         if found := re.fullmatch("the following arguments are required: (.*)", message, re.DOTALL):
-            calls = f"For example: boxscore {self.command} {' '.join(self.sides)}" if self.sides else ""
+            words = [*self.sides, *self._with_values(found[1].split(", "))]
+            calls = f"For example: boxscore {self.command} {' '.join(words)}" if self.sides else ""
             return f"{self.command} must be given {found[1].replace(', ', ' and ')}.", (
                 f"{calls}; boxscore {self.command} --help shows more." if calls else ""
             )
@@ -128,6 +129,15 @@ class ArgumentParser(argparse.ArgumentParser):
                 return f"{name} and {other} exclude each other.", ""
             return (rest if rest.startswith(name) else f"{name}: {rest}"), ""
         return message, ""
+
+    def _with_values(self, names: Sequence[str]) -> list[str]:
+        """Write missing options as they are used; those that paths stand for are left out."""
+        missing = [name.split("/")[0].removeprefix("--") for name in names]
+        return [
+            f"--{option.name} {(option.known() or (option.metavar or option.name.upper(),))[0]}"
+            for option in self.options
+            if option.name in missing and option.dest not in (GROUND_TRUTH.dest, DETECTIONS.dest)
+        ]
 
     def _unknown(self, words: str) -> tuple[str, str]:
         from boxscore._utils.checks import nearest
