@@ -183,7 +183,7 @@ def boxes_around(schema: Schema, instances: Mapping[str, Any] | LazyColumns) -> 
         if column.around is not None and column.name in instances and instances[column.name] is not None:
             boxes = column.around(instances[column.name])
             return boxes, boxes[:, 2:] - boxes[:, :2]
-    cause = "only rotated boxes, masks or keypoints can stand for them"
+    cause = "only corners, rotated boxes, masks or keypoints can stand for them"
     raise InputError("boxes", "be given", got="None", cause=cause)
 
 

@@ -9,7 +9,7 @@ Conventions
 -----------
 - Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
   A area ranges, K categories, R recall points, M detection caps. N is D or G, J keypoints.
-- Needed columns are arrays that every table has. Instance columns (rotated boxes, masks, keypoints) may be
+- Needed columns are arrays that every table has. Instance columns (quadrilaterals, rotated boxes, masks, keypoints) may be
   absent, and may be read later. Beside both a table has columns of the user's own.
 """
 
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore.data.keypoints import box_of_keypoints, keypoint_array
+from boxscore.data.quadrilaterals import area_of_corners, box_of_corners
 from boxscore.data.rotated import area_of_rotated, box_of_rotated
 
 __all__ = [
@@ -173,6 +174,15 @@ _BOXES = (
     Column("sizes", "numbers", (2,), label="boxes", frame=("w", "h")),
 )
 _INSTANCES = (
+    Column(
+        "quadrilaterals",
+        "numbers",
+        (8,),
+        label="corners",
+        frame=("corners",),
+        around=box_of_corners,
+        area=area_of_corners,
+    ),
     Column(
         "rotated",
         "numbers",

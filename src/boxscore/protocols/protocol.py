@@ -81,7 +81,7 @@ Pool = Literal["none", "classes"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
 FrocInterpolation = Literal["linear", "step"]
-SimilarityName = Literal["box", "rotated", "mask", "boundary", "keypoints"]
+SimilarityName = Literal["box", "rotated", "quadrilateral", "probiou", "mask", "boundary", "keypoints"]
 Degenerate = Literal["count", "drop", "drop_detections"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
 ListedBy = Literal["negative", "verified"]
@@ -650,7 +650,7 @@ class Protocol(Rules):
         word=Word(
             "sim",
             text=wording.similarity,
-            note="left out for upright boxes; `rotated`, `mask`, `boundary/` and its dilation, `oks/` and "
+            note="left out for upright boxes; `rotated`, `quadrilateral`, `probiou`, `mask`, `boundary/` and its dilation, `oks/` and "
             "its keypoints",
         ),
     )

@@ -8,6 +8,8 @@ from boxscore.similarity.boundary import BoundarySimilarity
 from boxscore.similarity.box import BoxSimilarity
 from boxscore.similarity.keypoints import KeypointSimilarity
 from boxscore.similarity.mask import MaskSimilarity
+from boxscore.similarity.probiou import ProbIouSimilarity
+from boxscore.similarity.quadrilateral import QuadrilateralSimilarity
 from boxscore.similarity.rotated import RotatedSimilarity
 
 __all__ = ["SIMILARITIES", "similarity_of"]
@@ -15,6 +17,8 @@ __all__ = ["SIMILARITIES", "similarity_of"]
 SIMILARITIES: dict[SimilarityName, type[Similarity]] = {
     "box": BoxSimilarity,
     "rotated": RotatedSimilarity,
+    "quadrilateral": QuadrilateralSimilarity,
+    "probiou": ProbIouSimilarity,
     "mask": MaskSimilarity,
     "boundary": BoundarySimilarity,
     "keypoints": KeypointSimilarity,
