@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         sample_images,
         split_images,
     )
+    from boxscore.data.quadrilaterals import rotated_convert
     from boxscore.data.statistics import TableStatistics, table_statistics
     from boxscore.data.tables import Detections, GroundTruth
     from boxscore.diagnostics.compare import compare_detectors
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     )
     from boxscore.similarity.keypoints import object_keypoint_similarity
     from boxscore.similarity.mask import mask_area, mask_iof, mask_iou, mask_to_box
+    from boxscore.similarity.probiou import probiou
+    from boxscore.similarity.quadrilateral import quadrilateral_iou
     from boxscore.similarity.rotated import rotated_box_iou
     from boxscore.suppression.fast import cluster_nms, fast_nms
     from boxscore.suppression.fusion import nmw, weighted_boxes_fusion
@@ -80,6 +83,7 @@ _NAMES = {
         "sample_images",
         "split_images",
     ),
+    "boxscore.data.quadrilaterals": ("rotated_convert",),
     "boxscore.data.statistics": ("TableStatistics", "table_statistics"),
     "boxscore.data.tables": ("Detections", "GroundTruth"),
     "boxscore.diagnostics.compare": ("compare_detectors",),
@@ -110,6 +114,8 @@ _NAMES = {
     ),
     "boxscore.similarity.keypoints": ("object_keypoint_similarity",),
     "boxscore.similarity.mask": ("mask_area", "mask_iof", "mask_iou", "mask_to_box"),
+    "boxscore.similarity.probiou": ("probiou",),
+    "boxscore.similarity.quadrilateral": ("quadrilateral_iou",),
     "boxscore.similarity.rotated": ("rotated_box_iou",),
     "boxscore.suppression.fast": ("cluster_nms", "fast_nms"),
     "boxscore.suppression.fusion": ("nmw", "weighted_boxes_fusion"),
@@ -198,10 +204,13 @@ __all__ = [
     "object_keypoint_similarity",
     "panoptic_quality",
     "plots",
+    "probiou",
     "protocols",
+    "quadrilateral_iou",
     "remap_classes",
     "reports",
     "rotated_box_iou",
+    "rotated_convert",
     "rotated_nms",
     "sample_images",
     "save_as",

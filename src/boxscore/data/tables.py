@@ -583,7 +583,11 @@ class Detections(BoxTable):
         table = built_columns(
             cls.schema, rows, boxes, box_format=box_format, given=given, columns=columns, place=where
         )
-        return cls(**table, boxes_given=any(one is not None for one in (boxes, rotated, quadrilaterals)), source=source)
+        return cls(
+            **table,
+            boxes_given=any(one is not None for one in (boxes, rotated, quadrilaterals)),
+            source=source,
+        )
 
     @classmethod
     def from_predictions(

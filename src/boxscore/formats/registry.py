@@ -24,7 +24,9 @@ __all__ = ["detect_format", "format_at", "format_named", "format_names"]
 _MODULES = {
     "columns": "boxscore.formats.columns",
     "cvat": "boxscore.formats.cvat",
+    "hrsc": "boxscore.formats.hrsc",
     "voc": "boxscore.formats.voc",
+    "dota": "boxscore.formats.dota",
     "yolo": "boxscore.formats.yolo",
     "darknet": "boxscore.formats.darknet",
     "text": "boxscore.formats.text",

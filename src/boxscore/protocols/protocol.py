@@ -202,6 +202,14 @@ class BoxRules(Rules):
             {"count": "counted", "drop": "dropped", "drop_detections": "detections dropped"},
         ),
     )
+    least_side: float = rule(
+        0.0,
+        check=number(0, math.inf),
+        doc="Ground truths with a side below this many pixels are taken out of the data; of rotated boxes "
+        "and corners, a side of the rotated rectangle (mmrotate: 2).",
+        word=Word("leastside", silent=0.0),
+        step=Step("small objects", "tables", wording.least_side),
+    )
 
 
 @with_attributes
@@ -650,8 +658,8 @@ class Protocol(Rules):
         word=Word(
             "sim",
             text=wording.similarity,
-            note="left out for upright boxes; `rotated`, `quadrilateral`, `probiou`, `mask`, `boundary/` and its dilation, `oks/` and "
-            "its keypoints",
+            note="left out for upright boxes; `rotated`, `quadrilateral`, `probiou`, `mask`, `boundary/` and "
+            "its dilation, `oks/` and its keypoints",
         ),
     )
     rounding: RoundingRules = rule(RoundingRules(), check=table(RoundingRules), doc="")

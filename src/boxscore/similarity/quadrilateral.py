@@ -299,12 +299,12 @@ class QuadrilateralSimilarity(Similarity):
 
         def value(detection: NDArray[np.intp], truth: NDArray[np.intp], _: slice) -> FloatArray:
             # The ground truth comes first, as in the devkit.
-            return measure.between(truth, detection + count, None if crowd is None else crowd[truth])
+            found = measure.between(truth, detection + count, None if crowd is None else crowd[truth])
+            # NaN, of flat with flat, reaches no threshold.
+            return np.where(np.isnan(found), -np.inf, found)
 
         room = 1e-3  # pairs a little below the threshold may lie above it by the devkit's rounding
-        pairs = in_chunks(
-            comparison._replace(lowest=comparison.lowest - room), _without_nan(value), size=CHUNK_PAIRS
-        )
+        pairs = in_chunks(comparison._replace(lowest=comparison.lowest - room), value, size=CHUNK_PAIRS)
         if crowd is None:
             pairs = self._as_devkit(pairs, measure, count)
         return at_least(pairs, comparison.lowest)
@@ -316,14 +316,14 @@ class QuadrilateralSimilarity(Similarity):
             return pairs
         margin = _margin(measure, truth, detection)
         near = np.abs(pairs.value[:, None] - self.levels) <= margin[:, None]
-        refined = near.any(axis=1)
+        refined: BoolArray = np.asarray(near.any(axis=1))
         order = stable_order(pairs.detection, int(pairs.detection.max()) + 1)
         order = order[np.lexsort((pairs.value[order], pairs.detection[order]))]
         close = (pairs.detection[order[1:]] == pairs.detection[order[:-1]]) & (
             np.diff(pairs.value[order]) <= margin[order[1:]] + margin[order[:-1]]
         )
-        refined[order[1:][close]] = True
-        refined[order[:-1][close]] = True
+        for rows in (order[1:][close], order[:-1][close]):
+            refined[rows] = True
         if measure.odd.any():
             refined &= ~(measure.odd[truth] | measure.odd[detection])  # they have it
         rows = np.flatnonzero(refined)
@@ -332,16 +332,6 @@ class QuadrilateralSimilarity(Similarity):
         value = pairs.value.copy()
         value[rows] = polyiou(measure.corners[truth[rows]], measure.corners[detection[rows]])
         return pairs._replace(value=value)
-
-
-def _without_nan(value):  # type: ignore[no-untyped-def]
-    """Take NaN, which matches nothing in the devkit and here, as an overlap below all thresholds."""
-
-    def number(detection, truth, rows):  # type: ignore[no-untyped-def]
-        found = value(detection, truth, rows)
-        return np.where(np.isnan(found), -np.inf, found)
-
-    return number
 
 
 def _margin(measure: QuadrilateralMeasure, truth: IndexArray, detection: IndexArray) -> FloatArray:

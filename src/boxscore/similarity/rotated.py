@@ -34,7 +34,14 @@ from boxscore.errors import InputError
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks, over
 
-__all__ = ["AngleUnit", "RotatedMeasure", "RotatedSimilarity", "rotated_box_iou", "rotated_boxes", "rotated_of"]
+__all__ = [
+    "AngleUnit",
+    "RotatedMeasure",
+    "RotatedSimilarity",
+    "rotated_box_iou",
+    "rotated_boxes",
+    "rotated_of",
+]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
