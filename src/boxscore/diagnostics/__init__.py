@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.compare import compare_detectors
     from boxscore.diagnostics.confidence import confidence_curve, operating_points
     from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
-    from boxscore.diagnostics.explaining import Explanation, ablation, explain, find_number, tool_names
+    from boxscore.diagnostics.explaining import (
+        Explanation,
+        Reading,
+        Readings,
+        ablation,
+        explain,
+        find_number,
+        readings,
+        tool_names,
+    )
     from boxscore.diagnostics.froc import froc_curve, froc_scores
     from boxscore.diagnostics.images import image_scores
     from boxscore.diagnostics.lrp import localisation_recall_precision
@@ -37,7 +46,16 @@ _NAMES = {
     "boxscore.diagnostics.compare": ("compare_detectors",),
     "boxscore.diagnostics.confidence": ("confidence_curve", "operating_points"),
     "boxscore.diagnostics.confusion": ("confusion_matrix", "top_confusions"),
-    "boxscore.diagnostics.explaining": ("Explanation", "ablation", "explain", "find_number", "tool_names"),
+    "boxscore.diagnostics.explaining": (
+        "Explanation",
+        "Reading",
+        "Readings",
+        "ablation",
+        "explain",
+        "find_number",
+        "readings",
+        "tool_names",
+    ),
     "boxscore.diagnostics.froc": ("froc_curve", "froc_scores"),
     "boxscore.diagnostics.images": ("image_scores",),
     "boxscore.diagnostics.lrp": ("localisation_recall_precision",),
@@ -53,6 +71,8 @@ __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = [
     "DiagnosticResult",
     "Explanation",
+    "Reading",
+    "Readings",
     "ablation",
     "best_settings",
     "bootstrap_intervals",
@@ -70,6 +90,7 @@ __all__ = [
     "label_suspects",
     "localisation_recall_precision",
     "operating_points",
+    "readings",
     "reliability",
     "slice_names",
     "slice_scores",

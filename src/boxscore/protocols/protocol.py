@@ -661,6 +661,7 @@ class Protocol(Rules):
             note="left out for upright boxes; `rotated`, `quadrilateral`, `probiou`, `mask`, `boundary/` and "
             "its dilation, `oks/` and its keypoints",
         ),
+        step=Step("overlap", "overlaps", wording.overlap),
     )
     rounding: RoundingRules = rule(RoundingRules(), check=table(RoundingRules), doc="")
     boxes: BoxRules = rule(BoxRules(), check=table(BoxRules), doc="")
