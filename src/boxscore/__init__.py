@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         sample_images,
         split_images,
     )
+    from boxscore.data.patches import merge_patches
     from boxscore.data.quadrilaterals import rotated_convert
     from boxscore.data.statistics import TableStatistics, table_statistics
     from boxscore.data.tables import Detections, GroundTruth
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from boxscore.suppression.matrix import matrix_nms
     from boxscore.suppression.merging import greedy_nmm, nmm
     from boxscore.suppression.result import Suppression
-    from boxscore.suppression.rotated import rotated_nms
+    from boxscore.suppression.rotated import quadrilateral_nms, rotated_nms
     from boxscore.suppression.soft import soft_nms
     from boxscore.suppression.suppressing import suppress, suppress_boxes
 
@@ -78,11 +79,13 @@ _NAMES = {
     "boxscore.data.masks": ("Masks",),
     "boxscore.data.operations": (
         "filter_objects",
+        "merge_patches",
         "merge_tables",
         "remap_classes",
         "sample_images",
         "split_images",
     ),
+    "boxscore.data.patches": ("merge_patches",),
     "boxscore.data.quadrilaterals": ("rotated_convert",),
     "boxscore.data.statistics": ("TableStatistics", "table_statistics"),
     "boxscore.data.tables": ("Detections", "GroundTruth"),
@@ -123,7 +126,7 @@ _NAMES = {
     "boxscore.suppression.masks": ("mask_nms",),
     "boxscore.suppression.matrix": ("matrix_nms",),
     "boxscore.suppression.merging": ("greedy_nmm", "nmm"),
-    "boxscore.suppression.rotated": ("rotated_nms",),
+    "boxscore.suppression.rotated": ("quadrilateral_nms", "rotated_nms"),
     "boxscore.suppression.result": ("Suppression",),
     "boxscore.suppression.soft": ("soft_nms",),
     "boxscore.suppression.suppressing": ("suppress", "suppress_boxes"),
@@ -197,6 +200,7 @@ __all__ = [
     "mask_nms",
     "mask_to_box",
     "matrix_nms",
+    "merge_patches",
     "merge_tables",
     "nmm",
     "nms",
@@ -207,6 +211,7 @@ __all__ = [
     "probiou",
     "protocols",
     "quadrilateral_iou",
+    "quadrilateral_nms",
     "remap_classes",
     "reports",
     "rotated_box_iou",

@@ -17,7 +17,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boxscore.data.rotated import extents_of_rotated
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks
@@ -33,8 +32,8 @@ EPS = 1e-7
 MOST = 100.0
 """Largest Bhattacharyya distance; from about 17 on the result is 0 but for ``eps``."""
 
-REACH = 18.0
-"""Boxes further apart than this many of their extents together have a distance beyond ``MOST``."""
+SMALL = 1e-4
+"""Below this product of variances ``eps`` shows: two boxes may be further apart than their shapes say."""
 
 
 def probiou(
@@ -86,12 +85,13 @@ def probiou(
 class ProbIouMeasure:
     """ProbIoU of rotated boxes [N, 5].
 
-    Its corners ``x1, y1, x2, y2`` reach as far as the value is not lost in ``eps``.
+    Its corners ``x1, y1, x2, y2`` reach as far as a value can exceed ``lowest``; pairs whose corners do not
+    meet are 0. Without ``lowest`` every pair is measured.
     """
 
     at_most_iou = False
 
-    def __init__(self, boxes: FloatArray) -> None:
+    def __init__(self, boxes: FloatArray, *, lowest: float | None = None) -> None:
         self.x, self.y, width, height, angle = boxes.T.copy()
         cosine, sine = np.cos(angle), np.sin(angle)
         a, b = width**2 / 12, height**2 / 12
@@ -99,17 +99,29 @@ class ProbIouMeasure:
         self.yy = a * sine**2 + b * cosine**2
         self.xy = (a - b) * cosine * sine
         self.root = np.maximum(self.xx * self.yy - self.xy**2, 0.0)
-        wide, high = extents_of_rotated(boxes)
-        self.x1, self.x2 = self.x - REACH * wide, self.x + REACH * wide
-        self.y1, self.y2 = self.y - REACH * high, self.y + REACH * high
+        self._all_pairs = lowest is None
+        # The distance of the centres alone is a quarter of d' S^-1 d, with S the sum of both covariances, so
+        # it is at least dx ** 2 / (4 S_xx); and the root of a sum is at most the sum of the roots.
+        apart = -np.log(1 - (1 - min(max(lowest or 0.0, 1e-9), 1.0)) ** 2 + EPS)
+        apart += 1e-3 if (self.root > SMALL).all() else -0.5 * np.log(EPS)
+        reach = 2.0 * np.sqrt(min(float(apart), MOST) * 1.001)
+        half_wide, half_high = reach * np.sqrt(self.xx), reach * np.sqrt(self.yy)
+        self.x1, self.x2 = self.x - half_wide, self.x + half_wide
+        self.y1, self.y2 = self.y - half_high, self.y + half_high
         self.offset = 0.0
 
     def between(self, first: IndexArray, second: IndexArray) -> FloatArray:
         """ProbIoU of each pair, [P]."""
-        value = np.empty(len(first))
+        value = np.zeros(len(first))
         for start in range(0, len(first), CHUNK_PAIRS // 4):
-            some = slice(start, start + CHUNK_PAIRS // 4)
-            value[some] = self._of(first[some], second[some])
+            one, other = first[start : start + CHUNK_PAIRS // 4], second[start : start + CHUNK_PAIRS // 4]
+            if self._all_pairs:
+                value[start : start + len(one)] = self._of(one, other)
+                continue
+            meet = (self.x1.take(one) <= self.x2.take(other)) & (self.x1.take(other) <= self.x2.take(one))
+            meet &= (self.y1.take(one) <= self.y2.take(other)) & (self.y1.take(other) <= self.y2.take(one))
+            where = np.flatnonzero(meet)
+            value[start + where] = self._of(one.take(where), other.take(where))
         return value
 
     def _of(self, one: IndexArray, other: IndexArray) -> FloatArray:
@@ -143,7 +155,8 @@ class ProbIouSimilarity(RotatedSimilarity):
                 cause="ProbIoU knows no intersection over the detection",
             )
         count = len(comparison.truth_rows)
-        measure = ProbIouMeasure(np.concatenate([truths[comparison.truth_rows], rotated[comparison.rows]]))
+        both = np.concatenate([truths[comparison.truth_rows], rotated[comparison.rows]])
+        measure = ProbIouMeasure(both, lowest=comparison.lowest)
 
         def value(detection: NDArray[np.intp], truth: NDArray[np.intp], _: slice) -> FloatArray:
             return measure.between(truth, detection + count)

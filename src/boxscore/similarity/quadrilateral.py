@@ -23,6 +23,8 @@ CAPTAIN-WHU/DOTA_devkit, ``polyiou.cpp``: the rules were taken over, with the or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -42,7 +44,7 @@ from boxscore.similarity._polyiou import polyiou
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, at_least, in_chunks, over
 
-__all__ = ["QuadrilateralMeasure", "QuadrilateralSimilarity", "quadrilateral_iou"]
+__all__ = ["QuadrilateralMeasure", "QuadrilateralSimilarity", "corners_of", "quadrilateral_iou"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -113,13 +115,17 @@ def quadrilateral_iou(
 class QuadrilateralMeasure:
     """IoU of quadrilaterals [N, 8]; its corners ``x1, y1, x2, y2`` are those of the upright box around.
 
-    Only the first ``leading`` of them may come first in a pair; all, if it is not given.
+    Only the first ``leading`` of them may come first in a pair; all, if it is not given. Near each of the
+    ``levels`` the devkit's value stands for the exact one; rows are then ranked, and the devkit is given the
+    better of a pair first.
     """
 
     at_most_iou = False
 
-    def __init__(self, corners: FloatArray, *, leading: int | None = None) -> None:
-        self.corners = corners
+    def __init__(
+        self, corners: FloatArray, *, leading: int | None = None, levels: Sequence[float] = ()
+    ) -> None:
+        self.corners, self._levels = corners, np.asarray(levels, dtype=np.float64)
         self.x1, self.y1, self.x2, self.y2 = box_of_corners(corners).T.copy()
         self.offset = 0.0
         self.area = area_of_corners(corners)
@@ -152,8 +158,19 @@ class QuadrilateralMeasure:
                 iou[start + some] = self._of(one.take(some), other.take(some), over_second, start + some)
         if self._any_odd:
             rows = np.flatnonzero(self.odd.take(first) | self.odd.take(second))
-            iou[rows] = polyiou(self.corners[first[rows]], self.corners[second[rows]])
+            iou[rows] = self._devkit(first[rows], second[rows])
+        if len(self._levels):
+            near = np.abs(iou[:, None] - self._levels) <= 1e-3  # few, before each has its own margin
+            rows = np.flatnonzero(near.any(axis=1))
+            margin = _margin(self, first[rows], second[rows])[:, None]
+            rows = rows[(np.abs(iou[rows, None] - self._levels) <= margin).any(axis=1)]
+            iou[rows] = self._devkit(first[rows], second[rows])
         return iou
+
+    def _devkit(self, first: IndexArray, second: IndexArray) -> FloatArray:
+        if len(self._levels):
+            first, second = np.minimum(first, second), np.maximum(first, second)
+        return polyiou(self.corners[first], self.corners[second])
 
     def _of(
         self, first: IndexArray, second: IndexArray, over_second: BoolArray | None, pairs: IndexArray
