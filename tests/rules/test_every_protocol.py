@@ -162,4 +162,4 @@ def test_every_shipped_protocol_on_any_scene(name: str, scene: Scene) -> None:
 
 def test_every_box_protocol_is_named_by_the_rules() -> None:
     """A new one joins a group in support/scenes.py, or gets a line of its own in each case."""
-    assert sorted(OF_BOXES) == sorted((*BOX_PROTOCOLS, *FEDERATED))
+    assert sorted(OF_BOXES) == sorted((*BOX_PROTOCOLS, *FEDERATED, *OF_DOTA))

@@ -39,7 +39,7 @@ SIMILARITIES = {
 
 OPTIONS = (
     DETECTIONS.but(
-        help="COCO results file, folder of comp4_det_<set>_<class>.txt or Task1_<class>.txt, or .npz"
+        help="COCO results file, folder of VOC or DOTA results, or .npz"
     ),
     RESULTS_OUTPUT,
     Option("method", f"one of {', '.join(METHODS)} (default: hard)", default="hard", metavar="NAME"),

@@ -92,7 +92,7 @@ def check_method(
         only = [name for name, one in METHODS.items() if one.overlap != "diou" and one.changes != "boxes"]
         raise InputError(
             "method",
-            f"be one that compares {named[similarity]}",
+            f"be one that compares {named.get(similarity, similarity)}",
             got=repr(method),
             cause=f"known: {', '.join(only)}",
         )
