@@ -41,9 +41,7 @@ def test_the_help_names_every_option_once(name: str, capsys: pytest.CaptureFixtu
     output = capsys.readouterr().out
     for option in load_command(name).options:
         if not option.positional:
-            assert (
-                len(re.findall(rf"^  (?:-\w+, |--\w+, )?--{option.name}\b(?!-)", output, re.MULTILINE)) == 1
-            )
+            assert len(re.findall(rf"^  (?:--?[\w-]+, )?--{option.name}\b(?!-)", output, re.MULTILINE)) == 1
     assert "{auto,coco" not in output
 
 

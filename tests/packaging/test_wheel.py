@@ -87,7 +87,7 @@ def test_the_wheel_is_pure_python_and_states_what_it_needs(wheel: Path) -> None:
     names = {line.split(">")[0].split(";")[0].strip() for line in needed}
     plain = {"numpy", "pandas", "msgspec", "pycocotools", "tqdm", "jinja2", "tomli"}
     assert names == plain | {"pyyaml", "imagesize"}
-    assert "boxscore = boxscore.__main__:program" in scripts
+    assert "boxscore = boxscore.__main__:main_program" in scripts
 
 
 def test_the_wheel_works_without_the_repository(wheel: Path, tmp_path: Path) -> None:

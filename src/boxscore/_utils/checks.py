@@ -72,9 +72,9 @@ def number_between(
     value: Any, low: float, high: float, *, name: str, open_low: bool = False, place: str = ""
 ) -> float:
     """Check that a number is finite and lies in [low, high], or (low, high] with ``open_low``."""
-    rule = f"be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not is_number or not (low < value <= high if open_low else low <= value <= high):
+        rule = f"be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
         raise InputError(name, rule, got=_given(value), place=place)
     return float(value)
 

@@ -263,6 +263,7 @@ MAX_DETECTIONS = Option(
     many=True,
     commas=True,
     metavar="N",
+    short="--max-dets",
     variable="caps",
     key="evaluation.max_detections",
     group=PROTOCOL_GROUP,

@@ -118,7 +118,7 @@ def decode_records(
         if not cut:
             continue
         try:
-            records = _decoded(decode, b"[" + buffer[: cut[0]] + b"]")
+            records = _decoded(decode, b"".join((b"[", memoryview(buffer)[: cut[0]], b"]")))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             break
         yield records
