@@ -14,7 +14,16 @@ import boxscore
 from boxscore.protocols import protocol_names
 from oracles import plain
 from support.examples import examples
-from support.scenes import BOX_PROTOCOLS, FEDERATED, OF_DOTA, Scene, check_oracles, check_plain, evaluate, rules
+from support.scenes import (
+    BOX_PROTOCOLS,
+    FEDERATED,
+    OF_DOTA,
+    Scene,
+    check_oracles,
+    check_plain,
+    evaluate,
+    rules,
+)
 
 OF_BOXES = [name for name in protocol_names() if boxscore.load_protocol(name).similarity == "box"]
 

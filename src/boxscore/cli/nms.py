@@ -38,9 +38,7 @@ SIMILARITIES = {
 
 
 OPTIONS = (
-    DETECTIONS.but(
-        help="COCO results file, folder of VOC or DOTA results, or .npz"
-    ),
+    DETECTIONS.but(help="COCO results file, folder of VOC or DOTA results, or .npz"),
     RESULTS_OUTPUT,
     Option("method", f"one of {', '.join(METHODS)} (default: hard)", default="hard", metavar="NAME"),
     Option("iou-threshold", "a better box suppresses what overlaps it by more", kind=float, metavar="T"),

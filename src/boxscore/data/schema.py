@@ -27,7 +27,7 @@ from boxscore._utils.checks import Place
 from boxscore._utils.records import record
 from boxscore.data.keypoints import box_of_keypoints, keypoint_array
 from boxscore.data.quadrilaterals import area_of_corners, box_of_corners
-from boxscore.data.rotated import area_of_rotated, box_of_rotated
+from boxscore.data.rotated import area_of_rotated, box_of_rotated, seems_degrees
 
 __all__ = [
     "CATEGORY_NAMES",
@@ -74,6 +74,8 @@ class Column:
         Makes an array of what is given, where rows may be written in several ways.
     around, area : callable, optional
         Give the boxes [N, 4] that stand for boxes, and the areas [N] of ground truth, where none are given.
+    doubt : callable, optional
+        Says what is odd about values that are allowed; empty for nothing.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Column:
     array: Callable[[Any], NDArray[Any]] | None = None
     around: Callable[[Any], NDArray[np.float64]] | None = None
     area: Callable[[Any], NDArray[np.float64]] | None = None
+    doubt: Callable[[Any], str] | None = None
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
@@ -191,6 +194,7 @@ _INSTANCES = (
         frame=("rotated",),
         around=box_of_rotated,
         area=area_of_rotated,
+        doubt=seems_degrees,
     ),
     Column("masks", "masks", frame=("segmentation",), around=lambda masks: masks.boxes),
     Column(

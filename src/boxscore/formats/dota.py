@@ -69,7 +69,7 @@ class DotaFormat(RowFormat):
                 raise FileFormatError(
                     "DOTA results", "be the folder of the Task1_*.txt files", got=f"one file, {look.path}"
                 )
-            if _is_label(look):
+            if look.suffix == ".txt" and _is_label(look):
                 raise FileFormatError(
                     "DOTA ground truth", "be the folder of the .txt files", got=f"one file, {look.path}"
                 )

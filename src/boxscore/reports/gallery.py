@@ -174,9 +174,9 @@ class _Index:
 def outline_of(table: BoxTable, row: int) -> NDArray[np.float64]:
     """Corners of a row as they are drawn, [8]: its own, those of its rotated box, or of its box."""
     if table.quadrilaterals is not None:
-        return table.quadrilaterals[row]
+        return np.asarray(table.quadrilaterals[row])
     if table.rotated is not None:
-        return corners_of_rotated(table.rotated[row : row + 1])[0]
+        return np.asarray(corners_of_rotated(table.rotated[row : row + 1])[0])
     x, y = table.boxes[row, :2]
     w, h = table.sizes[row]
     return np.array([x, y, x + w, y, x + w, y + h, x, y + h])

@@ -21,6 +21,7 @@ Shapes and names as torchvision's and detectron2's ``box_iou_rotated``; there de
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal, get_args
 
 import numpy as np
@@ -28,9 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 from boxscore.data.quadrilaterals import minimum_rectangles
-from boxscore.data.rotated import area_of_rotated, extents_of_rotated, rotated_of_boxes
+from boxscore.data.rotated import area_of_rotated, extents_of_rotated, rotated_of_boxes, seems_degrees
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.errors import InputError
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks, over
 
@@ -105,6 +106,8 @@ def rotated_boxes(boxes: ArrayLike, angle_unit: AngleUnit, *, name: str) -> Floa
     if angle_unit == "degrees":
         array = array.copy()
         array[:, 4] = np.deg2rad(array[:, 4])
+    elif doubt := seems_degrees(array):
+        warnings.warn(f"{name}: {doubt}", BoxscoreWarning, stacklevel=3)
     return array
 
 

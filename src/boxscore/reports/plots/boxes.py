@@ -154,14 +154,14 @@ def draw_evaluated(
         code, overlap = int(made.detection[index]), made.iou[index]
         text = f"{label(names[detections.category[index]], longest=24)} {detections.scores[index]:.2f}"
         text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
-        box, corners = detections.boxes[index], outline_of(detections, index)
-        _draw_box(drawn, box, corners, code, text if labels else "", (width, height))
+        box, outline = detections.boxes[index], outline_of(detections, index)
+        _draw_box(drawn, box, outline, code, text if labels else "", (width, height))
         used.add(code)
     for index in truths.tolist():
         code = int(outcome[index])
         text = label(names[truth.category[index]], longest=24)
-        box, corners = truth.boxes[index], outline_of(truth, index)
-        _draw_box(drawn, box, corners, code, text if labels else "", (width, height))
+        box, outline = truth.boxes[index], outline_of(truth, index)
+        _draw_box(drawn, box, outline, code, text if labels else "", (width, height))
         used.add(code)
     drawn.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
     if legend and used:
