@@ -28,8 +28,8 @@ def seems_degrees(rotated: FloatArray) -> str:
     if not len(rotated) or np.abs(rotated[:, 4]).min() <= 2 * np.pi:
         return ""
     return (
-        f"the angle of every rotated box ({len(rotated)}) exceeds 2 pi; are these degrees? Angles are radians "
-        "here, from x towards y (numpy.deg2rad)."
+        f"the angle of every rotated box ({len(rotated)}) exceeds 2 pi; are these degrees? Angles are "
+        "radians here, from x towards y (numpy.deg2rad)."
     )
 
 

@@ -50,6 +50,7 @@ from boxscore.diagnostics._tools import (
 from boxscore.diagnostics.ties import tie_bounds
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
+from boxscore.matching.ignoring import ignoring
 from boxscore.matching.matcher import Matcher
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.protocol import Protocol, RoundingRules
@@ -414,7 +415,7 @@ def _closeness(protocol: Protocol, ground_truth: GroundTruth) -> tuple[int, bool
     """How much of what ground truth holds a protocol reads; COCO's comes first among equals."""
     column = similarity_of(protocol).column
     compared = column is not None and getattr(ground_truth, column, None) is not None
-    flags = protocol.ignore.difficult != "count" and bool(ground_truth.difficult.any())
+    flags = bool(ignoring(ground_truth, protocol).ignored.any())
     plain = protocol == load_protocol("coco")
     return (0 if plain else int(compared) + int(compared and flags), plain)
 

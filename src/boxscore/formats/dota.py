@@ -111,6 +111,9 @@ class DotaFormat(RowFormat):
             blank = next((name for name in names if len(name.split()) != 1), None)
             if blank is not None:
                 raise InputError(what, "have no blanks in DOTA files", got=repr(blank))
+        number = next((name for name in table.categories.names.tolist() if is_number(name)), None)
+        if number is not None:
+            raise InputError("a class name", "be no number in DOTA files", got=repr(number))
         files = (
             _label_files(table, images)
             if isinstance(table, GroundTruth)
