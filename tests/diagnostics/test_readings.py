@@ -77,8 +77,8 @@ def test_steps_lead_from_corners_to_rotated_boxes() -> None:
     tables = oriented()
     way = explain(*tables, "dota", "mmrotate")
     assert way.last_value == boxscore.evaluate(*tables, protocol="mmrotate").metrics["mAP"]
-    assert any(change.startswith("overlap: IoU of corners ->") for change, _, _ in way.steps)
-    with pytest.raises(InputError, match="both compare upright boxes, or both oriented ones"):
+    assert any(change == "similarity: quadrilateral -> rotated" for change, _, _ in way.steps)
+    with pytest.raises(InputError, match="compare the same kind of objects"):
         explain(*tables, "dota", "coco")
 
 

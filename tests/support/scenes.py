@@ -39,7 +39,15 @@ BY_RESULTS_FILE = (*KIT, *PY_FASTER_RCNN, *PADILLA_VOC)  # VOC rules; ties in th
 VOC_LIKE = (*BY_RESULTS_FILE, *BY_IMAGE_FILE)
 OF_DOTA = ("dota-task2",)  # VOC rules with an open threshold, as PY_FASTER_RCNN but for crowds
 BOX_PROTOCOLS = (*COCO_LIKE, *VOC_LIKE, "bes-dev")
-FEDERATED = ("lvis", "lvis-fixed", "lvis-pooled", "openimages-challenge", "openimages-v2")
+FEDERATED = (
+    "lvis",
+    "lvis-fixed",
+    "lvis-pooled",
+    "openimages-challenge",
+    "openimages-v2",
+    "openimages-segmentation",
+    "openimages-segmentation-weight-0",
+)
 """Their cases are in tests/evaluation: what a class in an image means depends on labels of the image."""
 
 

@@ -27,7 +27,6 @@ __all__ = [
     "CHOICES",
     "Choice",
     "Tool",
-    "compares_alike",
     "fits",
     "reduced_tool",
     "tool_names",
@@ -35,6 +34,7 @@ __all__ = [
     "tool_protocols",
     "with_choice",
     "with_field",
+    "with_similarity",
 ]
 
 TURNED = ("quadrilateral", "rotated", "probiou")
@@ -92,11 +92,6 @@ def tool_protocols(*, turned: bool = False) -> list[str]:
     return [name for name in protocol_names() if load_protocol(name).similarity in kinds]
 
 
-def compares_alike(one: Protocol, other: Protocol) -> bool:
-    """Whether two protocols compare objects of one kind, so that one turns into the other by choices."""
-    return one.similarity == other.similarity or {one.similarity, other.similarity} <= {*TURNED}
-
-
 def fits(protocol: Protocol, ground_truth: GroundTruth, detections: Detections) -> bool:
     """Whether tables hold what a protocol compares, and the labels of images that it reads."""
     turned = [
@@ -130,13 +125,12 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
     """Return a tool by name, or any protocol as one; ``iou`` replaces its thresholds."""
     if isinstance(tool, str) and not tool.endswith(".toml"):
         name = _aliases().get(tool, tool)
-        checks.one_of(name, tool_names(), name="tool")
+        if name not in protocol_names():
+            checks.one_of(name, tool_names(), name="tool")
         protocol = load_protocol(name)
     else:
         protocol = load_protocol(tool)
         name = protocol.name
-        if protocol.similarity != "box" and protocol.similarity not in TURNED:
-            raise ProtocolError("an explained protocol", "compare boxes", got=repr(name))
     return reduced_tool(tool if isinstance(tool, str) else name, protocol, iou)
 
 
@@ -157,6 +151,24 @@ def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Too
         summary=(SummaryRow("AP"), SummaryRow("AP50", iou=0.5), SummaryRow("AP75", iou=0.75)),
     )
     return Tool(name, reduced)
+
+
+def with_similarity(tool: Tool, other: Tool) -> Tool:
+    """Return the tool with the other's similarity, where the same tables have what both compare.
+
+    Raises
+    ------
+    ProtocolError
+        When the two compare different objects, such as boxes and masks.
+    """
+    own, wanted = tool.protocol.similarity, other.protocol.similarity
+    if own != wanted and not any({own, wanted} <= {*kinds} for kinds in (("mask", "boundary"), TURNED)):
+        raise ProtocolError(
+            "explained protocols",
+            "compare the same kind of objects",
+            got=f"{tool.name!r} by {own} and {other.name!r} by {wanted}",
+        )
+    return tool._replace(protocol=dataclasses.replace(tool.protocol, similarity=wanted))
 
 
 def with_choice(tool: Tool, other: Tool, choice: Choice) -> Tool:

@@ -31,7 +31,6 @@ __all__ = [
     "largest_threshold",
     "least_side",
     "mean",
-    "overlap",
     "rounding",
     "similarity",
     "threshold_range",
@@ -128,17 +127,6 @@ def mean(protocol: Protocol) -> str:
 
 
 # ---------------------------------------------------------------- steps of a waterfall
-
-
-def overlap(protocol: Protocol) -> str:
-    """Say what measures how much two objects overlap."""
-    named = {
-        "box": "IoU of upright boxes",
-        "rotated": "IoU of rotated boxes",
-        "quadrilateral": "IoU of corners",
-        "probiou": "ProbIoU",
-    }
-    return named.get(protocol.similarity, protocol.similarity)
 
 
 def least_side(protocol: Protocol) -> str:
