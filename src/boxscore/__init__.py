@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         sample_images,
         split_images,
     )
+    from boxscore.data.patches import merge_patches
+    from boxscore.data.quadrilaterals import rotated_convert
     from boxscore.data.statistics import TableStatistics, table_statistics
     from boxscore.data.tables import Detections, GroundTruth
     from boxscore.diagnostics.compare import compare_detectors
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     )
     from boxscore.similarity.keypoints import object_keypoint_similarity
     from boxscore.similarity.mask import mask_area, mask_iof, mask_iou, mask_to_box
+    from boxscore.similarity.probiou import probiou
+    from boxscore.similarity.quadrilateral import quadrilateral_iou
     from boxscore.similarity.rotated import rotated_box_iou
     from boxscore.suppression.fast import cluster_nms, fast_nms
     from boxscore.suppression.fusion import nmw, weighted_boxes_fusion
@@ -63,7 +67,7 @@ if TYPE_CHECKING:
     from boxscore.suppression.matrix import matrix_nms
     from boxscore.suppression.merging import greedy_nmm, nmm
     from boxscore.suppression.result import Suppression
-    from boxscore.suppression.rotated import rotated_nms
+    from boxscore.suppression.rotated import quadrilateral_nms, rotated_nms
     from boxscore.suppression.soft import soft_nms
     from boxscore.suppression.suppressing import suppress, suppress_boxes
 
@@ -75,11 +79,14 @@ _NAMES = {
     "boxscore.data.masks": ("Masks",),
     "boxscore.data.operations": (
         "filter_objects",
+        "merge_patches",
         "merge_tables",
         "remap_classes",
         "sample_images",
         "split_images",
     ),
+    "boxscore.data.patches": ("merge_patches",),
+    "boxscore.data.quadrilaterals": ("rotated_convert",),
     "boxscore.data.statistics": ("TableStatistics", "table_statistics"),
     "boxscore.data.tables": ("Detections", "GroundTruth"),
     "boxscore.diagnostics.compare": ("compare_detectors",),
@@ -110,6 +117,8 @@ _NAMES = {
     ),
     "boxscore.similarity.keypoints": ("object_keypoint_similarity",),
     "boxscore.similarity.mask": ("mask_area", "mask_iof", "mask_iou", "mask_to_box"),
+    "boxscore.similarity.probiou": ("probiou",),
+    "boxscore.similarity.quadrilateral": ("quadrilateral_iou",),
     "boxscore.similarity.rotated": ("rotated_box_iou",),
     "boxscore.suppression.fast": ("cluster_nms", "fast_nms"),
     "boxscore.suppression.fusion": ("nmw", "weighted_boxes_fusion"),
@@ -117,7 +126,7 @@ _NAMES = {
     "boxscore.suppression.masks": ("mask_nms",),
     "boxscore.suppression.matrix": ("matrix_nms",),
     "boxscore.suppression.merging": ("greedy_nmm", "nmm"),
-    "boxscore.suppression.rotated": ("rotated_nms",),
+    "boxscore.suppression.rotated": ("quadrilateral_nms", "rotated_nms"),
     "boxscore.suppression.result": ("Suppression",),
     "boxscore.suppression.soft": ("soft_nms",),
     "boxscore.suppression.suppressing": ("suppress", "suppress_boxes"),
@@ -192,6 +201,7 @@ __all__ = [
     "mask_nms",
     "mask_to_box",
     "matrix_nms",
+    "merge_patches",
     "merge_tables",
     "nmm",
     "nms",
@@ -199,10 +209,14 @@ __all__ = [
     "object_keypoint_similarity",
     "panoptic_quality",
     "plots",
+    "probiou",
     "protocols",
+    "quadrilateral_iou",
+    "quadrilateral_nms",
     "remap_classes",
     "reports",
     "rotated_box_iou",
+    "rotated_convert",
     "rotated_nms",
     "sample_images",
     "save_as",

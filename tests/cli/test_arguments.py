@@ -217,7 +217,7 @@ WITH_OUTPUT = [
 
 
 def test_these_commands_have_forms() -> None:
-    others = {"evaluate", "validate", "stats", "sweep", "compare", "check", "explain"}
+    others = {"evaluate", "validate", "stats", "sweep", "compare", "check", "explain", "readings"}
     assert set(WITH_OUTPUT) == others | {*DIAGNOSTICS}
 
 

@@ -56,7 +56,7 @@ def common(rng: np.random.Generator) -> dict[str, Any]:
         "images": images(),
         "categories": {3: "cat", 1: "dog", 8: "cat", 4: "no object"},
         "columns": USER,
-        "rotated": rng.random((COUNT, 5)) * 20,
+        "rotated": rng.random((COUNT, 5)) * 6,
         "masks": [RLE, None, POLYGONS, RLE, POLYGONS, None, RLE],
         "keypoints": rng.random((COUNT, 4, 3)) * 30,
     }

@@ -46,6 +46,8 @@ def call(name, truth, found):
     if name in ("sweep", "best_settings"):
         result = diagnostics.sweep(truth, found, iou_thresholds=[0.5])
         return result if name == "sweep" else diagnostics.best_settings(result)
+    if name == "readings":
+        return diagnostics.readings(truth, found).table
     if name == "find_number":
         return diagnostics.find_number(truth, found, 0.5)
     return getattr(diagnostics, name)(evaluation)

@@ -13,14 +13,14 @@ import pytest
 import boxscore
 import boxscore.matching.matcher
 from boxscore.diagnostics import ablation, explain, find_number, tool_names
-from boxscore.diagnostics._tools import box_protocols
+from boxscore.diagnostics._tools import tool_protocols
 from boxscore.diagnostics.explaining import CHOICES
 from boxscore.protocols import load_protocol
 from boxscore.protocols.fields import all_fields
 
 SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 
-TOOLS = [name for name in box_protocols() if name != "coco"]
+TOOLS = [name for name in tool_protocols() if name != "coco"]
 
 
 @pytest.mark.parametrize("tool", TOOLS)

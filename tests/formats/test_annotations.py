@@ -578,8 +578,7 @@ REFUSED = {
     "datumaro_tf_detection_api_dataset/tests/assets/tf_detection_api_dataset": "choose from test, train, val",
     "datumaro_kitti_dataset/tests/assets/kitti_dataset/kitti_raw/tracklet_labels.xml": "KITTI's tracklets",
     "datumaro_kitti_dataset/tests/assets/kitti_dataset/kitti_3d/training/label_2": "a folder of KITTI labels",
-    "datumaro_dota_dataset/tests/assets/dota_dataset/train/labelTxt": "a folder of DOTA labels; boxscore does not",
-    "datumaro_dota_dataset/tests/assets/dota_dataset/train/labelTxt/train_001.txt": "boxscore does not read DOTA",
+    "datumaro_dota_dataset/tests/assets/dota_dataset/train/labelTxt/train_001.txt": "be the folder of the .txt files",
 }
 
 
@@ -590,11 +589,12 @@ def test_samples_that_are_refused_say_what_they_are(sample: str) -> None:
 
 
 KINDS = {
+    "datumaro_dota_dataset": {"dota"},
     "datumaro_cvat_dataset": {"cvat"},
     "datumaro_datumaro_dataset": {"datumaro"},
     "datumaro_vott_json_dataset": {"vott", "coco"},
     "datumaro_tf_detection_api_dataset": {"tfrecord"},
-    "datumaro_roboflow_dataset": {"createml", "tfrecord", "coco", "voc", "yolo"},
+    "datumaro_roboflow_dataset": {"createml", "tfrecord", "coco", "voc", "yolo", "dota"},
     "labelstudio": {"labelstudio", "coco", "voc"},
     "padilla100_gt_cvat_format": {"cvat"},
     "padilla100_gt_labelme_format": {"labelme"},
@@ -628,7 +628,7 @@ def test_no_other_sample_is_taken_for_an_annotation_format() -> None:
                 continue
         allowed = KINDS.get(sample.name)
         if allowed is None:
-            assert not found & {*OURS, "tfrecord"}, (sample.name, found)
+            assert not found & {*OURS, "tfrecord", "dota", "hrsc"}, (sample.name, found)
             assert "text" not in found or "dt_abs" in sample.name or "dets_class" in sample.name, (
                 sample.name,
                 found,

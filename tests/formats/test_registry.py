@@ -101,6 +101,7 @@ HEADS = (
     *(b"PK\x03\x04", b"PAR1", b"<annotations><image", b"<annotation>", b"names: [a]\nnc: 1\ntrain: x\n"),
     *(b"classes = 1\ntrain = a.txt\nnames = b\n", b"images/a.jpg\nimages/b.jpg\n"),
     *(b"image,class,x,y,w,h\na,b,1,2,3,4\n", b"image/x\n" * 3, b"0 0.5 0.5 0.1 0.1\n", b""),
+    *(b"0 0 4 0 4 4 0 4 ship 0\n", b"<HRSC_Image></HRSC_Image>") * 3,
 )
 
 

@@ -297,6 +297,7 @@ CHANGES = [
     ({"matching": {"cap_scope": "image"}}, "cap:per image"),
     ({"matching": {"cap_scope": "data_set_class"}}, "cap:per class"),
     ({"boxes": {"degenerate": "drop"}}, "degenerate:drop"),
+    ({"boxes": {"least_side": 2}}, "leastside:2"),
     ({"labels": {"unlisted": "drop"}}, "unlisted:drop"),
     ({"labels": {"listed_by": "verified"}}, "listed:verified"),
     ({"labels": {"not_exhaustive": "ignore"}}, "notexhaustive:ignore"),
@@ -403,7 +404,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"ap": {"precision_epsilon": -1}}, "ap.precision_epsilon must be a number in [0, 1]. Got -1."),
         (
             {"similarity": "masks"},
-            "similarity must be one of 'box', 'rotated', 'mask', 'boundary', 'keypoints'. Got 'masks'; did you mean 'mask'?",
+            "similarity must be one of 'box', 'rotated', 'quadrilateral', 'probiou', 'mask', 'boundary', 'keypoints'. Got 'masks'; did you mean 'mask'?",
         ),
         ({"similarity": "keypoints"}, "keypoints.sigmas must be given. Got none."),
         ({"name": 3}, "name must be a string. Got 3."),

@@ -14,7 +14,16 @@ import boxscore
 from boxscore.protocols import protocol_names
 from oracles import plain
 from support.examples import examples
-from support.scenes import BOX_PROTOCOLS, FEDERATED, Scene, check_oracles, check_plain, evaluate, rules
+from support.scenes import (
+    BOX_PROTOCOLS,
+    FEDERATED,
+    OF_DOTA,
+    Scene,
+    check_oracles,
+    check_plain,
+    evaluate,
+    rules,
+)
 
 OF_BOXES = [name for name in protocol_names() if boxscore.load_protocol(name).similarity == "box"]
 
@@ -162,4 +171,4 @@ def test_every_shipped_protocol_on_any_scene(name: str, scene: Scene) -> None:
 
 def test_every_box_protocol_is_named_by_the_rules() -> None:
     """A new one joins a group in support/scenes.py, or gets a line of its own in each case."""
-    assert sorted(OF_BOXES) == sorted((*BOX_PROTOCOLS, *FEDERATED))
+    assert sorted(OF_BOXES) == sorted((*BOX_PROTOCOLS, *FEDERATED, *OF_DOTA))

@@ -37,6 +37,7 @@ CHAINERCV = ("chainercv-voc2007", "chainercv-voc2012")
 BY_IMAGE_FILE = (*DETECTRON2, *CHAINERCV, "cartucho")  # VOC rules; ties by image
 BY_RESULTS_FILE = (*KIT, *PY_FASTER_RCNN, *PADILLA_VOC)  # VOC rules; ties in the order of the results file
 VOC_LIKE = (*BY_RESULTS_FILE, *BY_IMAGE_FILE)
+OF_DOTA = ("dota-task2",)  # VOC rules with an open threshold, as PY_FASTER_RCNN but for crowds
 BOX_PROTOCOLS = (*COCO_LIKE, *VOC_LIKE, "bes-dev")
 FEDERATED = (
     "lvis",

@@ -34,7 +34,7 @@ GROUPS = {
     "start here": ("demo", "evaluate", "validate", "report"),
     "why is the score what it is?": (
         *("errors", "confusion", "operating-points", "slices", "images", "suspects", "draw"),
-        *("calibration", "lrp", "froc", "ties", "explain"),
+        *("calibration", "lrp", "froc", "ties", "explain", "readings"),
     ),
     "which detector is better, and is it good enough?": ("compare", "bootstrap", "check", "history"),
     "raw detections, and those of several models": ("nms", "fuse", "sweep"),
@@ -62,6 +62,7 @@ _SUMMARIES = {
     "panoptic": "panoptic quality of id maps and segment tables",
     "semantic": "mean IoU and accuracies of folders of label maps",
     "explain": "why do two tools give two numbers? which tool gave this number?",
+    "readings": "one table: the number of every protocol that fits these files",
     "protocols": "list the protocols, or print one as TOML",
     "demo": "evaluate small samples that come with boxscore, and show what to type next",
     **{name: diagnostic.summary for name, diagnostic in DIAGNOSTICS.items()},
@@ -166,7 +167,7 @@ def command_parser(name: str, command: Command) -> ArgumentParser:
 
 def _room(name: str, arguments: argparse.Namespace) -> int:
     """Return the address space that a command needs before it begins."""
-    with_tables = name in DIAGNOSTICS or name in ("compare", "draw", "explain", "report", "sweep")
+    with_tables = name in DIAGNOSTICS or name in ("compare", "draw", "explain", "readings", "report", "sweep")
     drawn = any(getattr(arguments, name, None) is not None for name in ("report", "plot"))
     return LIBRARIES if with_tables or drawn else 0
 

@@ -1,8 +1,9 @@
 """Turn raw detections into final ones: suppress, lower scores or merge boxes.
 
-Needs no ground truth. Reads a COCO results file, a folder of VOC results or detections saved as columns
-(.npz), and writes the rows that are left in the same form, in the same order, with every key they had. Soft
-methods write the lowered scores, merging methods the merged boxes. The output appears when it is whole.
+Needs no ground truth. Reads a COCO results file, a folder of VOC or DOTA results or detections saved as
+columns (.npz), and writes the rows that are left in the same form, in the same order, with every key they
+had. Soft methods write the lowered scores, merging methods the merged boxes. The output appears when it is
+whole.
 
 Examples
 --------
@@ -10,6 +11,7 @@ Examples
   boxscore nms raw.json --output kept.json --method soft-gaussian --score-threshold 0.01
   boxscore nms masks.json --output kept.json --iou-type segm --iou-threshold 0.5
   boxscore nms results_dir --output kept_dir --iou-threshold 0.45 --pixel-offset 1
+  boxscore nms patches --output whole --merge-patches scaled --iou-type quadrilateral --iou-threshold 0.3
 """
 
 from __future__ import annotations
@@ -21,24 +23,40 @@ import numpy as np
 from boxscore.cli.arguments import DETECTIONS, GROUPS, IOU_TYPE, READERS, RESULTS_OUTPUT, Option
 from boxscore.cli.inputs import group_options, readers
 from boxscore.cli.streams import say, stderr_is_terminal
+from boxscore.data.patches import PATCH_FORMS, merge_patches
 from boxscore.suppression.methods import METHODS, check_method
 from boxscore.suppression.suppressing import suppress
 
 __all__ = ["OPTIONS", "run"]
 
-SIMILARITIES = {"bbox": "box", "segm": "mask"}
-"""What is compared, by pycocotools' names."""
+SIMILARITIES = {
+    "bbox": "box",
+    "segm": "mask",
+    **{name: name for name in ("rotated", "quadrilateral", "probiou")},
+}
+"""What is compared: by pycocotools' names, and oriented boxes by those of the similarities."""
 
 
 OPTIONS = (
-    DETECTIONS.but(help="COCO results file, folder of comp4_det_<set>_<class>.txt, or .npz"),
+    DETECTIONS.but(help="COCO results file, folder of VOC or DOTA results, or .npz"),
     RESULTS_OUTPUT,
     Option("method", f"one of {', '.join(METHODS)} (default: hard)", default="hard", metavar="NAME"),
     Option("iou-threshold", "a better box suppresses what overlaps it by more", kind=float, metavar="T"),
     Option("overlap", "over the union or the smaller box (default: iou)", default="iou", metavar="iou|ios"),
-    IOU_TYPE.but(help="what overlaps: boxes or masks", default="bbox", choices=tuple(SIMILARITIES), group=""),
+    IOU_TYPE.but(
+        help="what overlaps: boxes, masks, or oriented boxes",
+        default="bbox",
+        choices=tuple(SIMILARITIES),
+        group="",
+    ),
     Option("sigma", "of the Gaussian methods", kind=float, metavar="S"),
     Option("score-threshold", "keep what scores at least this, afterwards", kind=float, metavar="S"),
+    Option(
+        "merge-patches",
+        "first put detections in patches <image>__<scale>__<x>___<y> back into their images: scaled divides "
+        "by the scale (DOTA devkit), shifted does not (mmrotate)",
+        choices=PATCH_FORMS,
+    ),
     *GROUPS,
     READERS,
 )
@@ -47,7 +65,7 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Read, suppress, write; return the exit status."""
     from boxscore.formats.reading import read_options
-    from boxscore.formats.results import load_results, save_results
+    from boxscore.formats.results import load_results, save_results, save_table
 
     options = {name: getattr(arguments, name) for name in ("iou_threshold", "overlap")}
     options["similarity"] = SIMILARITIES[arguments.iou_type]
@@ -57,8 +75,11 @@ def run(arguments: argparse.Namespace) -> int:
     results = load_results(
         arguments.detections,
         read_options(columns=["masks"] if options["similarity"] == "mask" else [], processes=processes),
+        oriented=options["similarity"] not in ("box", "mask"),
     )
     table = results.table
+    if arguments.merge_patches is not None:
+        table = merge_patches(table, arguments.merge_patches)
     _progress(f"suppressing {len(table):,} detections of {len(table.images):,} images")
     left = suppress(
         table,
@@ -70,6 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
     )
     _progress(f"writing {arguments.output}")
     order = np.argsort(left.indices)
+    if arguments.merge_patches is not None:
+        save_table(left.apply(table), arguments.output, like=results)
+        say(f"{len(left.indices):,} of {len(table):,} detections kept in {arguments.output}")
+        return 0
     save_results(
         results,
         left.indices[order],

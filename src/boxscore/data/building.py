@@ -10,6 +10,7 @@ Conventions
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from boxscore.data.lazy import LazyColumns, Reader
 from boxscore.data.masks import Masks
 from boxscore.data.schema import Column, Schema
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids, own_columns
-from boxscore.errors import InputError
+from boxscore.errors import BoxscoreWarning, InputError
 
 __all__ = [
     "CategoriesLike",
@@ -173,6 +174,9 @@ def _instances(
         array = column.made_of(values)
         checks.same_length(len(rows["image"]), of=f"{schema.noun} boxes", **{column.name: array})
         column.check(array, place)
+        doubt = "" if column.doubt is None else column.doubt(array)
+        if doubt:
+            warnings.warn(f"{schema.name}: {doubt}", BoxscoreWarning, stacklevel=4)
         instances[column.name] = array
     return instances
 
@@ -183,7 +187,7 @@ def boxes_around(schema: Schema, instances: Mapping[str, Any] | LazyColumns) -> 
         if column.around is not None and column.name in instances and instances[column.name] is not None:
             boxes = column.around(instances[column.name])
             return boxes, boxes[:, 2:] - boxes[:, :2]
-    cause = "only rotated boxes, masks or keypoints can stand for them"
+    cause = "only corners, rotated boxes, masks or keypoints can stand for them"
     raise InputError("boxes", "be given", got="None", cause=cause)
 
 

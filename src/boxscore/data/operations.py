@@ -361,9 +361,10 @@ def _with_all_instances(tables: Sequence[Table]) -> list[Table]:
         raise InputError("keypoints of tables to merge", "be as many in all", got=f"{sorted(joints)}")
     for count in joints:
         parts = [_with_keypoints(table, count) if table.keypoints is None else table for table in parts]
-    rotated = [table.rotated is not None for table in parts if len(table)]
-    if any(rotated) and not all(rotated):
-        raise InputError("boxes of tables to merge", "all be rotated, or none", got="both")
+    for name, what in (("rotated", "be rotated"), ("quadrilaterals", "have corners")):
+        there = [getattr(table, name) is not None for table in parts if len(table)]
+        if any(there) and not all(there):
+            raise InputError("boxes of tables to merge", f"all {what}, or none", got="both")
     return parts
 
 

@@ -17,9 +17,20 @@ __all__ = [
     "extents_of_rotated",
     "rotated_of_boxes",
     "rotated_of_corners",
+    "seems_degrees",
 ]
 
 FloatArray = NDArray[np.float64]
+
+
+def seems_degrees(rotated: FloatArray) -> str:
+    """Say that the angles of rotated boxes [N, 5] cannot be meant as radians; empty where they may be."""
+    if not len(rotated) or np.abs(rotated[:, 4]).min() <= 2 * np.pi:
+        return ""
+    return (
+        f"the angle of every rotated box ({len(rotated)}) exceeds 2 pi; are these degrees? Angles are "
+        "radians here, from x towards y (numpy.deg2rad)."
+    )
 
 
 def extents_of_rotated(rotated: FloatArray) -> tuple[FloatArray, FloatArray]:

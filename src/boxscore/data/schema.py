@@ -9,8 +9,8 @@ Conventions
 -----------
 - Axis letters, here and everywhere: D detections, G ground truths, P candidate pairs, T IoU thresholds,
   A area ranges, K categories, R recall points, M detection caps. N is D or G, J keypoints.
-- Needed columns are arrays that every table has. Instance columns (rotated boxes, masks, keypoints) may be
-  absent, and may be read later. Beside both a table has columns of the user's own.
+- Needed columns are arrays that every table has. Instance columns (quadrilaterals, rotated boxes, masks,
+  keypoints) may be absent, and may be read later. Beside both a table has columns of the user's own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.records import record
 from boxscore.data.keypoints import box_of_keypoints, keypoint_array
-from boxscore.data.rotated import area_of_rotated, box_of_rotated
+from boxscore.data.quadrilaterals import area_of_corners, box_of_corners
+from boxscore.data.rotated import area_of_rotated, box_of_rotated, seems_degrees
 
 __all__ = [
     "CATEGORY_NAMES",
@@ -73,6 +74,8 @@ class Column:
         Makes an array of what is given, where rows may be written in several ways.
     around, area : callable, optional
         Give the boxes [N, 4] that stand for boxes, and the areas [N] of ground truth, where none are given.
+    doubt : callable, optional
+        Says what is odd about values that are allowed; empty for nothing.
     """
 
     name: str
@@ -87,6 +90,7 @@ class Column:
     array: Callable[[Any], NDArray[Any]] | None = None
     around: Callable[[Any], NDArray[np.float64]] | None = None
     area: Callable[[Any], NDArray[np.float64]] | None = None
+    doubt: Callable[[Any], str] | None = None
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
@@ -174,6 +178,15 @@ _BOXES = (
 )
 _INSTANCES = (
     Column(
+        "quadrilaterals",
+        "numbers",
+        (8,),
+        label="corners",
+        frame=("corners",),
+        around=box_of_corners,
+        area=area_of_corners,
+    ),
+    Column(
         "rotated",
         "numbers",
         (5,),
@@ -181,6 +194,7 @@ _INSTANCES = (
         frame=("rotated",),
         around=box_of_rotated,
         area=area_of_rotated,
+        doubt=seems_degrees,
     ),
     Column("masks", "masks", frame=("segmentation",), around=lambda masks: masks.boxes),
     Column(

@@ -81,6 +81,9 @@ class BoxTable:
     rotated : ndarray of float64, [N, 5], or None
         Rotated boxes ``cx, cy, w, h, angle``: centre and size in pixels, and the angle in radians by which
         the width axis is turned from x towards y. ``boxes`` are then the upright boxes around them.
+    quadrilaterals : ndarray of float64, [N, 8], or None
+        Four corners ``x1, y1, ..., x4, y4`` in pixels, in order, as the file gave them. ``boxes`` are then
+        the upright boxes around them.
     masks : Masks, [N], or None
         Instance masks, rasterised when first needed. A table from a file reads them when first asked.
     keypoints : ndarray of float64, [N, J, 3], or None
@@ -105,6 +108,7 @@ class BoxTable:
     source: str
     if TYPE_CHECKING:  # no fields at run time: dataclasses.replace would read them from the file
         rotated: FloatArray | None = None
+        quadrilaterals: FloatArray | None = None
         masks: Masks | None = None
         keypoints: FloatArray | None = None
 
@@ -289,6 +293,7 @@ class GroundTruth(BoxTable):
         ignore: ArrayLike | None = None,
         group: ArrayLike | None = None,
         rotated: ArrayLike | None = None,
+        quadrilaterals: ArrayLike | None = None,
         masks: Iterable[MaskLike] | None = None,
         keypoints: ArrayLike | None = None,
         keypoint_count: ArrayLike | None = None,
@@ -307,7 +312,7 @@ class GroundTruth(BoxTable):
         image_ids, category_ids : array_like, [G]
             Integers or strings.
         boxes : array_like, [G, 4], or None
-            Pixels. None: those around the rotated boxes, masks or keypoints.
+            Pixels. None: those around the corners, rotated boxes, masks or keypoints.
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
             COCO files hold ``xywh``.
         area : array_like, [G], optional
@@ -317,6 +322,8 @@ class GroundTruth(BoxTable):
         rotated : array_like, [G, 5], optional
             ``cx, cy, w, h, angle``; the angle in radians, from x towards y (``-numpy.deg2rad`` of degrees
             counter-clockwise).
+        quadrilaterals : array_like, [G, 8], optional
+            Four corners in order, ``x1, y1, ..., x4, y4``.
         masks : sequence, [G], optional
             Polygons, RLEs or binary arrays: see :class:`~boxscore.data.masks.Masks`.
         keypoints : array_like, [G, J, 3], optional
@@ -363,6 +370,7 @@ class GroundTruth(BoxTable):
             "ignore": ignore,
             "group": group,
             "rotated": rotated,
+            "quadrilaterals": quadrilaterals,
             "masks": masks,
             "keypoints": keypoints,
             "keypoint_count": keypoint_count,
@@ -518,6 +526,7 @@ class Detections(BoxTable):
         *,
         box_format: BoxFormat = "xyxy",
         rotated: ArrayLike | None = None,
+        quadrilaterals: ArrayLike | None = None,
         masks: Iterable[MaskLike] | None = None,
         keypoints: ArrayLike | None = None,
         images: ImagesLike | None = None,
@@ -533,12 +542,13 @@ class Detections(BoxTable):
         image_ids, category_ids : array_like, [D]
             Integers or strings, as in the ground truth.
         boxes : array_like, [D, 4], or None
-            Pixels. None: those around the rotated boxes, masks or keypoints.
+            Pixels. None: those around the corners, rotated boxes, masks or keypoints.
         scores : array_like, [D]
             Finite numbers.
         box_format : {"xyxy", "xywh", "cxcywh"}, default "xyxy"
             COCO results files hold ``xywh``.
         rotated : array_like, [D, 5], optional
+        quadrilaterals : array_like, [D, 8], optional
             As in :meth:`GroundTruth.from_arrays`.
         masks : sequence, [D], optional
             Polygons, RLEs or binary arrays: see :class:`~boxscore.data.masks.Masks`.
@@ -566,12 +576,22 @@ class Detections(BoxTable):
         1
         """
         where = place or (lambda row: f"row {row} of {source}")
-        given = {"scores": scores, "rotated": rotated, "masks": masks, "keypoints": keypoints}
+        given = {
+            "scores": scores,
+            "rotated": rotated,
+            "quadrilaterals": quadrilaterals,
+            "masks": masks,
+            "keypoints": keypoints,
+        }
         rows = _rows(cls.schema, image_ids, category_ids, boxes, images, categories, place=where)
         table = built_columns(
             cls.schema, rows, boxes, box_format=box_format, given=given, columns=columns, place=where
         )
-        return cls(**table, boxes_given=boxes is not None or rotated is not None, source=source)
+        return cls(
+            **table,
+            boxes_given=any(one is not None for one in (boxes, rotated, quadrilaterals)),
+            source=source,
+        )
 
     @classmethod
     def from_predictions(

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
     from boxscore.diagnostics.explaining import (
         Explanation,
+        Reading,
+        Readings,
         ablation,
         expansions,
         explain,
         find_number,
+        readings,
         tool_names,
     )
     from boxscore.diagnostics.froc import froc_curve, froc_scores
@@ -46,10 +49,13 @@ _NAMES = {
     "boxscore.diagnostics.confusion": ("confusion_matrix", "top_confusions"),
     "boxscore.diagnostics.explaining": (
         "Explanation",
+        "Reading",
+        "Readings",
         "ablation",
         "expansions",
         "explain",
         "find_number",
+        "readings",
         "tool_names",
     ),
     "boxscore.diagnostics.froc": ("froc_curve", "froc_scores"),
@@ -67,6 +73,8 @@ __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = [
     "DiagnosticResult",
     "Explanation",
+    "Reading",
+    "Readings",
     "ablation",
     "best_settings",
     "bootstrap_intervals",
@@ -85,6 +93,7 @@ __all__ = [
     "label_suspects",
     "localisation_recall_precision",
     "operating_points",
+    "readings",
     "reliability",
     "slice_names",
     "slice_scores",

@@ -11,11 +11,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from boxscore._utils import checks
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import ProtocolError
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.fields import Field, Stage, Step, all_fields
@@ -25,13 +27,18 @@ __all__ = [
     "CHOICES",
     "Choice",
     "Tool",
-    "box_protocols",
+    "fits",
+    "reduced_tool",
     "tool_names",
     "tool_of",
+    "tool_protocols",
     "with_choice",
     "with_field",
     "with_similarity",
 ]
+
+TURNED = ("quadrilateral", "rotated", "probiou")
+"""Similarities of oriented boxes: each can compare what the others do."""
 
 
 class Tool(NamedTuple):
@@ -76,18 +83,42 @@ CHOICES = _choices()
 
 def tool_names() -> list[str]:
     """Names that :func:`~boxscore.diagnostics.explain` knows: protocols of boxes, and aliases."""
-    return sorted([*box_protocols(), *_aliases()])
+    return sorted([*tool_protocols(), *tool_protocols(turned=True), *_aliases()])
 
 
-def box_protocols() -> list[str]:
-    """Names of the shipped protocols that compare boxes."""
-    return [name for name in protocol_names() if load_protocol(name).similarity == "box"]
+def tool_protocols(*, turned: bool = False) -> list[str]:
+    """Names of the shipped protocols that compare upright boxes, or oriented ones."""
+    kinds = TURNED if turned else ("box",)
+    return [name for name in protocol_names() if load_protocol(name).similarity in kinds]
+
+
+def fits(protocol: Protocol, ground_truth: GroundTruth, detections: Detections) -> bool:
+    """Whether tables hold what a protocol compares, and the labels of images that it reads."""
+    turned = [
+        table.quadrilaterals is not None or table.rotated is not None for table in (ground_truth, detections)
+    ]
+    labelled = ground_truth.image_labels is not None
+    if (protocol.labels.unlisted == "drop" or protocol.labels.not_exhaustive == "ignore") and not labelled:
+        return False
+    if protocol.group.treatment == "merge" and not (labelled or ground_truth.group.any()):
+        return False
+    if all(turned):
+        return protocol.similarity in TURNED
+    if detections.boxes_given:
+        return protocol.similarity == "box"
+    if protocol.similarity in ("mask", "boundary"):
+        return detections.masks is not None and ground_truth.masks is not None
+    if protocol.similarity == "keypoints":
+        points, truths = detections.keypoints, ground_truth.keypoints
+        count = len(protocol.keypoints.sigmas)
+        return points is not None and truths is not None and points.shape[1] == truths.shape[1] == count
+    return False
 
 
 @functools.cache
 def _aliases() -> dict[str, str]:
     """Other names of tools, and the protocol that each stands for."""
-    return {alias: name for name in box_protocols() for alias in load_protocol(name).aliases}
+    return {alias: name for name in tool_protocols() for alias in load_protocol(name).aliases}
 
 
 def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) -> Tool:
@@ -100,6 +131,11 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
     else:
         protocol = load_protocol(tool)
         name = protocol.name
+    return reduced_tool(tool if isinstance(tool, str) else name, protocol, iou)
+
+
+def reduced_tool(name: str, protocol: Protocol, iou: float | None = None) -> Tool:
+    """Reduce a protocol to what its AP over all areas at the largest cap depends on."""
     matching = dataclasses.replace(protocol.matching, max_detections=protocol.matching.max_detections[-1:])
     if iou is not None:
         checks.number_between(iou, 0, 1, name="iou", open_low=True)
@@ -114,11 +150,11 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
         ignore=dataclasses.replace(protocol.ignore, area_ranges={"all": (0.0, math.inf)}),
         summary=(SummaryRow("AP"), SummaryRow("AP50", iou=0.5), SummaryRow("AP75", iou=0.75)),
     )
-    return Tool(tool if isinstance(tool, str) else name, reduced)
+    return Tool(name, reduced)
 
 
 def with_similarity(tool: Tool, other: Tool) -> Tool:
-    """Return the tool with the other's similarity; of masks and boundaries, since the same tables have both.
+    """Return the tool with the other's similarity, where the same tables have what both compare.
 
     Raises
     ------
@@ -126,7 +162,7 @@ def with_similarity(tool: Tool, other: Tool) -> Tool:
         When the two compare different objects, such as boxes and masks.
     """
     own, wanted = tool.protocol.similarity, other.protocol.similarity
-    if own != wanted and not {own, wanted} <= {"mask", "boundary"}:
+    if own != wanted and not any({own, wanted} <= {*kinds} for kinds in (("mask", "boundary"), TURNED)):
         raise ProtocolError(
             "explained protocols",
             "compare the same kind of objects",
@@ -138,14 +174,15 @@ def with_similarity(tool: Tool, other: Tool) -> Tool:
 def with_choice(tool: Tool, other: Tool, choice: Choice) -> Tool:
     """Return the tool with this choice made as the other makes it."""
     for path in choice.paths:
-        table, name = path.split(".")
-        tool = with_field(tool, path, getattr(getattr(other.protocol, table), name))
+        tool = with_field(tool, path, operator.attrgetter(path)(other.protocol))
     return tool
 
 
 def with_field(tool: Tool, path: str, value: Any) -> Tool:
-    """Return a tool with one field of its protocol, ``table.name``, changed."""
-    table, name = path.split(".")
+    """Return a tool with one field of its protocol, ``table.name`` or ``name``, changed."""
+    table, _, name = path.rpartition(".")
+    if not table:
+        return tool._replace(protocol=dataclasses.replace(tool.protocol, **{name: value}))
     changed: Any = dataclasses.replace(getattr(tool.protocol, table), **{name: value})
     tables: dict[str, Any] = {table: changed}
     return tool._replace(protocol=dataclasses.replace(tool.protocol, **tables))

@@ -39,18 +39,23 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._tools import (
     CHOICES,
     Tool,
-    box_protocols,
+    fits,
+    reduced_tool,
     tool_names,
     tool_of,
+    tool_protocols,
     with_choice,
     with_field,
     with_similarity,
 )
+from boxscore.diagnostics.ties import tie_bounds
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
+from boxscore.matching.ignoring import ignoring
 from boxscore.matching.matcher import Matcher
-from boxscore.protocols import load_protocol
+from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.protocol import Protocol, RoundingRules
+from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,10 +63,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CHOICES",
     "Explanation",
+    "Reading",
+    "Readings",
     "ablation",
     "expansions",
     "explain",
     "find_number",
+    "readings",
     "tool_names",
 ]
 
@@ -261,7 +269,8 @@ def find_number(
     scale = 100.0 if wanted > 1 or str(number).strip().endswith("%") else 1.0
     margin = 0.5 * 10.0**-digits / scale if within is None else within
     rows, tables = [], _Tables(ground_truth, detections)
-    for name in box_protocols():
+    turned = fits(load_protocol("coco-rotated"), ground_truth, detections)
+    for name in tool_protocols(turned=turned):
         metrics = tables.metrics(tool_of(name, None))
         if len(metrics) == 2 and metrics["AP"] == metrics.get("AP50"):
             del metrics["AP"]  # one threshold, one value
@@ -317,6 +326,153 @@ def expansions(
     return pd.DataFrame(rows, columns=["ground_truth", "detections", "value"])
 
 
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What one protocol makes of two tables.
+
+    Attributes
+    ----------
+    protocol, title : str
+    metric : str
+        What the protocol calls its number.
+    value : float
+        AP over the protocol's own IoU thresholds; NaN where it is undefined.
+    AP50 : float
+        At IoU 0.5; NaN where that is none of its thresholds.
+    difference : float
+        From the first reading.
+    lowest, highest : float
+        Bounds over the orders of equally scored detections; see :func:`boxscore.diagnostics.tie_bounds`.
+    choices : tuple of str
+        What it chooses differently from the first: ``title: choice``.
+    """
+
+    protocol: str
+    title: str
+    metric: str
+    value: float
+    AP50: float
+    difference: float
+    lowest: float
+    highest: float
+    choices: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Readings:
+    """The numbers that protocols read off the same tables.
+
+    Attributes
+    ----------
+    readings : tuple of Reading
+        The first, then the others by their names.
+    """
+
+    readings: tuple[Reading, ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per protocol: the fields of :class:`Reading`, ``choices`` in one text."""
+        import pandas as pd
+
+        rows = [{**dataclasses.asdict(one), "choices": "; ".join(one.choices)} for one in self.readings]
+        return pd.DataFrame(rows, columns=[field.name for field in dataclasses.fields(Reading)])
+
+    def _repr_html_(self) -> str:
+        columns = {str(name): column.tolist() for name, column in self.table.items()}
+        return f"<div><b>Readings</b>{html_table(columns)}</div>"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form: ``{"first": protocol, "readings": [{protocol, value, ...}, ...]}``."""
+        rows = [dataclasses.asdict(one) | {"choices": list(one.choices)} for one in self.readings]
+        return {"first": self.readings[0].protocol, "readings": rows}
+
+
+def readings(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    first: str | Path | Mapping[str, Any] | Protocol | None = None,
+) -> Readings:
+    """Score two tables under every shipped protocol that fits them.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+    detections : Detections
+    first : str, Path, mapping or Protocol, optional
+        What the others are compared with. When not given, ``coco`` where it fits, else the protocol that
+        reads most of what the ground truth holds.
+
+    Returns
+    -------
+    Readings
+
+    Raises
+    ------
+    InputError
+        When no protocol fits, or ``first`` does not.
+    """
+    aligned = align(detections, ground_truth)
+    shipped = [load_protocol(name) for name in protocol_names()]
+    fitting = [protocol for protocol in shipped if fits(protocol, ground_truth, aligned)]
+    if first is not None:
+        chosen = load_protocol(first)
+        if not fits(chosen, ground_truth, aligned):
+            known = ", ".join(protocol.name for protocol in fitting)
+            rule = "fit what the files hold"
+            raise InputError("the first protocol", rule, got=repr(chosen.name), cause=f"these do: {known}")
+        fitting = [chosen, *(protocol for protocol in fitting if protocol != chosen)]
+    elif fitting:
+        start = max(fitting, key=lambda protocol: _closeness(protocol, ground_truth))
+        fitting = [start, *(protocol for protocol in fitting if protocol is not start)]
+    if not fitting:
+        raise InputError(
+            "a protocol", "fit what the files hold", got="none that does", place=detections.source
+        )
+    tables = _Tables(ground_truth, detections)
+    found: list[Reading] = []
+    start_tool = reduced_tool(fitting[0].name, fitting[0])
+    for protocol in fitting:
+        tool = reduced_tool(protocol.name, protocol)
+        metrics, bounds = tables.bounds(tool)
+        value = metrics["AP"]
+        found.append(
+            Reading(
+                protocol=protocol.name,
+                title=protocol.title,
+                metric=next((row.key for row in protocol.rows), "AP"),
+                value=value,
+                AP50=metrics.get("AP50", math.nan),
+                difference=value - found[0].value if found else 0.0,
+                lowest=bounds[0],
+                highest=bounds[1],
+                choices=(
+                    *_other_similarity(start_tool, tool),
+                    *(
+                        f"{choice.title}: {choice.text(tool)}"
+                        for choice in CHOICES
+                        if with_choice(start_tool, tool, choice) != start_tool
+                    ),
+                ),
+            )
+        )
+    return Readings(tuple(found))
+
+
+def _other_similarity(first: Tool, other: Tool) -> tuple[str, ...]:
+    same = first.protocol.similarity == other.protocol.similarity
+    return () if same else (f"similarity: {other.protocol.similarity}",)
+
+
+def _closeness(protocol: Protocol, ground_truth: GroundTruth) -> tuple[int, bool]:
+    """How much of what ground truth holds a protocol reads; COCO's comes first among equals."""
+    column = similarity_of(protocol).column
+    compared = column is not None and getattr(ground_truth, column, None) is not None
+    flags = bool(ignoring(ground_truth, protocol).ignored.any())
+    plain = protocol == load_protocol("coco")
+    return (0 if plain else int(compared) + int(compared and flags), plain)
+
+
 class _Tables:
     """Two tables scored under many protocols; overlaps that these measure alike are computed once."""
 
@@ -326,6 +482,16 @@ class _Tables:
 
     def metrics(self, tool: Tool) -> dict[str, float]:
         """Evaluate under a tool's protocol, without the warnings that evaluating the tables gives anyway."""
+        return self.evaluation(tool).metrics
+
+    def bounds(self, tool: Tool) -> tuple[dict[str, float], tuple[float, float]]:
+        """Evaluate, and bound the AP over the orders of equal scores."""
+        result = self.evaluation(tool)
+        bounds = tie_bounds(result, metrics=["AP"]).total
+        return result.metrics, (float(bounds.lowest[0]), float(bounds.highest[0]))
+
+    def evaluation(self, tool: Tool) -> Evaluation:
+        """Evaluate under a tool's protocol."""
         protocol, rules = tool.protocol, tool.protocol.rounding
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)
@@ -333,7 +499,7 @@ class _Tables:
                 table = rounded(self._given, scores=rules.scores, boxes=rules.boxes)
                 self._matchers[rules] = Matcher(self._truth, table, protocol)
             matcher = self._matchers[rules].under(protocol)
-            return Evaluation(self._truth, matcher.detections, protocol, matcher.match()).metrics
+            return Evaluation(self._truth, matcher.detections, protocol, matcher.match())
 
     def value(self, tool: Tool) -> float:
         """AP, as a multiple of 2**-53."""

@@ -53,8 +53,11 @@ def warn_of_box_order(table: BoxTable, *, given_sizes: bool, stacklevel: int = 3
 def box_order(table: BoxTable, *, given_sizes: bool) -> BoxOrder | None:
     """Say whether a table's boxes look like another form of box; None where nothing is suspicious."""
     if (
-        not len(table) or table.rotated is not None or table.units == "fractions"
-    ):  # five are not taken for four
+        not len(table)
+        or table.rotated is not None  # five numbers are not taken for four
+        or table.quadrilaterals is not None
+        or table.units == "fractions"
+    ):
         return None
     rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
     extent = table.images.sizes[table.image[rows]]

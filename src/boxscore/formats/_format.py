@@ -37,7 +37,7 @@ TICK = 2_000_000_000
 """Nanoseconds; the coarsest clock of a file system that is in use (FAT)."""
 
 CONTENT = frozenset(
-    {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "ignore", "group"}
+    {"masks", "keypoints", "rotated", "quadrilaterals", "areas", "crowd", "difficult", "ignore", "group"}
     | {"sizes", "file names", "columns", "ids", "repeated ids", "classes", "fractions"}
     | {"image labels", "positive labels", "ignore beside image labels"}
     | {"class columns", "class column frequency"}

@@ -221,6 +221,8 @@ def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
         yield "keypoints", "keypoints"
     if table.rotated is not None:
         yield "rotated", "rotated boxes (upright ones around them stay)"
+    if table.quadrilaterals is not None:
+        yield "quadrilaterals", "corners (upright boxes around them stay)"
     for name, values in table.columns.items():
         if values.dtype != bool or values.any():
             yield f"column {name}", f"column {name}"
@@ -298,7 +300,7 @@ def _without(table: BoxTable, words: list[str]) -> Any:
     changes: dict[str, Any] = {}
     blank = np.zeros(len(table), dtype=bool)
     for word in words:
-        if word in ("masks", "rotated"):
+        if word in ("masks", "rotated", "quadrilaterals"):
             changes[word] = None
         elif word == "keypoints":
             changes |= {name: None for name in ("keypoints", "keypoint_count") if name in table.instances}

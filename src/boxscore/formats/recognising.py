@@ -51,8 +51,6 @@ def _first_line(pattern: str) -> Callable[[Look], bool]:
 _NUMBER = r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"
 
 _KITTI = _first_line(r"[A-Za-z_ -]+(?: " + _NUMBER + r"){14,15}")
-_DOTA = _first_line(rf"(?:{_NUMBER} ){{8}}\S+(?: \d)?|imagesource:.*")
-_NO_DOTA = "boxscore does not read DOTA yet: make COCO JSON, with bbox [cx, cy, width, height, angle]"
 
 _FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
     (lambda look: not look.head, "an empty file", "was it written to the end?"),
@@ -112,11 +110,6 @@ _FILES: tuple[tuple[Callable[[Look], bool], str, str], ...] = (
         "boxscore does not read KITTI yet: make a CSV file image,class,x1,y1,x2,y2 of them",
     ),
     (
-        _DOTA,
-        "DOTA labels",
-        _NO_DOTA,
-    ),
-    (
         _first_line(rf"\d+(?: {_NUMBER}){{4,}}"),
         "one file of YOLO labels or predictions",
         "give the folder of these files",
@@ -173,8 +166,6 @@ def _folder(look: Look) -> Resemblance:
         return Resemblance("a folder of images", "give the annotations; images go to --image-folder")
     if endings == {"txt"} and _KITTI(Look(look.path / look.names[0])):
         return Resemblance("a folder of KITTI labels", "make a table image,class,x1,y1,x2,y2 of them")
-    if endings == {"txt"} and _DOTA(Look(look.path / look.names[0])):
-        return Resemblance("a folder of DOTA labels", _NO_DOTA)
     if endings == {"npy"}:
         return Resemblance("a folder of NumPy arrays", "use Detections.from_arrays in Python")
     if "json" in endings:

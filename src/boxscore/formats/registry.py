@@ -50,7 +50,9 @@ _YOLO = _folder_or_ending(".yaml", ".yml", ".data", ".txt")
 _FORMATS = {
     "columns": _Entry("columns", lambda look: look.head.startswith(b"PK")),
     "cvat": _Entry("cvat", _folder_or(lambda look: look.is_xml)),
+    "hrsc": _Entry("hrsc", _folder_or_ending(".xml")),
     "voc": _Entry("voc", _folder_or_ending(".xml", ".txt")),
+    "dota": _Entry("dota", _folder_or_ending(".txt")),
     "yolo": _Entry("yolo", _YOLO),
     "darknet": _Entry("darknet", _YOLO),
     "text": _Entry("text", lambda look: look.is_folder),

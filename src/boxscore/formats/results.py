@@ -49,14 +49,14 @@ class Results(NamedTuple):
     """The states of the files before they were read."""
 
 
-def load_results(path: str | Path, options: ReadOptions = PLAIN) -> Results:
-    """Read results of any format without ground truth."""
+def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bool = False) -> Results:
+    """Read results of any format without ground truth; warn of oriented boxes unless they are compared."""
     path = Path(path)
     at = format_at(path, options.format)
     snapshots = tuple(Snapshot(file) for file in at.results_files(path))
     with at.reading(path, options, beside=0) as finish:
         table = finish(None)
-    if table.rotated is not None:
+    if not oriented and (table.rotated is not None or table.quadrilaterals is not None):
         message = f"{path}: rotated boxes; the upright boxes around them are suppressed or fused."
         warnings.warn(message, BoxscoreWarning, stacklevel=2)
     if at.boxes is not None and table.boxes_given:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore.data.quadrilaterals import minimum_rectangles
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.protocols.protocol import Protocol
@@ -73,6 +74,10 @@ def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
         nothing = without_area(ground_truth.area)
         ignored |= nothing
         deleted |= nothing
+    if protocol.boxes.least_side:
+        small = _shortest_side(ground_truth) < protocol.boxes.least_side
+        ignored |= small
+        deleted |= small
     if rules.unlabelled == "ignore" and ground_truth.keypoint_count is not None:
         ignored |= ground_truth.keypoint_count == 0
     by_foreground = ground_truth.crowd if rules.crowd == "iof" else np.zeros(count, dtype=bool)
@@ -83,6 +88,16 @@ def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
     if protocol.masks_may_lack:
         ignored |= box_only(ground_truth)
     return Ignoring(ignored, absorbs, deleted, by_foreground)
+
+
+def _shortest_side(ground_truth: GroundTruth) -> NDArray[np.float64]:
+    """Shorter side of each ground truth [G], of its rotated rectangle where it has one."""
+    sides = ground_truth.sizes
+    if ground_truth.rotated is not None:
+        sides = ground_truth.rotated[:, 2:4]
+    elif ground_truth.quadrilaterals is not None:
+        sides = minimum_rectangles(ground_truth.quadrilaterals)[:, 2:4]
+    return np.asarray(sides.min(axis=1, initial=np.inf))
 
 
 def turns(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.int8] | None:

@@ -375,7 +375,8 @@ class Matcher:
         self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
     ) -> _Overlaps:
         """Return cached overlaps of this floor or a lower one, else compute them."""
-        measured = (protocol.similarity, protocol.boxes, protocol.masks, protocol.keypoints)
+        fitted_to = similarity_of(protocol).fitted_to
+        measured = (protocol.similarity, protocol.boxes, protocol.masks, protocol.keypoints, fitted_to)
         key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
         floor = float(protocol.matching.effective_thresholds[0])
         known, overlaps = self._kept.get(key, (np.inf, None))

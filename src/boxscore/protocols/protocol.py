@@ -84,7 +84,7 @@ Pool = Literal["none", "classes"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
 FrocInterpolation = Literal["linear", "step"]
-SimilarityName = Literal["box", "rotated", "mask", "boundary", "keypoints"]
+SimilarityName = Literal["box", "rotated", "quadrilateral", "probiou", "mask", "boundary", "keypoints"]
 Degenerate = Literal["count", "drop", "drop_detections"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
 ListedBy = Literal["negative", "verified"]
@@ -205,6 +205,14 @@ class BoxRules(Rules):
             "tables",
             {"count": "counted", "drop": "dropped", "drop_detections": "detections dropped"},
         ),
+    )
+    least_side: float = rule(
+        0.0,
+        check=number(0, math.inf),
+        doc="Ground truths with a side below this many pixels are taken out of the data; of rotated boxes "
+        "and corners, a side of the rotated rectangle (mmrotate: 2).",
+        word=Word("leastside", silent=0.0),
+        step=Step("small objects", "tables", wording.least_side),
     )
 
 
@@ -670,8 +678,8 @@ class Protocol(Rules):
         word=Word(
             "sim",
             text=wording.similarity,
-            note="left out for upright boxes; `rotated`, `mask`, `boundary/` and its dilation, `oks/` and "
-            "its keypoints",
+            note="left out for upright boxes; `rotated`, `quadrilateral`, `probiou`, `mask`, `boundary/` and "
+            "its dilation, `oks/` and its keypoints",
         ),
     )
     rounding: RoundingRules = rule(RoundingRules(), check=table(RoundingRules), doc="")

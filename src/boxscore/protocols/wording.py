@@ -29,6 +29,7 @@ __all__ = [
     "interpolation",
     "largest_cap",
     "largest_threshold",
+    "least_side",
     "mean",
     "rounding",
     "similarity",
@@ -126,6 +127,12 @@ def mean(protocol: Protocol) -> str:
 
 
 # ---------------------------------------------------------------- steps of a waterfall
+
+
+def least_side(protocol: Protocol) -> str:
+    """Write how short a side may be."""
+    least = protocol.boxes.least_side
+    return f"sides from {number_text(least)} pixels" if least else "counted"
 
 
 def rounding(protocol: Protocol) -> str:

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.data.tables import GroundTruth
+from boxscore.data.quadrilaterals import corners_of_rotated
+from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.evaluation import Evaluation
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 from boxscore.reports.curve_view import significant
 from boxscore.reports.mistakes import Mistakes
 
-__all__ = ["Gallery", "confident_mistakes", "frame_size", "image_errors", "worst_images"]
+__all__ = ["Gallery", "confident_mistakes", "frame_size", "image_errors", "outline_of", "worst_images"]
 
 WHOLE_PIXELS_FROM = 256
 """Longer side of an image from which its boxes are drawn to whole pixels."""
@@ -137,6 +138,8 @@ class Gallery:
             [*_box_of(truth, row, decimals), int(self._truth_outcome[row]), None, None, *self._of_truth(row)]
             for row in keep_truths.tolist()
         ]
+        outlines = [_outline(detections, row, decimals) for row in keep.tolist()]
+        outlines += [_outline(truth, row, decimals) for row in keep_truths.tolist()]
         name = truth.images.file_names[image]
         return {
             "id": str(truth.images.ids[image]),
@@ -144,6 +147,7 @@ class Gallery:
             "width": round(width),
             "height": round(height),
             "boxes": boxes,
+            **({} if not any(outlines) else {"corners": outlines}),
             "hidden": len(rows) - len(keep) + len(truths) - len(keep_truths),
         }
 
@@ -165,6 +169,25 @@ class _Index:
 
     def rows(self, image: int) -> NDArray[np.intp]:
         return self._order[self._bounds[image] : self._bounds[image + 1]]
+
+
+def outline_of(table: BoxTable, row: int) -> NDArray[np.float64]:
+    """Corners of a row as they are drawn, [8]: its own, those of its rotated box, or of its box."""
+    if table.quadrilaterals is not None:
+        return np.asarray(table.quadrilaterals[row])
+    if table.rotated is not None:
+        return np.asarray(corners_of_rotated(table.rotated[row : row + 1])[0])
+    x, y = table.boxes[row, :2]
+    w, h = table.sizes[row]
+    return np.array([x, y, x + w, y, x + w, y + h, x, y + h])
+
+
+def _outline(table: BoxTable, row: int, decimals: int) -> list[Any] | None:
+    """Corners of a row that is no upright box, rounded; None for upright ones."""
+    if table.quadrilaterals is None and table.rotated is None:
+        return None
+    numbers = [round(number, decimals) for number in outline_of(table, row).tolist()]
+    return numbers if decimals else [_whole(number) for number in numbers]
 
 
 def _box_of(table: Any, row: int, decimals: int) -> list[Any]:

@@ -63,6 +63,11 @@ class Similarity(abc.ABC):
         measured = "masks" if self.area_rule == "mask" else None
         return sorted({column for column in (self.column, measured) if column is not None})
 
+    @property
+    def fitted_to(self) -> tuple[float, ...]:
+        """The thresholds that values are fitted to; values are shared only where these are the same."""
+        return ()
+
     def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
         """Describe where something else is compared than what is there; empty if nowhere."""
         return ""

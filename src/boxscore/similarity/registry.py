@@ -12,6 +12,8 @@ __all__ = ["SIMILARITIES", "similarity_class", "similarity_of"]
 SIMILARITIES: dict[SimilarityName, tuple[str, str]] = {
     "box": ("box", "BoxSimilarity"),
     "rotated": ("rotated", "RotatedSimilarity"),
+    "quadrilateral": ("quadrilateral", "QuadrilateralSimilarity"),
+    "probiou": ("probiou", "ProbIouSimilarity"),
     "mask": ("mask", "MaskSimilarity"),
     "boundary": ("boundary", "BoundarySimilarity"),
     "keypoints": ("keypoints", "KeypointSimilarity"),

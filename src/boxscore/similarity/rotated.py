@@ -21,19 +21,28 @@ Shapes and names as torchvision's and detectron2's ``box_iou_rotated``; there de
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
-from boxscore.data.rotated import area_of_rotated, extents_of_rotated, rotated_of_boxes
-from boxscore.data.tables import Detections, GroundTruth
-from boxscore.errors import InputError
+from boxscore.data.quadrilaterals import minimum_rectangles
+from boxscore.data.rotated import area_of_rotated, extents_of_rotated, rotated_of_boxes, seems_degrees
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.similarity.base import Similarity
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks, over
 
-__all__ = ["AngleUnit", "RotatedMeasure", "RotatedSimilarity", "rotated_box_iou", "rotated_boxes"]
+__all__ = [
+    "AngleUnit",
+    "RotatedMeasure",
+    "RotatedSimilarity",
+    "rotated_box_iou",
+    "rotated_boxes",
+    "rotated_of",
+]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -97,6 +106,8 @@ def rotated_boxes(boxes: ArrayLike, angle_unit: AngleUnit, *, name: str) -> Floa
     if angle_unit == "degrees":
         array = array.copy()
         array[:, 4] = np.deg2rad(array[:, 4])
+    elif doubt := seems_degrees(array):
+        warnings.warn(f"{name}: {doubt}", BoxscoreWarning, stacklevel=3)
     return array
 
 
@@ -179,6 +190,15 @@ def _clipped_integral(
     return mean
 
 
+def rotated_of(table: BoxTable) -> FloatArray:
+    """Return what a table has as rotated boxes, [N, 5]: those around its corners, else its upright boxes."""
+    if table.rotated is not None:
+        return table.rotated
+    if table.quadrilaterals is not None:
+        return minimum_rectangles(table.quadrilaterals)
+    return rotated_of_boxes(table.boxes, table.sizes)
+
+
 class RotatedSimilarity(Similarity):
     """IoU of rotated boxes; against crowds, the part of the detection that lies inside.
 
@@ -188,18 +208,21 @@ class RotatedSimilarity(Similarity):
     column = "rotated"
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
-        """Check that the ground truth is rotated; upright detections are taken as turned by nothing."""
-        if len(ground_truth) and ground_truth.rotated is None:
+        """Check that the ground truth is rotated; upright detections are taken as turned by nothing.
+
+        Of corners alone, the rectangles of least area around them are compared.
+        """
+        if len(ground_truth) and ground_truth.rotated is None and ground_truth.quadrilaterals is None:
             cause = "are its boxes upright? then any protocol of boxes compares them"
             place = ground_truth.source
             raise InputError("ground truth", "have rotated boxes", got="none", place=place, cause=cause)
         if detections.rotated is not None:
             return detections
-        return detections.replaced(rotated=rotated_of_boxes(detections.boxes, detections.sizes))
+        return detections.replaced(rotated=rotated_of(detections))
 
     def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
         """Say where upright boxes are compared with rotated ones."""
-        if not len(detections) or detections.rotated is not None:
+        if not len(detections) or detections.rotated is not None or detections.quadrilaterals is not None:
             return ""
         return f"{detections.source}: no rotated boxes; the upright ones are taken as rotated by 0."
 
@@ -214,8 +237,8 @@ class RotatedSimilarity(Similarity):
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
         """Find the pairs of rotated boxes that overlap enough."""
-        truths, rotated = ground_truth.rotated, detections.rotated
-        if truths is None or rotated is None:  # an empty table: the others were checked
+        truths, rotated = rotated_of(ground_truth), detections.rotated
+        if rotated is None:  # an empty table: the others were checked
             return PairValues(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
         crowd, count = comparison.by_foreground, len(comparison.truth_rows)
         measure = RotatedMeasure(np.concatenate([truths[comparison.truth_rows], rotated[comparison.rows]]))

@@ -2,7 +2,8 @@
 
 =============================================  =========================================================
 drop what overlaps                             :func:`nms`, :func:`batched_nms`, :func:`diou_nms`,
-                                               :func:`rotated_nms`, :func:`mask_nms`
+                                               :func:`rotated_nms`, :func:`quadrilateral_nms`,
+                                               :func:`mask_nms`
 lower its score                                :func:`soft_nms`, :func:`matrix_nms`
 drop in matrix steps                           :func:`fast_nms`, :func:`cluster_nms`
 merge it                                       :func:`greedy_nmm`, :func:`nmm`
@@ -25,7 +26,7 @@ from boxscore.suppression.masks import mask_nms
 from boxscore.suppression.matrix import matrix_nms
 from boxscore.suppression.merging import greedy_nmm, nmm
 from boxscore.suppression.result import Suppression
-from boxscore.suppression.rotated import rotated_nms
+from boxscore.suppression.rotated import quadrilateral_nms, rotated_nms
 from boxscore.suppression.soft import soft_nms
 from boxscore.suppression.suppressing import suppress, suppress_boxes
 
@@ -42,6 +43,7 @@ __all__ = [
     "nmm",
     "nms",
     "nmw",
+    "quadrilateral_nms",
     "rotated_nms",
     "soft_nms",
     "suppress",

@@ -87,12 +87,19 @@ def check_method(
     chosen = METHODS[checks.one_of(method, list(METHODS), name="method")]
     checks.one_of(overlap, ("iou", "ios"), name="overlap")
     if similarity != "box" and (chosen.overlap == "diou" or chosen.changes == "boxes"):
+        named = {"mask": "masks", "quadrilateral": "corners"}
+        named |= dict.fromkeys(("rotated", "probiou"), "rotated boxes")
         only = [name for name, one in METHODS.items() if one.overlap != "diou" and one.changes != "boxes"]
         raise InputError(
-            "method", "be one that compares masks", got=repr(method), cause=f"known: {', '.join(only)}"
+            "method",
+            f"be one that compares {named.get(similarity, similarity)}",
+            got=repr(method),
+            cause=f"known: {', '.join(only)}",
         )
     if "iou_threshold" in chosen.reads and iou_threshold is None:
         raise InputError("iou_threshold", f"be given with method {method!r}", got="None")
+    if overlap != "iou" and similarity not in ("box", "mask"):
+        raise InputError("overlap", "be 'iou' where oriented boxes are compared", got=repr(overlap))
     if overlap != "iou" and "overlap" not in chosen.reads:
         raise InputError(
             "overlap", f"be 'iou' with method {method!r}", got=repr(overlap), cause=readers_of("overlap")

@@ -1,16 +1,33 @@
-"""Hard non-maximum suppression of rotated boxes; see :mod:`boxscore.similarity.rotated`."""
+"""Hard non-maximum suppression of oriented boxes: by IoU, by ProbIoU, and of four corners.
+
+See :mod:`boxscore.similarity.rotated`, :mod:`boxscore.similarity.probiou` and
+:mod:`boxscore.similarity.quadrilateral`.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boxscore.similarity.rotated import AngleUnit, RotatedMeasure, rotated_boxes
+from boxscore._utils import checks
+from boxscore.similarity.measures import Measure, MeasureOf
+from boxscore.similarity.probiou import ProbIouMeasure
+from boxscore.similarity.quadrilateral import QuadrilateralMeasure, corners_of
+from boxscore.similarity.rotated import AngleUnit, RotatedMeasure, rotated_boxes, rotated_of
 from boxscore.suppression._ranked import check_groups, check_scores, rank
 from boxscore.suppression.hard import select
 
-__all__ = ["rotated_nms"]
+__all__ = ["ORIENTED", "oriented_measure", "quadrilateral_nms", "rotated_nms"]
 
+ORIENTED = ("rotated", "quadrilateral", "probiou")
+"""What oriented boxes are suppressed by."""
+
+if TYPE_CHECKING:
+    from boxscore.data.tables import Detections
+
+FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 
 
@@ -21,6 +38,7 @@ def rotated_nms(
     *,
     groups: ArrayLike | None = None,
     angle_unit: AngleUnit = "radians",
+    measure: Literal["iou", "probiou"] = "iou",
     score_threshold: float | None = None,
     pre_top_k: int | None = None,
     max_per_group: int | None = None,
@@ -32,6 +50,8 @@ def rotated_nms(
     boxes : array_like, [N, 5]
         ``cx, cy, w, h, angle``.
     angle_unit : {"radians", "degrees"}, default "radians"
+    measure : {"iou", "probiou"}, default "iou"
+        What ``iou_threshold`` is compared with; ProbIoU is what ultralytics suppresses by.
     scores, groups, iou_threshold, score_threshold, pre_top_k, max_per_group
         As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None is one group.
 
@@ -52,11 +72,78 @@ def rotated_nms(
     [3, 1, 0]
     """
     array = rotated_boxes(boxes, angle_unit, name="boxes")
+    checks.one_of(measure, ("iou", "probiou"), name="measure")
+    checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    kind = "rotated" if measure == "iou" else "probiou"
     ranked = rank(
         check_scores(scores, length=len(array)),
         None if groups is None else check_groups(groups, length=len(array)),
-        lambda rows: RotatedMeasure(array.take(rows, axis=0)),
+        _measure_of(kind, array, iou_threshold),
         score_threshold=score_threshold,
         pre_top_k=pre_top_k,
     )
     return select(ranked, iou_threshold, max_per_group=max_per_group).indices
+
+
+def quadrilateral_nms(
+    corners: ArrayLike,
+    scores: ArrayLike,
+    iou_threshold: float,
+    *,
+    groups: ArrayLike | None = None,
+    score_threshold: float | None = None,
+    pre_top_k: int | None = None,
+    max_per_group: int | None = None,
+) -> IndexArray:
+    """Hard non-maximum suppression of quadrilaterals, as the DOTA devkit merges patches.
+
+    Parameters
+    ----------
+    corners : array_like, [N, 8]
+        ``x1, y1, ..., x4, y4``, the corners in order.
+    scores, groups, iou_threshold, score_threshold, pre_top_k, max_per_group
+        As in :func:`boxscore.batched_nms`; ``groups`` are its ``idxs``, None is one group.
+
+    Returns
+    -------
+    ndarray of int64, [K]
+        Rows kept, by descending score, ties by lowest index (the devkit's sort leaves their order open).
+
+    Raises
+    ------
+    InputError
+        As in :func:`quadrilateral_iou` and :func:`boxscore.batched_nms`.
+
+    Examples
+    --------
+    >>> corners = [[0, 0, 4, 0, 4, 4, 0, 4], [1, 0, 5, 0, 5, 4, 1, 4], [3, 0, 7, 0, 7, 4, 3, 4]]
+    >>> quadrilateral_nms(corners, [0.9, 0.8, 0.7], 0.3).tolist()
+    [0, 2]
+    """
+    array = checks.float_array(corners, name="corners", columns=8)
+    checks.finite(array, name="corners")
+    checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
+    ranked = rank(
+        check_scores(scores, length=len(array)),
+        None if groups is None else check_groups(groups, length=len(array)),
+        _measure_of("quadrilateral", array, iou_threshold),
+        score_threshold=score_threshold,
+        pre_top_k=pre_top_k,
+    )
+    return select(ranked, iou_threshold, max_per_group=max_per_group).indices
+
+
+def oriented_measure(detections: Detections, similarity: str, lowest: float) -> MeasureOf:
+    """Measure of some rows of a table by one of ``ORIENTED``; values up to ``lowest`` may read 0."""
+    shapes = corners_of(detections) if similarity == "quadrilateral" else rotated_of(detections)
+    return _measure_of(similarity, shapes, lowest)
+
+
+def _measure_of(similarity: str, shapes: FloatArray, lowest: float) -> MeasureOf:
+    def measure_of(rows: IndexArray) -> Measure:
+        some = shapes.take(rows, axis=0)
+        if similarity == "quadrilateral":
+            return QuadrilateralMeasure(some, levels=(lowest,))
+        return RotatedMeasure(some) if similarity == "rotated" else ProbIouMeasure(some, lowest=lowest)
+
+    return measure_of

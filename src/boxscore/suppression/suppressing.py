@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,7 @@ from boxscore.suppression._pairs import share_pairs
 from boxscore.suppression._ranked import Ranked, boxes_of, check_boxes, check_groups, prepare, rank
 from boxscore.suppression.methods import METHODS, Setting, check_method, readers_of
 from boxscore.suppression.result import Suppression
+from boxscore.suppression.rotated import ORIENTED, oriented_measure
 
 if TYPE_CHECKING:
     from boxscore.data.tables import Detections
@@ -43,6 +44,8 @@ __all__ = ["GroupOptions", "NmsOptions", "Suppressor", "suppress", "suppress_box
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
+Overlapping = Literal["box", "mask", "rotated", "quadrilateral", "probiou"]
+"""What of two detections overlaps."""
 Cap = tuple[NDArray[Any], int]
 """A group for each row, and the cap per group."""
 
@@ -55,7 +58,7 @@ class GroupOptions(TypedDict, total=False):
     class_agnostic: bool
     class_groups: Iterable[Collection[Id]] | None
     pixel_offset: float
-    similarity: Literal["box", "mask"]
+    similarity: Overlapping
 
 
 class NmsOptions(GroupOptions, total=False):
@@ -81,7 +84,7 @@ def suppress(
     class_agnostic: bool = False,
     class_groups: Iterable[Collection[Id]] | None = None,
     pixel_offset: float = 0,
-    similarity: Literal["box", "mask"] = "box",
+    similarity: Overlapping = "box",
 ) -> Suppression:
     """Suppress over a whole data set.
 
@@ -110,9 +113,9 @@ def suppress(
         Classes to suppress together; a class in none of them stays alone.
     pixel_offset : float, default 0
         1 for inclusive pixels (PASCAL VOC).
-    similarity : {"box", "mask"}, default "box"
-        What overlaps: boxes, or the pixels of instance masks. Masks work with all methods except ``diou``
-        and the two that merge boxes.
+    similarity : {"box", "mask", "rotated", "quadrilateral", "probiou"}, default "box"
+        What overlaps: upright boxes, the pixels of instance masks, rotated boxes, four corners, or rotated
+        boxes by ProbIoU. All but boxes work with all methods except ``diou`` and the two that merge boxes.
 
     Returns
     -------
@@ -230,7 +233,7 @@ def suppress_boxes(
     return _carry_out(setting, ranked, box_array, caps, box_format=box_format, owners=True)
 
 
-def _checked(setting: Setting, similarity: Literal["box", "mask"] = "box") -> Setting:
+def _checked(setting: Setting, similarity: Overlapping = "box") -> Setting:
     """Check that a method can do what is asked; warn of what it does not read."""
     chosen = check_method(
         setting.method,
@@ -295,11 +298,11 @@ class Suppressor:
         class_agnostic: bool = False,
         class_groups: Iterable[Collection[Id]] | None = None,
         pixel_offset: float = 0,
-        similarity: Literal["box", "mask"] = "box",
+        similarity: Overlapping = "box",
     ) -> None:
         self._detections, self._pixel_offset = detections, pixel_offset
-        self._by_masks = checks.one_of(similarity, ("box", "mask"), name="similarity") == "mask"
-        self._boxes = detections.boxes if self._by_masks else boxes_of(detections)
+        self._similarity = checks.one_of(similarity, get_args(Overlapping), name="similarity")
+        self._boxes = boxes_of(detections) if similarity == "box" else detections.boxes
         self._group = _groups(detections, class_agnostic=class_agnostic, class_groups=class_groups)
         self._caps: list[Cap] = [
             (of, checks.whole_number(k, 1, name=name))
@@ -312,7 +315,14 @@ class Suppressor:
 
     def ranked(self, setting: Setting) -> Ranked:
         """Check and rank the detections as a setting needs them."""
-        if self._by_masks:
+        if self._similarity in ORIENTED:
+            return rank(
+                self._detections.scores,
+                self._group,
+                oriented_measure(self._detections, self._similarity, setting.lowest),
+                score_threshold=setting.floor,
+            )
+        if self._similarity == "mask":
             return rank(
                 self._detections.scores,
                 self._group,

@@ -34,6 +34,8 @@ AREA_SLACK = 1.05
 
 TIED = 0.10
 """Share of detections with tied scores from which ties are reported."""
+FEW_TIED = 20_000
+"""Detections up to which the effect of their order is said in passing: some milliseconds."""
 
 NEGLIGIBLE = 0.0005
 """Of AP: rounds to nothing in three decimals."""
@@ -306,10 +308,26 @@ def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
         "warning" if share > 0.5 else "info",
         int(tied.sum()),
         f"{counted(int(tied.sum()), 'detection')} ({share:.0%}) share their score with another of their "
-        "class: AP depends on the order in which equal scores are taken. Were the scores rounded?",
+        f"class: AP depends on the order in which equal scores are taken{_bounds(context)}. Were the scores "
+        "rounded?",
         table=detections,
         rows=order[tied][:1],
     )
+
+
+def _bounds(context: Context) -> str:
+    """Say between which values the order of equal scores moves the metric, where that costs little."""
+    result = context.given
+    if result is None or len(result.detections) > FEW_TIED or context.metric not in result.metrics:
+        return ""
+    from boxscore.diagnostics.ties import tie_bounds
+
+    rows = [row.key for row in result.protocol.rows if row.metric == "AP"]
+    if context.metric not in rows:
+        return ""
+    bounds = tie_bounds(result, metrics=[context.metric]).total
+    low, high = float(bounds.lowest[0]), float(bounds.highest[0])
+    return f" ({context.metric} lies between {low:.4f} and {high:.4f})" if low < high else ""
 
 
 def _cap(context: Context) -> int | None:

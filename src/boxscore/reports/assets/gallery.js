@@ -26,9 +26,15 @@ function whatItIs(box) {
   }
 }
 
-function boxShape(box, index, lit) {
-  const [x, y, width, height, , outcome] = box;
-  return svg("rect", { class: `box o${outcome}${lit && lit.has(index) ? " lit" : ""}`, x, y, width, height, "data-box": index });
+/* An outline as it is drawn: corners in order, or an upright box. */
+function outline(box, corners, attributes) {
+  if (corners) return svg("polygon", { ...attributes, points: corners.join(" ") });
+  return svg("rect", { ...attributes, x: box[0], y: box[1], width: box[2], height: box[3] });
+}
+
+function boxShape(box, index, lit, corners) {
+  const outcome = box[5];
+  return outline(box, corners, { class: `box o${outcome}${lit && lit.has(index) ? " lit" : ""}`, "data-box": index });
 }
 
 /* The picture with its boxes, small ones on top. lit: positions of the boxes that stand out. */
@@ -41,8 +47,9 @@ function picture(record, place, lit) {
   const order = record.boxes.map((box, index) => [box, index]).sort(([a], [b]) => b[2] * b[3] - a[2] * a[3]);
   for (const [box, index] of order) {
     if (hiddenOutcomes.has(box[5])) continue;
-    if (source) root.append(svg("rect", { class: "halo", x: box[0], y: box[1], width: box[2], height: box[3] }));
-    root.append(boxShape(box, index, lit));
+    const corners = record.corners && record.corners[index];
+    if (source) root.append(outline(box, corners, { class: "halo" }));
+    root.append(boxShape(box, index, lit, corners));
   }
   return root;
 }

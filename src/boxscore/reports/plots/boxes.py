@@ -23,7 +23,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.outcomes import FALSE_POSITIVE, IGNORED, MISSED, TRUE_POSITIVE
 from boxscore.protocols.protocol import Protocol
-from boxscore.reports.gallery import MOST_BOXES, frame_size
+from boxscore.reports.gallery import MOST_BOXES, frame_size, outline_of
 from boxscore.reports.pictures import read_picture
 from boxscore.reports.plots._style import axes, label, pyplot
 
@@ -154,14 +154,14 @@ def draw_evaluated(
         code, overlap = int(made.detection[index]), made.iou[index]
         text = f"{label(names[detections.category[index]], longest=24)} {detections.scores[index]:.2f}"
         text += "" if np.isnan(overlap) else f" IoU {overlap:.2f}"
-        box, sides = detections.boxes[index], detections.sizes[index]
-        _draw_box(drawn, box, sides, code, text if labels else "", (width, height))
+        box, outline = detections.boxes[index], outline_of(detections, index)
+        _draw_box(drawn, box, outline, code, text if labels else "", (width, height))
         used.add(code)
     for index in truths.tolist():
         code = int(outcome[index])
         text = label(names[truth.category[index]], longest=24)
-        box, sides = truth.boxes[index], truth.sizes[index]
-        _draw_box(drawn, box, sides, code, text if labels else "", (width, height))
+        box, outline = truth.boxes[index], outline_of(truth, index)
+        _draw_box(drawn, box, outline, code, text if labels else "", (width, height))
         used.add(code)
     drawn.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[], aspect="equal")
     if legend and used:
@@ -172,19 +172,18 @@ def draw_evaluated(
 def _draw_box(
     ax: Axes,
     box: NDArray[np.float64],
-    sides: NDArray[np.float64],
+    corners: NDArray[np.float64],
     code: int,
     text: str,
     frame: tuple[float, float],
 ) -> None:
-    from matplotlib.patches import Rectangle
+    from matplotlib.patches import Polygon
     from matplotlib.patheffects import Normal, Stroke
 
     style = STYLES[code]
-    shape = Rectangle(
-        (float(box[0]), float(box[1])),
-        float(sides[0]),
-        float(sides[1]),
+    shape = Polygon(
+        corners.reshape(4, 2),
+        closed=True,
         fill=False,
         edgecolor=style.colour,
         linestyle=style.line,

@@ -1,0 +1,56 @@
+"""Score the same files by the rules of every tool that fits them: one table of numbers.
+
+The first row is what the others are compared with: --protocol, else coco where it fits, else the protocol
+that reads most of what the ground truth holds. Bounds over the orders of equally scored detections stand
+beside each number where there are such.
+
+Examples
+--------
+  boxscore readings labelTxt Task1_results
+  boxscore readings instances.json results.json
+  boxscore readings VOC2007 results_dir --image-set test --protocol voc2007 --output json
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from boxscore._utils.text import Columns
+from boxscore.cli.arguments import INPUTS, OUTPUT, PROTOCOL
+from boxscore.cli.inputs import read_inputs
+from boxscore.cli.output import Section, table_columns, written
+from boxscore.cli.streams import show
+from boxscore.data.alignment import align, select
+from boxscore.protocols import load_protocol
+
+__all__ = ["OPTIONS", "run"]
+
+OPTIONS = (*INPUTS, OUTPUT)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, score under every protocol that fits, print; return the exit status."""
+    from boxscore.diagnostics import readings
+
+    inputs = read_inputs(arguments)
+    truth, found = inputs.ground_truth, align(inputs.detections, inputs.ground_truth)
+    if inputs.images is not None or inputs.classes is not None:
+        truth, found = select(truth, found, images=inputs.images, classes=inputs.classes)
+    changed = inputs.protocol != load_protocol(str(PROTOCOL.default))
+    result = readings(truth, found, inputs.protocol if changed else None)
+    columns: Columns = table_columns(result.table)
+    if (result.table["lowest"] == result.table["highest"]).all():
+        columns = {name: column for name, column in columns.items() if name not in ("lowest", "highest")}
+    first = result.readings[0]
+    note = f"difference and choices: from {first.protocol}."
+    if "lowest" in columns:
+        note += " lowest and highest: over the orders of equal scores."
+    show(
+        written(
+            arguments.output,
+            [Section("Readings of the same files", columns, note, first_out=("title", "choices"))],
+            value=result.as_dict(),
+            longest=60,
+        )
+    )
+    return 0

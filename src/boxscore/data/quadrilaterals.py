@@ -1,0 +1,209 @@
+"""Four corners as arrays, and the conversions between corners and five numbers.
+
+Conventions
+-----------
+- A quadrilateral is eight numbers, ``x1, y1, x2, y2, x3, y3, x4, y4``: its corners in order, as written, in
+  either direction.
+- A rotated box is ``cx, cy, w, h, angle``; the angle is in radians, from x towards y: clockwise on the
+  screen. The same rectangle has many such descriptions, and IoU depends on none of them. Three are in use:
+
+  ========== ===================== ==================================
+  ``oc``     (0, pi / 2]           w is the side at that angle
+  ``le90``   [-pi / 2, pi / 2)     w is the longer side
+  ``le135``  [-pi / 4, 3 pi / 4)   w is the longer side
+  ========== ===================== ==================================
+
+References
+----------
+Names of the descriptions as in mmrotate.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boxscore._utils import checks
+
+__all__ = [
+    "RotatedFormat",
+    "area_of_corners",
+    "box_of_corners",
+    "corners_of_boxes",
+    "corners_of_rotated",
+    "crossing",
+    "minimum_rectangles",
+    "not_convex",
+    "rotated_convert",
+]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+RotatedFormat = Literal["corners", "rotated", "oc", "le90", "le135"]
+
+FLAT = 1e-12
+"""How far a corner may turn the wrong way, over the square of the size, before it counts as doing so."""
+
+
+def rotated_convert(boxes: ArrayLike, from_format: RotatedFormat, to_format: RotatedFormat) -> FloatArray:
+    """Convert between four corners and five numbers.
+
+    Parameters
+    ----------
+    boxes : array_like, [N, 8] or [N, 5]
+        Eight numbers where ``from_format`` is ``"corners"``, else ``cx, cy, w, h, angle``, the angle in
+        radians from x towards y.
+    from_format, to_format : {"corners", "rotated", "oc", "le90", "le135"}
+        ``"rotated"`` is five numbers in any description; as a result, the one at hand. Five numbers that are
+        read may be in any description, whatever is said.
+
+    Returns
+    -------
+    ndarray of float64, [N, 8] or [N, 5]
+        Of corners that are no rectangle, the rectangle of least area around them.
+
+    Raises
+    ------
+    InputError
+        When a format is unknown, the shape is another, a size is negative or a number is not finite.
+
+    Examples
+    --------
+    >>> rotated_convert([[5, 5, 2, 4, 0]], "rotated", "corners").tolist()
+    [[4.0, 3.0, 6.0, 3.0, 6.0, 7.0, 4.0, 7.0]]
+    >>> rotated_convert([[5, 5, 2, 4, 0]], "rotated", "le90").round(4).tolist()
+    [[5.0, 5.0, 4.0, 2.0, -1.5708]]
+    """
+    for name, value in (("from_format", from_format), ("to_format", to_format)):
+        checks.one_of(value, get_args(RotatedFormat), name=name)
+    array = checks.float_array(boxes, name="boxes", columns=8 if from_format == "corners" else 5)
+    checks.finite(array, name="boxes")
+    if from_format == "corners":
+        if to_format == "corners":
+            return array.copy()
+        array = minimum_rectangles(array)
+    else:
+        checks.sizes_not_negative(array[:, 2:4], name="boxes", cause="are these cx,cy,w,h,angle?")
+    if to_format == "corners":
+        return corners_of_rotated(array)
+    return array.copy() if to_format == "rotated" else _described(array, to_format)
+
+
+def _described(rotated: FloatArray, to_format: RotatedFormat) -> FloatArray:
+    """Describe rotated boxes [N, 5] with angles in a range of their own."""
+    centre, width, height, angle = rotated[:, :2], rotated[:, 2], rotated[:, 3], rotated[:, 4]
+    quarter = math.pi / 2
+    if to_format == "oc":
+        turns = np.ceil(angle / quarter) - 1
+        swapped, angle = turns % 2 == 1, angle - turns * quarter
+        # Rounding may leave 0, which is the other end.
+        low = angle <= 0
+        swapped, angle = swapped ^ low, np.where(low, quarter, np.minimum(angle, quarter))
+    else:
+        swapped = width < height
+        lowest = -quarter if to_format == "le90" else -quarter / 2
+        angle = (np.where(swapped, angle + quarter, angle) - lowest) % math.pi + lowest
+        angle = np.where(angle >= lowest + math.pi, lowest, angle)
+    sides = np.where(swapped[:, None], rotated[:, [3, 2]], rotated[:, 2:4])
+    return np.column_stack([centre, sides, angle])
+
+
+def corners_of_rotated(rotated: FloatArray) -> FloatArray:
+    """Corners of rotated boxes [N, 5], [N, 8]; the first side is the width, from the top left if upright."""
+    cx, cy, width, height, angle = rotated.T
+    cosine, sine = np.cos(angle), np.sin(angle)
+    along = np.column_stack([cosine * width, sine * width]) / 2
+    across = np.column_stack([-sine * height, cosine * height]) / 2
+    centre = np.column_stack([cx, cy])
+    return np.hstack(
+        [centre - along - across, centre + along - across, centre + along + across, centre - along + across]
+    )
+
+
+def corners_of_boxes(boxes: FloatArray) -> FloatArray:
+    """Corners of upright boxes ``x1, y1, x2, y2`` [N, 4], [N, 8]."""
+    return boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]]
+
+
+def box_of_corners(corners: FloatArray) -> FloatArray:
+    """Upright box ``x1, y1, x2, y2`` around each quadrilateral [N, 8], [N, 4]."""
+    x, y = corners[:, 0::2], corners[:, 1::2]
+    return np.column_stack([x.min(axis=1), y.min(axis=1), x.max(axis=1), y.max(axis=1)])
+
+
+def area_of_corners(corners: FloatArray) -> FloatArray:
+    """Area of each quadrilateral [N, 8]; 0 where it crosses itself evenly."""
+    x, y = corners[:, 0::2], corners[:, 1::2]
+    # Half the cross product of the diagonals: exact where the corners are whole numbers.
+    twice = (x[:, 2] - x[:, 0]) * (y[:, 3] - y[:, 1]) - (y[:, 2] - y[:, 0]) * (x[:, 3] - x[:, 1])
+    area: FloatArray = np.abs(twice) / 2
+    return area
+
+
+def minimum_rectangles(corners: FloatArray) -> FloatArray:
+    """Rotated boxes [N, 5] of least area around quadrilaterals [N, 8]; of equal ones, along an early side.
+
+    A rectangle of least area has a side along a side of the convex hull, which joins two of the corners.
+    """
+    x, y = corners[:, 0::2], corners[:, 1::2]
+    x0, y0 = x.mean(axis=1), y.mean(axis=1)
+    x, y = x - x0[:, None], y - y0[:, None]
+    best = np.zeros((len(corners), 5))
+    least = np.full(len(corners), np.inf)
+    pairs = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)]
+    for first, second in pairs:
+        dx, dy = x[:, second] - x[:, first], y[:, second] - y[:, first]
+        length = np.hypot(dx, dy)
+        some = length > 0
+        cosine = np.divide(dx, length, out=np.ones_like(dx), where=some)[:, None]
+        sine = np.divide(dy, length, out=np.zeros_like(dy), where=some)[:, None]
+        along, across = x * cosine + y * sine, y * cosine - x * sine
+        low, high = along.min(axis=1), along.max(axis=1)
+        left, right = across.min(axis=1), across.max(axis=1)
+        area = (high - low) * (right - left)
+        # Sides come before diagonals, so that a rectangle keeps its own first side but for rounding.
+        better = area < least * (1 - 1e-9)
+        least[better] = area[better]
+        middle_a, middle_b = (low + high) / 2, (left + right) / 2
+        cosine, sine = cosine[:, 0], sine[:, 0]
+        found = np.column_stack(
+            [
+                x0 + middle_a * cosine - middle_b * sine,
+                y0 + middle_a * sine + middle_b * cosine,
+                high - low,
+                right - left,
+                np.arctan2(sine, cosine),
+            ]
+        )
+        best[better] = found[better]
+    return best
+
+
+def not_convex(corners: FloatArray) -> BoolArray:
+    """Whether quadrilaterals [N, 8] turn both ways: concave ones, and those that cross themselves."""
+    x, y = corners[:, 0::2], corners[:, 1::2]
+    side_x, side_y = np.roll(x, -1, axis=1) - x, np.roll(y, -1, axis=1) - y
+    turn = side_x * np.roll(side_y, -1, axis=1) - side_y * np.roll(side_x, -1, axis=1)
+    room = FLAT * (np.abs(side_x).max(axis=1) + np.abs(side_y).max(axis=1)) ** 2
+    both: BoolArray = (turn.min(axis=1) < -room) & (turn.max(axis=1) > room)
+    return both
+
+
+def crossing(corners: FloatArray) -> BoolArray:
+    """Whether two opposite sides of quadrilaterals [N, 8] cross."""
+    points = corners.reshape(-1, 4, 2)
+    crossed = np.zeros(len(points), dtype=bool)
+    for a, b, c, d in ((0, 1, 2, 3), (1, 2, 3, 0)):
+        of_c, of_d = (_cross(points[:, a], points[:, b], points[:, r]) for r in (c, d))
+        of_a, of_b = (_cross(points[:, c], points[:, d], points[:, r]) for r in (a, b))
+        crossed |= (of_c * of_d < 0) & (of_a * of_b < 0)
+    return crossed
+
+
+def _cross(origin: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    one, other = first - origin, second - origin
+    value: FloatArray = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
+    return value

@@ -1,0 +1,471 @@
+"""DOTA: folders of labels, a file per image, and results, a file per class.
+
+Conventions
+-----------
+- Labels are ``x1 y1 ... x4 y4 class [difficult]``, between spaces, below header lines such as
+  ``imagesource:GoogleEarth`` and ``gsd:0.115``. Corners are kept as written: in either direction, not made
+  rectangles, not cut at the image's edge. Difficult is any number but 0; the devkit's tools write 0, 1 and 2.
+- Results are ``Task1_<class>.txt``, lines of ``image score x1 y1 ... x4 y4``; or ``Task2_<class>.txt``, lines
+  of ``image score xmin ymin xmax ymax``.
+- An image is called by the name of its label file, without ending.
+
+References
+----------
+CAPTAIN-WHU/DOTA_devkit: ``dota_evaluation_task1.py``, ``dota_evaluation_task2.py``, ``dota_utils.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.collector import paused_collector
+from boxscore._utils.files import is_file, read_text, write_folder
+from boxscore.data.quadrilaterals import corners_of_boxes, corners_of_rotated, crossing
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.data.vocabulary import Id
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.formats._format import Read, ReadOptions, changed_while_read
+from boxscore.formats._image_names import file_stems, refuse_shared_names
+from boxscore.formats._look import Look
+from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._yolo_lines import is_number
+from boxscore.formats.results import Kept
+
+__all__ = ["FORMAT", "DotaFormat"]
+
+FloatArray = NDArray[np.float64]
+
+RESULTS = re.compile(r"(Task[12])_(.+)\.txt")
+_HEADER = re.compile(r"(imagesource|gsd|acquisition dates?)\s*:\s*(.*)", re.IGNORECASE)
+_FOLDERS = ("labelTxt", "labelTxt-v1.0", "labelTxt-v1.5", "labelTxt-v2.0", "labelTxt_hbb")
+
+DIFFICULTIES = ("0", "1", "2")
+
+
+class DotaFormat(RowFormat):
+    """DOTA's labels and results."""
+
+    name = "dota"
+    boxes = "xyxy"
+    takes: ClassVar[frozenset[str]] = frozenset({"image_set"})
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": frozenset({"quadrilaterals", "areas", "difficult", "file names"}),
+        "detections": frozenset({"quadrilaterals", "classes"}),
+    }
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise results by their names, labels by their first line."""
+        if not look.is_folder:
+            if RESULTS.fullmatch(look.path.name):
+                raise FileFormatError(
+                    "DOTA results", "be the folder of the Task1_*.txt files", got=f"one file, {look.path}"
+                )
+            if look.suffix == ".txt" and _is_label(look):
+                raise FileFormatError(
+                    "DOTA ground truth", "be the folder of the .txt files", got=f"one file, {look.path}"
+                )
+            return None
+        if any(RESULTS.fullmatch(name) for name in look.names):
+            return "a folder of Task1_*.txt or Task2_*.txt files"
+        names = [name for name in look.names if name.lower().endswith(".txt")]
+        for name in names[:20]:
+            file = look.path / name
+            if file.is_file() and (line := Look(file)).first_line:
+                return "a folder of DOTA labels" if _is_label(line) else None
+        inner = _label_folder(look)
+        return None if inner is None else f"a folder with DOTA labels in {inner}"
+
+    @paused_collector()
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read every file of labels or of results."""
+        return _results(path) if of_results else _labels(path, options.image_set)
+
+    @contextlib.contextmanager
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
+        """Read results when the ground truth is known; warn of classes without a file."""
+
+        def finish(ground_truth: GroundTruth | None) -> Detections:
+            rows = self.rows(path, options, of_results=True)
+            if ground_truth is not None:
+                _warn_of_missing(path, rows, ground_truth)
+            return detections_of(rows, options, ground_truth)
+
+        yield finish
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write a label file per image; or detections as a results file per class, also without any."""
+        if path.is_file():
+            raise InputError("the output of DOTA files", "be a folder", got=f"the file {path}")
+        refuse_shared_names(table)
+        images = file_stems(table)
+        for names, what in ((images, "an image's name"), (table.categories.names.tolist(), "a class name")):
+            blank = next((name for name in names if len(name.split()) != 1), None)
+            if blank is not None:
+                raise InputError(what, "have no blanks in DOTA files", got=repr(blank))
+        number = next((name for name in table.categories.names.tolist() if is_number(name)), None)
+        if number is not None:
+            raise InputError("a class name", "be no number in DOTA files", got=repr(number))
+        files = (
+            _label_files(table, images)
+            if isinstance(table, GroundTruth)
+            else _result_files(cast(Detections, table), images)
+        )
+        _refuse_others(path, files)
+        write_folder(path, files)
+
+    def results_files(self, path: Path) -> list[Path]:
+        """List the results files of a folder."""
+        return _listed(path)
+
+    def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
+        """Write the remaining lines, each as it stood unless its score changes."""
+        if output.is_file():
+            raise InputError("the output of DOTA results", "be a folder", got=f"the file {output}")
+        if kept.boxes is not None:
+            rule = "be one that keeps boxes as they are, where results are written to DOTA files"
+            raise InputError("method", rule, got="one that merges boxes")
+        files = _listed(path)
+        _refuse_others(output, {file.name: "" for file in files})
+        contents: dict[str, str | bytes] = {}
+        row = 0
+        for file in files:
+            lines = [line for line in read_text(file).splitlines() if line.split()]
+            rows = np.arange(row, row + len(lines))
+            row += len(lines)
+            if row > len(kept.wanted):
+                break
+            texts = []
+            for at in rows[kept.wanted[rows]].tolist():
+                line, score = lines[at - rows[0]], kept.changes(at)[0]
+                fields = line.split()
+                texts.append(line if score is None else " ".join([fields[0], repr(score), *fields[2:]]))
+            contents[file.name] = "".join(f"{text}\n" for text in texts)
+            if kept.is_compared:
+                scores = [float(line.split()[1]) for line in lines]
+                kept.check_rows(rows, scores, None, images=[line.split()[0] for line in lines])
+        if row != len(kept.wanted):
+            raise changed_while_read(path, got=f"more or fewer than {len(kept.wanted)} lines")
+        kept.check_files()
+        write_folder(output, contents)
+
+
+FORMAT = DotaFormat()
+
+
+def _is_label(look: Look) -> bool:
+    """Whether a text file begins as labels: a header line, or eight numbers and a class."""
+    fields = look.first_line.split()
+    if _HEADER.fullmatch(look.first_line):
+        return True
+    return (
+        9 <= len(fields) <= 10
+        and all(map(is_number, fields[:8]))
+        and not is_number(fields[8])
+        and (len(fields) == 9 or is_number(fields[9]))
+    )
+
+
+def _label_folder(look: Look) -> str | None:
+    """Return the folder of labels in a data set's; None where there is none."""
+    for name in _FOLDERS:
+        inner = look.inside(name)
+        if inner is not None and inner.is_folder:
+            file = inner.first_with(".txt")
+            if file is not None and _is_label(Look(file)):
+                return name
+    return None
+
+
+# ---------------------------------------------------------------- labels
+
+
+def _labels(path: Path, image_set: str | Path | None) -> Rows:
+    folder = path
+    if path.is_dir():
+        inner = _label_folder(Look(path))
+        folder = path if inner is None else path / inner
+    files = _label_paths(folder, image_set)
+    image: list[int] = []
+    classes: list[Id] = []
+    numbers: list[list[float]] = []
+    difficult: list[bool] = []
+    resolution = np.full(len(files), np.nan)
+    lines: list[int] = []
+    for position, file in enumerate(files):
+        for number, line in enumerate(read_text(file, "a DOTA label file").splitlines(), start=1):
+            fields = line.split()
+            if not fields:
+                continue
+            header = _HEADER.fullmatch(line.strip())
+            if header is not None:
+                if header[1].lower() == "gsd" and is_number(header[2]):
+                    resolution[position] = float(header[2])
+                continue
+            four, label, flag = _label(fields, file, number)
+            image.append(position)
+            classes.append(label)
+            numbers.append(four)
+            difficult.append(flag)
+            lines.append(number)
+    corners = np.array(numbers, dtype=np.float64).reshape(-1, 8)
+    found = collected(classes)
+
+    def place(row: int) -> str:
+        return f"{files[image[row]]}, line {lines[row]}"
+
+    _warn_of_crossing(corners, path, place)
+    return Rows(
+        source=str(path),
+        images=[file.stem for file in files],
+        image=np.array(image, dtype=np.int64),
+        labels=found.values,
+        label=found.positions,
+        boxes=None,
+        box_format="xyxy",
+        place=place,
+        given={"quadrilaterals": corners, "difficult": np.array(difficult, dtype=bool)},
+        image_columns={} if np.isnan(resolution).all() else {"gsd": resolution},
+    )
+
+
+def _label_paths(folder: Path, image_set: str | Path | None) -> list[Path]:
+    if not folder.is_dir():
+        raise FileFormatError("DOTA ground truth", "be the folder of the .txt files", got=str(folder))
+    if image_set is None:
+        files = sorted(file for file in folder.glob("*.txt") if file.is_file())
+        if not files:
+            cause = "is this the folder of images?"
+            raise FileFormatError("DOTA labels", "be .txt files", got=f"none in {folder}", cause=cause)
+        return files
+    listed = Path(image_set)
+    listed = listed if is_file(listed) else folder / listed
+    if not is_file(listed):
+        raise FileFormatError(
+            "image_set", "be a file that names the images", got=f"{image_set}, which is not there"
+        )
+    names = [line.strip() for line in read_text(listed).splitlines() if line.strip()]
+    files = []
+    for number, name in enumerate(dict.fromkeys(names), start=1):
+        file = folder / f"{checks.plain_name(name, name='an image', place=f'{listed}, line {number}')}.txt"
+        if not is_file(file):
+            cause = "is this the right image set?"
+            raise FileFormatError(
+                "every image of the set",
+                "have its labels",
+                got=f"no {file.name}",
+                place=str(folder),
+                cause=cause,
+            )
+        files.append(file)
+    return files
+
+
+def _label(fields: Sequence[str], file: Path, number: int) -> tuple[list[float], str, bool]:
+    """Return the corners, the class and whether it is difficult."""
+    place = f"{file}, line {number}"
+    words = next((at for at, field in enumerate(fields) if not is_number(field)), len(fields))
+    if words != 8 or len(fields) not in (9, 10):
+        causes = {
+            4: "is this an upright box? Task 2's labels have four corners as well",
+            5: "is this a rotated box, cx cy w h angle? Labels have four corners",
+            6: "a corner is missing",
+        }
+        cause = causes.get(words, "")
+        if words == 8 and len(fields) > 10:
+            cause = "does the class have blanks? Join its words with a hyphen"
+        raise FileFormatError(
+            "a line of DOTA labels",
+            "be x1 y1 x2 y2 x3 y3 x4 y4 class [difficult]",
+            got=repr(" ".join(fields))[:80],
+            place=place,
+            cause=cause,
+        )
+    flag = fields[9] if len(fields) == 10 else "0"
+    if flag not in DIFFICULTIES:
+        raise FileFormatError(
+            "difficult", "be 0 or 1 (2 is also difficult)", got=repr(flag), place=place, cause=""
+        )
+    return _finite(fields[:8], place), fields[8], flag != "0"
+
+
+def _finite(fields: Sequence[str], place: str) -> list[float]:
+    try:
+        return [checks.plain_number(field) for field in fields]
+    except ValueError:
+        bad = next(field for field in fields if not is_number(field))
+        raise FileFormatError("scores and coordinates", "be numbers", got=repr(bad), place=place) from None
+
+
+def _warn_of_crossing(corners: FloatArray, path: Path, place: checks.Place) -> None:
+    rows = np.flatnonzero(crossing(corners))
+    if len(rows):
+        warnings.warn(
+            f"{path}: {len(rows)} of {len(corners)} quadrilaterals cross themselves, the first in "
+            f"{place(int(rows[0]))}: their overlaps mean nothing; are the corners out of order?",
+            BoxscoreWarning,
+            stacklevel=5,
+        )
+
+
+# ---------------------------------------------------------------- results
+
+
+def _listed(path: Path) -> list[Path]:
+    files = sorted(file for file in path.glob("Task[12]_*.txt") if RESULTS.fullmatch(file.name))
+    if not files:
+        labels = path.is_dir() and _label_folder(Look(path)) is not None
+        raise FileFormatError(
+            "DOTA results",
+            "be a folder of Task1_<class>.txt or Task2_<class>.txt files",
+            got=f"none of them in {path}",
+            cause="is this the ground truth?" if labels or any(path.glob("*.txt")) else "",
+        )
+    tasks = sorted({file.name[:5] for file in files})
+    if len(tasks) > 1:
+        raise FileFormatError("DOTA results", "be of one task", got=" and ".join(tasks), place=str(path))
+    return files
+
+
+def _results(path: Path) -> Rows:
+    files = _listed(path)
+    task = files[0].name[:5]
+    count = 8 if task == "Task1" else 4
+    names: list[str] = []
+    ends: list[int] = []
+    parts = [np.empty((0, count + 1))]
+    for file in files:
+        lines = [fields for line in read_text(file).splitlines() if (fields := line.split())]
+        if any(len(fields) != count + 2 for fields in lines):
+            _refuse_line(file, count)
+        texts = [text for fields in lines for text in fields[1:]]
+        try:
+            values = np.array([float(text) for text in texts], dtype=np.float64)
+            if any("_" in text or not text.isascii() for text in texts):
+                raise ValueError
+        except ValueError:
+            number, fields = next((n, f) for n, f in _numbered(file) if not all(map(_reads, f[1:])))
+            _finite(fields[1:], f"{file}, line {number}")
+            raise
+        parts.append(values.reshape(-1, count + 1))
+        names += [fields[0] for fields in lines]
+        ends.append(len(names))
+    numbers = np.concatenate(parts)
+    images = collected(cast("list[Id]", names))
+    classes = [cast(re.Match[str], RESULTS.fullmatch(file.name))[2] for file in files]
+    label = np.repeat(np.arange(len(files)), np.diff([0, *ends]))
+
+    def place(row: int) -> str:
+        at = int(np.searchsorted(ends, row, side="right"))
+        wanted = row - (ends[at - 1] if at else 0)
+        return f"{files[at]}, line {_numbered(files[at])[wanted][0]}"
+
+    corners = np.ascontiguousarray(numbers[:, 1:])
+    if count == 8:
+        _warn_of_crossing(corners, path, place)
+    return Rows(
+        source=str(path),
+        images=images.values,
+        image=images.positions,
+        labels=cast("list[Id]", classes),
+        label=label,
+        boxes=corners if count == 4 else None,
+        box_format="xyxy",
+        place=place,
+        scores=np.ascontiguousarray(numbers[:, 0]),
+        given={"quadrilaterals": corners} if count == 8 else {},
+    )
+
+
+def _numbered(file: Path) -> list[tuple[int, list[str]]]:
+    lines = enumerate(read_text(file).splitlines(), start=1)
+    return [(number, fields) for number, line in lines if (fields := line.split())]
+
+
+def _reads(text: str) -> bool:
+    try:
+        checks.plain_number(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_line(file: Path, count: int) -> None:
+    number, fields = next((n, f) for n, f in _numbered(file) if len(f) != count + 2)
+    rule = "be image score x1 y1 x2 y2 x3 y3 x4 y4" if count == 8 else "be image score xmin ymin xmax ymax"
+    causes = {
+        (8, 6): "upright boxes belong into Task2_<class>.txt",
+        (8, 7): "is this a rotated box, cx cy w h angle? Results have four corners",
+        (8, 8): "a corner is missing",
+        (4, 7): "is this a rotated box, cx cy w h angle? Task 2 has upright boxes",
+        (4, 10): "four corners belong into Task1_<class>.txt",
+    }
+    raise FileFormatError(
+        "a line of a results file",
+        rule,
+        got=repr(" ".join(fields))[:80],
+        place=f"{file}, line {number}",
+        cause=causes.get((count, len(fields)), ""),
+    )
+
+
+def _warn_of_missing(path: Path, rows: Rows, ground_truth: GroundTruth) -> None:
+    occurring = np.unique(ground_truth.category)
+    names = ground_truth.categories.names[occurring].tolist()
+    missing = [name for name in names if name not in rows.labels]
+    if missing:
+        prefix = _listed(path)[0].name[:5]
+        shown = ", ".join(f"{prefix}_{name}.txt" for name in missing[:3])
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        warnings.warn(
+            f"{path}: no {shown}{more}: every object of the class counts as missed (the DOTA devkit stops "
+            "here); a class without detections has an empty file.",
+            BoxscoreWarning,
+            stacklevel=5,
+        )
+
+
+# ---------------------------------------------------------------- writing
+
+
+def _corners(table: BoxTable) -> FloatArray:
+    if table.quadrilaterals is not None:
+        return table.quadrilaterals
+    return corners_of_boxes(table.boxes) if table.rotated is None else corners_of_rotated(table.rotated)
+
+
+def _label_files(table: GroundTruth, images: Sequence[str]) -> dict[str, str | bytes]:
+    names = table.categories.names.tolist()
+    lines: list[list[str]] = [[] for _ in images]
+    rows = (table.image.tolist(), table.category.tolist(), table.difficult.tolist(), _corners(table).tolist())
+    for image, category, difficult, corners in zip(*rows, strict=True):
+        lines[image].append(" ".join([*map(repr, corners), names[category], str(int(difficult))]) + "\n")
+    return {f"{name}.txt": "".join(texts) for name, texts in zip(images, lines, strict=True)}
+
+
+def _result_files(table: Detections, images: Sequence[str]) -> dict[str, str | bytes]:
+    upright = table.quadrilaterals is None and table.rotated is None
+    shapes = table.boxes if upright else _corners(table)
+    lines: list[list[str]] = [[] for _ in range(len(table.categories))]
+    rows = (table.image.tolist(), table.category.tolist(), table.scores.tolist(), shapes.tolist())
+    for image, category, score, numbers in zip(*rows, strict=True):
+        lines[category].append(" ".join([images[image], repr(score), *map(repr, numbers)]) + "\n")
+    task = "Task2" if upright else "Task1"
+    names = [checks.plain_name(name, name="a class name") for name in table.categories.names.tolist()]
+    return {f"{task}_{name}.txt": "".join(texts) for name, texts in zip(names, lines, strict=True)}
+
+
+def _refuse_others(path: Path, files: Mapping[str, object]) -> None:
+    """Refuse a folder that holds text files which are not written anew."""
+    others = {file.name for file in path.glob("*.txt")} - {*files}
+    if others:
+        rule = "hold no other .txt files, which would be read with these"
+        raise InputError("the output folder", rule, got=min(others), place=str(path))

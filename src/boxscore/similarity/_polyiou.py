@@ -1,0 +1,165 @@
+"""The IoU of the DOTA devkit, operation by operation, for many pairs at once.
+
+Conventions
+-----------
+- Every pair goes through the same operations in the same order as in the devkit, in float64 without fused
+  multiplication, so that the last bit agrees. Nothing here may be rearranged.
+- Both polygons are cut into the triangles from the image's origin to each side; triangles are cut with
+  triangles, and the signed pieces are added.
+- Two numbers are equal within 1e-8. Where the lines of a cut are parallel within that, the devkit adds a
+  point that was never set; here it is the corner before.
+
+References
+----------
+CAPTAIN-WHU/DOTA_devkit, ``polyiou.cpp``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["polyiou"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+SAME = 1e-8
+PAIRS = 1 << 14
+
+
+def polyiou(first: FloatArray, second: FloatArray) -> FloatArray:
+    """IoU of quadrilaterals [P, 8] by the devkit's operations, [P]; NaN for flat with flat.
+
+    Of polygons that cross themselves it may be anything.
+    """
+    if len(first) > PAIRS:
+        starts = range(0, len(first), PAIRS)
+        return np.concatenate([polyiou(first[at : at + PAIRS], second[at : at + PAIRS]) for at in starts])
+    (px, py), (qx, qy) = _counter_clockwise(first), _counter_clockwise(second)
+    total = np.zeros(len(first))
+    # Overflow and 0 / 0 give what they give in the devkit.
+    with np.errstate(all="ignore"):
+        for i in range(4):
+            for j in range(4):
+                a = (px[i], py[i], px[(i + 1) % 4], py[(i + 1) % 4])
+                b = (qx[j], qy[j], qx[(j + 1) % 4], qy[(j + 1) % 4])
+                total += _shared(a, b)
+        union = np.abs(_area(px, py)) + np.abs(_area(qx, qy)) - total
+        iou: FloatArray = total / union
+    return iou
+
+
+def _sign(values: FloatArray) -> NDArray[np.int8]:
+    return (values > SAME).astype(np.int8) - (values < -SAME).astype(np.int8)
+
+
+def _counter_clockwise(corners: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Coordinates [4, P], from the last corner on where the area is negative."""
+    x, y = corners[:, 0::2].T, corners[:, 1::2].T
+    turned = _area(x, y) < 0
+    return np.where(turned, x[::-1], x), np.where(turned, y[::-1], y)
+
+
+def _area(x: FloatArray, y: FloatArray) -> FloatArray:
+    total = np.zeros(x.shape[1])
+    for i in range(len(x)):
+        k = (i + 1) % len(x)
+        total += x[i] * y[k] - y[i] * x[k]
+    return total / 2.0
+
+
+Side = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+def _shared(one: Side, other: Side) -> FloatArray:
+    """Signed area that the triangles from the origin to two sides share, [P]."""
+    ax, ay, bx, by = one
+    cx, cy, dx, dy = other
+    # cross(o, a, b) with the origin's coordinates subtracted changes nothing.
+    s1, s2 = _sign(ax * by - bx * ay), _sign(cx * dy - dx * cy)
+    value = np.zeros(len(ax))
+    rows = np.flatnonzero((s1 != 0) & (s2 != 0))
+    if not len(rows):
+        return value
+    s1, s2 = s1[rows], s2[rows]
+    ax, ay, bx, by, cx, cy, dx, dy = (side[rows] for side in (ax, ay, bx, by, cx, cy, dx, dy))
+    swap = s1 < 0
+    ax, bx = np.where(swap, bx, ax), np.where(swap, ax, bx)
+    ay, by = np.where(swap, by, ay), np.where(swap, ay, by)
+    swap = s2 < 0
+    cx, dx = np.where(swap, dx, cx), np.where(swap, cx, dx)
+    cy, dy = np.where(swap, dy, cy), np.where(swap, cy, dy)
+    zero = np.zeros(len(rows))
+    x, y, count = np.stack([zero, ax, bx]), np.stack([zero, ay, by]), np.full(len(rows), 3)
+    for line in ((zero, zero, cx, cy), (cx, cy, dx, dy), (dx, dy, zero, zero)):
+        x, y, count = _cut(x, y, count, line)
+    piece = np.abs(_area_of(x, y, count))
+    value[rows] = np.where(s1 * s2 < 0, -piece, piece)
+    return value
+
+
+def _area_of(x: FloatArray, y: FloatArray, count: IntArray) -> FloatArray:
+    """Area of polygons [V, P] of which the first ``count`` corners are there."""
+    total = np.zeros(x.shape[1])
+    for i in range(len(x)):
+        last = count == i + 1
+        k = min(i + 1, len(x) - 1)
+        next_x, next_y = np.where(last, x[0], x[k]), np.where(last, y[0], y[k])
+        total = np.where(i < count, total + (x[i] * next_y - y[i] * next_x), total)
+    return total / 2.0
+
+
+def _cut(
+    x: FloatArray, y: FloatArray, count: IntArray, line: Side
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Keep what lies to the left of a line (a, b), for polygons [V, P]."""
+    ax, ay, bx, by = line
+    side = np.stack([(bx - ax) * (y[i] - ay) - (x[i] - ax) * (by - ay) for i in range(len(x))])
+    signs = _sign(side)
+    columns = np.arange(x.shape[1])
+    raw_x, raw_y = np.zeros((2 * len(x), len(columns))), np.zeros((2 * len(x), len(columns)))
+    raw = np.zeros(len(columns), dtype=np.int64)
+    for i in range(len(x)):
+        here = np.flatnonzero(i < count)
+        if not len(here):
+            break
+        after = np.where(count[here] == i + 1, 0, i + 1)
+        t1, s1 = side[i, here], signs[i, here]
+        t2, s2 = side[after, here], signs[after, here]
+        keep = here[s1 > 0]
+        raw_x[raw[keep], keep], raw_y[raw[keep], keep] = x[i, keep], y[i, keep]
+        raw[keep] += 1
+        crosses = s1 != s2
+        t1, t2, at, after = t1[crosses], t2[crosses], here[crosses], after[crosses]
+        apart = t2 - t1
+        parallel = np.abs(apart) <= SAME
+        slot = raw[at]
+        for values, out in ((x, raw_x), (y, raw_y)):
+            point = (values[i, at] * t2 - values[after, at] * t1) / apart
+            out[slot, at] = np.where(parallel, values[i, at], point)
+        raw[at] += 1
+    width = max(int(raw.max(initial=0)), 1)
+    out_x, out_y = np.zeros((width, len(columns))), np.zeros((width, len(columns)))
+    kept = np.zeros(len(columns), dtype=np.int64)
+    for i in range(width):
+        there = i < raw
+        if i:
+            there &= ~_equal(raw_x[i], raw_y[i], raw_x[i - 1], raw_y[i - 1])
+        at = np.flatnonzero(there)
+        out_x[kept[at], at], out_y[kept[at], at] = raw_x[i, at], raw_y[i, at]
+        kept[at] += 1
+    while True:
+        at = np.flatnonzero(kept > 1)
+        last = kept[at] - 1
+        drop = at[_equal(out_x[last, at], out_y[last, at], out_x[0, at], out_y[0, at])]
+        if not len(drop):
+            break
+        kept[drop] -= 1
+    width = max(int(kept.max(initial=0)), 1)
+    return out_x[:width], out_y[:width], kept
+
+
+def _equal(x1: FloatArray, y1: FloatArray, x2: FloatArray, y2: FloatArray) -> NDArray[np.bool_]:
+    same: NDArray[np.bool_] = (_sign(x1 - x2) == 0) & (_sign(y1 - y2) == 0)
+    return same
