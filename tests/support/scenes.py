@@ -45,8 +45,6 @@ FEDERATED = (
     "lvis-pooled",
     "openimages-challenge",
     "openimages-v2",
-    "openimages-segmentation",
-    "openimages-segmentation-weight-0",
 )
 """Their cases are in tests/evaluation: what a class in an image means depends on labels of the image."""
 

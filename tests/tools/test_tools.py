@@ -17,6 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "tools.md"
 NO_TOOLS = (
     *("coco", "voc2007", "voc2007-numpy", "voc2012"),
     *("lvis", "lvis-fixed", "lvis-pooled", "openimages-challenge", "openimages-v2"),
+    "dota-task2",
 )
 """Compared with the reference itself, or with its rules in plain loops, cell by cell."""
 
