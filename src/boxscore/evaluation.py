@@ -27,7 +27,6 @@ from boxscore.data.numbering import (
     mapped_rows,
     with_classes,
 )
-from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
@@ -35,6 +34,7 @@ from boxscore.formats import reading
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
+from boxscore.matching.preparing import prepared
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
@@ -116,7 +116,7 @@ def evaluate(
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     ground_truth, detections = _tables(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
-    detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
+    ground_truth, detections = prepared(ground_truth, detections, chosen)
     if images is not None or classes is not None:
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     result = _matched(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
