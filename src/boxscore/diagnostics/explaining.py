@@ -33,7 +33,6 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.text import html_table
 from boxscore.data.alignment import align
-from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._tools import (
     CHOICES,
@@ -47,7 +46,8 @@ from boxscore.diagnostics._tools import (
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
-from boxscore.protocols.protocol import Protocol, RoundingRules
+from boxscore.matching.preparing import prepared
+from boxscore.protocols.protocol import Protocol
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -262,18 +262,18 @@ class _Tables:
 
     def __init__(self, ground_truth: GroundTruth, detections: Detections) -> None:
         self._truth, self._given = ground_truth, align(detections, ground_truth)
-        self._matchers: dict[RoundingRules, Matcher] = {}
+        self._matchers: dict[Any, Matcher] = {}
 
     def metrics(self, tool: Tool) -> dict[str, float]:
         """Evaluate under a tool's protocol, without the warnings that evaluating the tables gives anyway."""
-        protocol, rules = tool.protocol, tool.protocol.rounding
+        protocol = tool.protocol
+        rules = protocol.rounding, protocol.boxes.clip, protocol.ignore.regions, protocol.matching.ranked_files
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)
             if rules not in self._matchers:
-                table = rounded(self._given, scores=rules.scores, boxes=rules.boxes)
-                self._matchers[rules] = Matcher(self._truth, table, protocol)
+                self._matchers[rules] = Matcher(*prepared(self._truth, self._given, protocol), protocol)
             matcher = self._matchers[rules].under(protocol)
-            return Evaluation(self._truth, matcher.detections, protocol, matcher.match()).metrics
+            return Evaluation(matcher.ground_truth, matcher.detections, protocol, matcher.match()).metrics
 
     def value(self, tool: Tool) -> float:
         """AP, as a multiple of 2**-53."""

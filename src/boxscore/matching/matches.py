@@ -209,6 +209,10 @@ class Matches(PicklesFields):
             return self
         return self._take(self.score >= score_threshold, np.ones(len(self.truth_image), dtype=bool))
 
+    def take_ranks(self, cap: int) -> Matches:
+        """Leave out the detections of rank ``cap`` and beyond; what they matched is missed."""
+        return self._take(self.rank < cap, np.ones(len(self.truth_image), dtype=bool))
+
     def take_images(self, kept: BoolArray) -> Matches:
         """Leave out images, [I]; ``row`` and ``truth_row`` stay as they are."""
         if kept.all():

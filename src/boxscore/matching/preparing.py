@@ -108,16 +108,14 @@ def _sizes(ground_truth: GroundTruth, detections: Detections) -> FloatArray:
     return sizes
 
 
-def _with_corners(table: Table, corners: FloatArray) -> Table:
-    return dataclasses.replace(table, boxes=corners, sizes=corners[:, 2:] - corners[:, :2])
-
-
 def _clipped(table: Table, sizes: FloatArray) -> Table:
     limit = np.where(np.isnan(sizes), np.inf, sizes)[table.image]
     corners = table.boxes.copy()
     corners[:, :2] = np.minimum(np.maximum(corners[:, :2], 0), limit - 1)
     corners[:, 2:] = np.maximum(np.minimum(corners[:, 2:], limit), 0)
-    return _with_corners(table, corners)
+    sides = corners[:, 2:] - corners[:, :2]
+    changes = {"area": sides.prod(axis=1)} if isinstance(table, GroundTruth) else {}
+    return dataclasses.replace(table, boxes=corners, sizes=sides, **changes)
 
 
 # ---------------------------------------------------------------- regions

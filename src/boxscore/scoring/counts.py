@@ -84,6 +84,8 @@ class Outcomes(NamedTuple):
         limit = protocol.caps[cap]
         if limit == protocol.caps[-1]:  # the ranking is cut at it
             limit = None
+        elif limit is not None and protocol.matching.cap_scope == "image_each":
+            matches, limit = matches.take_ranks(limit), None  # no rank of a class starts at 0
         inside = matches.inside(area)
         detection, true, ignored, weight = matches.pair_outcomes(area, max_detections=limit)
         return cls(

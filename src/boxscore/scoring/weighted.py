@@ -49,6 +49,8 @@ class ImageWeights:
         self.outcomes = outcomes = Outcomes.of(matches, protocol, area, cap)
         if outcomes.weight is not None:
             raise InputError("group.weight", "be 0 or 1 to weigh images", got=protocol.group.weight)
+        assert outcomes.matches is not None
+        matches = outcomes.matches
         self.tie_order = protocol.ap.tie_order
         self._ends: dict[TieOrder, _Ends] = {}
         truths = np.flatnonzero(matches.taking_part(area))
