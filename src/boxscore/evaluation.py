@@ -34,8 +34,8 @@ from boxscore.formats import reading
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
-from boxscore.matching.preparing import prepared
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
+from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import ScoreCounts, counted_detections
@@ -370,8 +370,8 @@ class Evaluation(PicklesFields):
         Parameters
         ----------
         kind : str, default "pr_curve"
-            A function of :mod:`boxscore.plots`: ``pr_curve``, ``f1_curve``, ``froc``, ``per_class``,
-            ``errors``, ``confusion_matrix`` or ``reliability``.
+            A function of :mod:`boxscore.plots`: ``pr_curve``, ``f1_curve``, ``froc``, ``miss_rate``,
+            ``per_class``, ``errors``, ``confusion_matrix`` or ``reliability``.
         **options
             Those of the function: ``classes``, ``iou_threshold``, ``ax``, ...
 

@@ -60,8 +60,8 @@ from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError, ProtocolError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.preparing import is_prepared_alone, prepared
 from boxscore.matching.matches import Matches, merge
+from boxscore.matching.preparing import is_prepared_alone, prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 

@@ -65,7 +65,10 @@ def scene(seed: int, *, labels: int = 1, tall: bool = True, inside: bool = False
             found.append(Found(box, float(rng.integers(1, levels + 1)) / (levels + 1), label))
         images.append((truths, sorted(found, key=lambda item: -item.score)))
     if not any(found for _, found in images) or len({i.score for _, f in images for i in f}) < 2:
-        images[0] = (images[0][0], [Found((0, 0, 9, 9), 0.9, 1 if labels > 1 else 0), Found((0, 0, 9, 9), 0.2)])
+        images[0] = (
+            images[0][0],
+            [Found((0, 0, 9, 9), 0.9, 1 if labels > 1 else 0), Found((0, 0, 9, 9), 0.2)],
+        )
     return images
 
 
@@ -149,7 +152,9 @@ def test_crowdhuman_is_its_toolkit(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("name", ["citypersons", "caltech"])
 def test_pedestrians_are_the_scripts(name: str, seed: int) -> None:
     images = scene(seed)
-    ours = boxscore.evaluate(*tables(images), protocol={"extends": name, "matching": {"annotation_id_zero": "counted"}})
+    ours = boxscore.evaluate(
+        *tables(images), protocol={"extends": name, "matching": {"annotation_id_zero": "counted"}}
+    )
     close(ours.metrics, crowds.pedestrians(images, caltech=name == "caltech"))
 
 
@@ -173,7 +178,8 @@ def test_visdrone_is_the_rewritten_toolkit(tmp_path: Path, seed: int) -> None:
         ]
         (tmp_path / "truth" / f"{number:03}.txt").write_text("\n".join(lines))
         rows = [
-            ",".join(repr(value) for value in (*crowds.as_sides(f.box), f.score, f.label, -1, -1)) for f in found
+            ",".join(repr(value) for value in (*crowds.as_sides(f.box), f.score, f.label, -1, -1))
+            for f in found
         ]
         (tmp_path / "found" / f"{number:03}.txt").write_text("\n".join(rows))
     options = boxscore.load_ground_truth(
@@ -224,13 +230,19 @@ def test_no_detection_at_all_has_no_point_to_read(tmp_path: Path) -> None:
 def test_a_perfect_detector_of_six_persons_has_an_ap_of_five_sixths(tmp_path: Path) -> None:
     boxes = [(60.0 * i, 10.0, 60.0 * i + 40, 120.0) for i in range(6)]
     images: list[Image] = [([Truth(box) for box in boxes], [Found(box, 1.0) for box in boxes])]
-    assert boxscore.evaluate(*write_odgt(tmp_path, images), protocol="crowdhuman")["AP"] == pytest.approx(5 / 6)
+    assert boxscore.evaluate(*write_odgt(tmp_path, images), protocol="crowdhuman")["AP"] == pytest.approx(
+        5 / 6
+    )
 
 
 def test_a_threshold_of_its_own_is_that_of_its_class() -> None:
     truth = GroundTruth.from_arrays([1, 1], ["Car", "Cyclist"], [[0, 0, 10, 10], [50, 0, 60, 10]])
     found = Detections.from_arrays([1, 1], ["Car", "Cyclist"], [[0, 0, 10, 6], [50, 0, 60, 6]], [0.9, 0.9])
-    rules = {"extends": "voc2012", "boxes": {"pixel_offset": 0}, "matching": {"class_thresholds": {"Car": [0.7]}}}
+    rules = {
+        "extends": "voc2012",
+        "boxes": {"pixel_offset": 0},
+        "matching": {"class_thresholds": {"Car": [0.7]}},
+    }
     result = boxscore.evaluate(truth, found, protocol=rules)
     assert result.class_values["AP"].tolist() == [0.0, 1.0]
     assert "|classiou:Car=0.70|" in result.signature

@@ -223,9 +223,7 @@ def pedestrians(images: list[Image], *, caltech: bool) -> dict[str, float]:
                 beyond = caltech and not (x1 >= 5 and y1 >= 5 and x2 <= 635 and y2 <= 475)
                 ignored.append(truth.ignore or outside or beyond)
             kept = [
-                item
-                for item in found
-                if heights[0] / 1.25 <= item.box[3] - item.box[1] < heights[1] * 1.25
+                item for item in found if heights[0] / 1.25 <= item.box[3] - item.box[1] < heights[1] * 1.25
             ]
             judged += dollar(truths, ignored, kept, 0.5, 0.41 if caltech else None)
             count += ignored.count(False)

@@ -40,7 +40,9 @@ def test_wider_face_to_the_last_bit(results: Path) -> None:
     assert (len(truth), len(result.detections), len(truth.images)) == (39708, 123525, 3226)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoxscoreWarning)
-        assert boxscore.evaluate(truth, result.detections, protocol="widerface", workers=3).metrics == WIDER_FACE
+        assert (
+            boxscore.evaluate(truth, result.detections, protocol="widerface", workers=3).metrics == WIDER_FACE
+        )
 
 
 def test_an_unsorted_file_of_faces_is_refused(results: Path, tmp_path: Path) -> None:
@@ -51,7 +53,9 @@ def test_an_unsorted_file_of_faces_is_refused(results: Path, tmp_path: Path) -> 
     lines = file.read_text().splitlines()
     random.Random(3).shuffle(rows := lines[2:])
     copy.write_text("\n".join([*lines[:2], *rows]))
-    with pytest.raises(InputError, match="must come by descending score.*sort the lines of each file by score"):
+    with pytest.raises(
+        InputError, match=r"must come by descending score.*sort the lines of each file by score"
+    ):
         boxscore.evaluate(real("crowd", "widerface", "ground_truth"), tmp_path, protocol="widerface")
 
 
@@ -71,7 +75,8 @@ def test_visdrone_by_a_rewriting_of_its_toolkit() -> None:
     folder = real("crowd", "visdrone")
     expected = json.loads((folder / "expected.json").read_text())
     sizes = {
-        name: (width, height) for name, (height, width) in json.loads((folder / "sizes.json").read_text()).items()
+        name: (width, height)
+        for name, (height, width) in json.loads((folder / "sizes.json").read_text()).items()
     }
     truth = boxscore.load_ground_truth(folder / "annotations", image_sizes=sizes)
     result = boxscore.evaluate(

@@ -14,7 +14,16 @@ import boxscore
 from boxscore.protocols import protocol_names
 from oracles import plain
 from support.examples import examples
-from support.scenes import BOX_PROTOCOLS, CROWDS, FEDERATED, Scene, check_oracles, check_plain, evaluate, rules
+from support.scenes import (
+    BOX_PROTOCOLS,
+    CROWDS,
+    FEDERATED,
+    Scene,
+    check_oracles,
+    check_plain,
+    evaluate,
+    rules,
+)
 
 OF_BOXES = [name for name in protocol_names() if boxscore.load_protocol(name).similarity == "box"]
 ANY_SCENE = [name for name in OF_BOXES if name not in CROWDS]
@@ -103,9 +112,14 @@ def protocols(draw: st.DrawFn, *, similarity: str = "box", **fixed: Any) -> boxs
     equal_scores = one("image_order", "file_order", "last_first")
     thresholds = one([0.5], [0.25, 0.5, 1.0], [0.1, 1 / 3, 0.5, 2 / 3, 0.9])
     per_class = equal_scores == "last_first" or one(True, True, False)
-    own = [0.75 * value for value in thresholds] if one(True, False) else [min(1, v + 0.05) for v in thresholds]
+    own = (
+        [0.75 * value for value in thresholds] if one(True, False) else [min(1, v + 0.05) for v in thresholds]
+    )
     interpolation = one("points", "area", "trapezoid", "trapezoid_to_one", "every_point")
-    fixed = {"outside": one("ignore", "ignore", "absorb", "iof") if similarity == "box" else "ignore", **fixed}
+    fixed = {
+        "outside": one("ignore", "ignore", "absorb", "iof") if similarity == "box" else "ignore",
+        **fixed,
+    }
     if similarity == "box":
         fixed["flagged"] = one("ignore", "iof", "count", "delete")
     return rules(

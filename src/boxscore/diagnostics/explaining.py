@@ -267,7 +267,12 @@ class _Tables:
     def metrics(self, tool: Tool) -> dict[str, float]:
         """Evaluate under a tool's protocol, without the warnings that evaluating the tables gives anyway."""
         protocol = tool.protocol
-        rules = protocol.rounding, protocol.boxes.clip, protocol.ignore.regions, protocol.matching.ranked_files
+        rules = (
+            protocol.rounding,
+            protocol.boxes.clip,
+            protocol.ignore.regions,
+            protocol.matching.ranked_files,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)
             if rules not in self._matchers:

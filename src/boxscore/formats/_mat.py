@@ -2,7 +2,8 @@
 
 Conventions
 -----------
-- A cell array comes as a list in MATLAB's order (by column), numbers as an array of float64, text as a string.
+- A cell array comes as a list in MATLAB's order (by column), numbers as an array of float64, text as a
+  string.
 - Structures, objects, functions and sparse arrays are refused; so is version 7.3, which is HDF5.
 
 References
@@ -59,7 +60,15 @@ def read_mat(path: Path, names: Collection[str]) -> dict[str, Any]:
     order = "<" if content[126:128] == b"IM" else ">"
     try:
         return _Reader(order, names).variables(memoryview(content)[128:])
-    except (struct.error, ValueError, IndexError, OverflowError, TypeError, zlib.error, RecursionError) as error:
+    except (
+        struct.error,
+        ValueError,
+        IndexError,
+        OverflowError,
+        TypeError,
+        zlib.error,
+        RecursionError,
+    ) as error:
         cause = "is it complete?" if not isinstance(error, _UnknownError) else ""
         got = str(error)[:100]
         raise FileFormatError(

@@ -1,9 +1,9 @@
-"""CityPersons' ground truth, in which Caltech's is often kept too: COCO's JSON with the visible share of objects.
+"""CityPersons' ground truth, in which Caltech's is often kept too: COCO's JSON with ``vis_ratio``.
 
 Conventions
 -----------
-- An annotation has ``bbox`` (x, y, w, h), ``height``, ``vis_ratio`` and ``ignore``. They are the columns ``height``
-  and ``visibility`` of the ground truth, and its ``ignore`` flag. Results are those of COCO.
+- An annotation has ``bbox`` (x, y, w, h), ``height``, ``vis_ratio`` and ``ignore``. They are the columns
+  ``height`` and ``visibility`` of the ground truth, and its ``ignore`` flag. Results are those of COCO.
 
 References
 ----------
@@ -107,7 +107,8 @@ class CityPersonsFormat(RowFormat):
             place=lambda row: f"annotation {row} of {path}",
             file_names=[image.im_name or image.file_name for image in content.images],
             sizes=np.array(
-                [(image.width or np.nan, image.height or np.nan) for image in content.images], dtype=np.float64
+                [(image.width or np.nan, image.height or np.nan) for image in content.images],
+                dtype=np.float64,
             ).reshape(-1, 2),
             given={
                 "ids": [item.identifier for item in items],

@@ -2,10 +2,12 @@
 
 Conventions
 -----------
-- The box of a person is ``fbox``, the full body; ``vbox`` (visible) and ``hbox`` (head) are not compared. The share
-  of the body's box that ``vbox`` takes is the column ``visibility``.
-- The ``ignore`` flag is set for every tag but ``person``, and where ``extra.ignore`` is not 0. All of them are of
-  the one class, ``person``, since what an ignored region holds are persons.
+- The box of a person is ``fbox``, the full body; ``vbox`` (visible) and ``hbox`` (head) are not compared.
+  The share of the body's box that ``vbox`` takes is the column ``visibility``.
+- The ``ignore`` flag is set for every tag but ``person``, and where ``extra.ignore`` is not 0. All of them
+  are of the one class, ``person``, since what an ignored region holds are persons.
+- Equal scores go in the order of the ground truth's lines, so the column ``line`` of its images keeps it, and
+  detections are read in that order.
 - A line may give ``width`` and ``height``. Those of results are columns of the detections, because the
   annotations do not have them.
 
@@ -16,24 +18,29 @@ https://www.crowdhuman.org/; CrowdDet, ``lib/evaluate``.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS
-from boxscore.formats._format import ReadOptions
+from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._look import Look
-from boxscore.formats._rows import RowFormat, Rows
+from boxscore.formats._rows import RowFormat, Rows, detections_of
 
 __all__ = ["FORMAT", "CrowdHumanFormat"]
 
-LARGEST = 2_000_000_000
+LINE = "line"
+"""The column of images that keeps the order of the ground truth's lines."""
 TAGS = ("person", "mask", "background")
 """What an annotation may be tagged with."""
 
@@ -71,8 +78,34 @@ class CrowdHumanFormat(RowFormat):
         known = line.startswith("{") and '"ID"' in line and ('"gtboxes"' in line or '"dtboxes"' in line)
         return "CrowdHuman's lines of JSON" if known else None
 
-    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
-        """Read every line."""
+    @contextlib.contextmanager
+    def reading(self, path: Path, options: ReadOptions, *, beside: float = 0) -> Iterator[Read]:
+        """Read detections when the ground truth is known: they come in the order of its lines."""
+
+        def finish(ground_truth: GroundTruth | None) -> Detections:
+            order: dict[Id, int] = {}
+            if ground_truth is not None and LINE in ground_truth.images.columns:
+                order = dict(
+                    zip(
+                        ground_truth.images.ids.tolist(),
+                        ground_truth.images.columns[LINE].tolist(),
+                        strict=True,
+                    )
+                )
+            rows = self.rows(path, options, of_results=True, order=order)
+            return detections_of(rows, options, ground_truth)
+
+        yield finish
+
+    def rows(
+        self,
+        path: Path,
+        options: ReadOptions,
+        *,
+        of_results: bool,
+        order: Mapping[Id, int] = MappingProxyType({}),
+    ) -> Rows:
+        """Read every line; images in an order that is given come first, in that order."""
         wanted = "dtboxes" if of_results else "gtboxes"
         images: dict[str, int] = {}
         sizes: list[tuple[float, float]] = []
@@ -81,7 +114,10 @@ class CrowdHumanFormat(RowFormat):
         values: list[float] = []  # scores, or visibility
         flags: list[bool] = []
         places: list[tuple[int, int]] = []
-        for number, line in _lines(path):
+        lines: Iterable[tuple[int, _Line]] = _lines(path)
+        if order:
+            lines = sorted(lines, key=lambda line: order.get(line[1].identifier, len(order)))
+        for number, line in lines:
             records: Any = line.dtboxes if of_results else line.gtboxes
             place = f"line {number} of {path}"
             if records is None:
@@ -125,7 +161,9 @@ class CrowdHumanFormat(RowFormat):
         at = np.array(index, dtype=np.int64)
         corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
         corners[:, 2:] += corners[:, :2]
-        _check_sides(corners, lambda row: "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path))
+        _check_sides(
+            corners, lambda row: "{1} {0[1]} of line {0[0]} of {2}".format(places[row], wanted, path)
+        )
         numbers = np.array(values, dtype=np.float64)
         given = {} if of_results else {"ignore": np.array(flags, dtype=bool)}
         columns: dict[str, Any] = {} if of_results else {"visibility": numbers}
@@ -144,6 +182,7 @@ class CrowdHumanFormat(RowFormat):
             sizes=extent,
             given=given,
             columns=columns,
+            image_columns={} if of_results else {LINE: np.arange(len(images))},
         )
 
 

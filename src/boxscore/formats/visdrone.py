@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- A line is ``x, y, w, h, score, class, truncation, occlusion``. In ground truth a score of 0 sets the ``ignore``
-  flag; truncation and occlusion are columns of the ground truth.
+- A line is ``x, y, w, h, score, class, truncation, occlusion``. In ground truth a score of 0 sets the
+  ``ignore`` flag; truncation and occlusion are columns of the ground truth.
 - Class 0 are regions that are not annotated, 1 to 10 the evaluated classes, 11 others.
 
 References

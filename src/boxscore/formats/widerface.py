@@ -3,8 +3,8 @@
 Conventions
 -----------
 - Ground truth is a folder with ``wider_face_val.mat`` (all faces) and ``wider_easy_val.mat``,
-  ``wider_medium_val.mat`` and ``wider_hard_val.mat`` (which of them count). The columns ``easy``, ``medium`` and
-  ``hard`` hold 1 for a face that counts, 0 for another.
+  ``wider_medium_val.mat`` and ``wider_hard_val.mat`` (which of them count). The columns ``easy``, ``medium``
+  and ``hard`` hold 1 for a face that counts, 0 for another.
 - An image's id is ``EVENT/NAME``, without an ending.
 - A results file has the image's name in its first line and a count in the second, which is not trusted; then
   ``x y w h score`` a line. Its folder is the event, and its own name the image's.
@@ -110,7 +110,9 @@ def _lists(folder: Path) -> Rows:
         label=np.zeros(len(image), dtype=np.int64),
         boxes=corners,
         box_format="xyxy",
-        place=lambda row: f"face {row - first[image[row]] + 1} of {images[image[row]]} in {folder / ALL_FACES}",
+        place=lambda row: (
+            f"face {row - first[image[row]] + 1} of {images[image[row]]} in {folder / ALL_FACES}"
+        ),
         file_names=[f"{identifier}.jpg" for identifier in images],
         any_sides=True,  # the benchmark has a face of width -2
         columns={setting: every_flag[:, number] for number, setting in enumerate(SETTINGS)},
@@ -153,12 +155,19 @@ def _results(folder: Path) -> Rows:
                 lines.append(number)
     table = np.array(numbers, dtype=np.float64).reshape(-1, 5)
     sides = table[:, 2:4]
-    place = lambda row: f"{files[index[row]]}, line {lines[row]}"  # noqa: E731
+
+    def place(row: int) -> str:
+        return f"{files[index[row]]}, line {lines[row]}"
+
     if (sides < 0).any():
         row = int(np.argmax((sides < 0).any(axis=1)))
         got = f"{sides[row, 0]:g} x {sides[row, 1]:g}"
         raise FileFormatError(
-            "a box", "have a size >= 0", got=got, place=place(row), cause="are these two corners? write x y w h"
+            "a box",
+            "have a size >= 0",
+            got=got,
+            place=place(row),
+            cause="are these two corners? write x y w h",
         )
     corners = table[:, :4].copy()
     corners[:, 2:] += corners[:, :2]
@@ -182,7 +191,10 @@ def _face(fields: list[str], place: str) -> list[float]:
         values = []
     if len(values) != 5 or not all(map(math.isfinite, values)):
         raise FileFormatError(
-            "a face", "be x y w h score", got=repr(" ".join(fields))[:80], place=place,
+            "a face",
+            "be x y w h score",
+            got=repr(" ".join(fields))[:80],
+            place=place,
             cause="the score is missing" if len(values) == 4 else "",
         )
     return values

@@ -50,8 +50,8 @@ def match_greedily(
     """Match detections to ground truths, block by block: runs of detections in group order.
 
     Returns the pairs [P] that the candidate rule keeps, bits [P, A]: bit ``t`` for a match at threshold
-    ``t``, and whether these are all pairs. ``group`` [G] and ``counted`` [G, A] are of the ground truths; names of the classes
-    [K] are needed where some have thresholds of their own.
+    ``t``, and whether these are all pairs. ``group`` [G] and ``counted`` [G, A] are of the ground truths;
+    names of the classes [K] are needed where some have thresholds of their own.
     """
     lanes = _lanes(counted, absorbs, len(rules.iou_thresholds))
     parts: list[tuple[Pairs, Bits]] = []

@@ -104,7 +104,7 @@ def evaluated(categories: Categories, protocol: Protocol) -> BoolArray:
 
 
 def inside_column_ranges(ground_truth: GroundTruth, protocol: Protocol) -> BoolArray | None:
-    """Whether each ground truth lies in the bounds of each range on other columns, [G, A]; None: no bounds."""
+    """Whether each ground truth is within the bounds of each range on other columns, [G, A]; or None."""
     rules = protocol.ignore
     if not any(name in rules.column_ranges for name in rules.area_ranges):
         return None
@@ -140,7 +140,9 @@ def _column(ground_truth: GroundTruth, name: str) -> NDArray[np.float64]:
         try:
             return np.asarray(ground_truth.columns[name], dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"the column {name}", "hold numbers", got="others", place=ground_truth.source) from None
+            raise InputError(
+                f"the column {name}", "hold numbers", got="others", place=ground_truth.source
+            ) from None
     if ground_truth.units == "pixels" and name in _OF_BOXES:
         return ground_truth.boxes[:, _OF_BOXES[name]]
     if ground_truth.units == "pixels" and name in ("width", "height"):

@@ -280,9 +280,7 @@ class Matcher:
 
         by_range = self.protocol.ignore.range_by_range
         blocks = _RangeByRange(pairs_under) if by_range else pairs_under(self._truth_ignoring)
-        matches = self._matches(
-            detections, ranking, blocks, self._ordered(self.areas)[chosen], self.protocol
-        )
+        matches = self._matches(detections, ranking, blocks, self._ordered(self.areas)[chosen], self.protocol)
         return dataclasses.replace(matches, row=self._given_rows(chosen[ranking.rows]))
 
     def match_ranges(

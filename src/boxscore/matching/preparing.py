@@ -8,8 +8,8 @@ Conventions
 
 References
 ----------
-CrowdDet, ``APMRToolkits/image.py`` (clipping); the VisDrone toolkit, ``dropObjectsInIgr.m`` (regions); WIDER FACE,
-``norm_score.m`` (stretched scores).
+CrowdDet, ``APMRToolkits/image.py`` (clipping); the VisDrone toolkit, ``dropObjectsInIgr.m`` (regions); WIDER
+FACE, ``norm_score.m`` (stretched scores).
 """
 
 from __future__ import annotations
@@ -90,12 +90,15 @@ def _sizes(ground_truth: GroundTruth, detections: Detections) -> FloatArray:
     sizes = np.array(ground_truth.images.sizes, dtype=np.float64)
     if {"image_width", "image_height"} <= set(detections.columns):
         given = np.stack(
-            [np.asarray(detections.columns[name], dtype=np.float64) for name in ("image_width", "image_height")],
+            [
+                np.asarray(detections.columns[name], dtype=np.float64)
+                for name in ("image_width", "image_height")
+            ],
             axis=1,
         )
         missing = np.isnan(sizes[detections.image]).any(axis=1)
         sizes[detections.image[missing]] = given[missing]
-    unknown = np.isnan(sizes).any(axis=1)
+    unknown = np.asarray(np.isnan(sizes).any(axis=1))
     if len(detections) and unknown[detections.image].any():
         image = int(detections.image[np.argmax(unknown[detections.image])])
         raise InputError(
@@ -171,7 +174,7 @@ class _Covered:
         right, bottom = np.minimum(self._width, left + w), np.minimum(self._height, top + h)
         total = self._sum
         inside = total[top, left] + total[bottom, right] - total[top, right] - total[bottom, left]
-        return inside / (h * w)
+        return np.asarray(inside / (h * w), dtype=np.float64)
 
 
 def _half_away(values: FloatArray) -> FloatArray:
@@ -189,9 +192,14 @@ def shares_of_regions(ground_truth: GroundTruth, is_region: BoolArray, protocol:
     boxes = ground_truth.boxes
     for region, first, end in zip(regions.tolist(), low.tolist(), high.tolist(), strict=True):
         rows = rest[first:end]
-        near, far = np.maximum(boxes[rows, :2], boxes[region, :2]), np.minimum(boxes[rows, 2:], boxes[region, 2:])
+        near, far = (
+            np.maximum(boxes[rows, :2], boxes[region, :2]),
+            np.minimum(boxes[rows, 2:], boxes[region, 2:]),
+        )
         shared = np.maximum(0, far - near).prod(axis=1)
         area = np.maximum(0, boxes[rows, 2:] - boxes[rows, :2]).prod(axis=1)
         area = area + protocol.boxes.overlap_epsilon
-        share[rows] = np.maximum(share[rows], np.divide(shared, area, out=np.zeros(len(rows)), where=area > 0))
+        share[rows] = np.maximum(
+            share[rows], np.divide(shared, area, out=np.zeros(len(rows)), where=area > 0)
+        )
     return share

@@ -251,7 +251,8 @@ class BoxRules(Rules):
     aspect_ratio: float | None = rule(
         None,
         check=Check('number > 0, "none"', _ratio),
-        doc="The ratio of width to height that boxes are compared with: height and centre stay. Regions that are "
+        doc="The ratio of width to height that boxes are compared with: height and centre stay. Regions "
+        "that are "
         "measured by intersection over the detection keep theirs (Caltech: 0.41).",
         word=Word("aspect", silent=None, note="left out where boxes are compared as they are"),
         step=Step("aspect ratio", "overlaps", {None: "as given"}),
@@ -353,7 +354,8 @@ class IgnoreRules(Rules):
     flagged: FlaggedRule = rule(
         "ignore",
         check=choice(FlaggedRule),
-        doc="Ground truths whose `ignore` flag is set: ignored, each taken by at most one detection; ignored, "
+        doc="Ground truths whose `ignore` flag is set: ignored, each taken by at most one detection; "
+        "ignored, "
         "absorbing any number and measured by intersection over the detection; counted as any object; or "
         "taken out of the data before matching.",
         word=Word("flagged", silent="ignore"),
@@ -384,7 +386,8 @@ class IgnoreRules(Rules):
         {},
         check=Check("area range = {column = [low, high]}", _column_ranges),
         doc="Further bounds of an area range on the ground truth, closed at both ends: by the range's name, "
-        "`width`, `height`, `x1`, `y1`, `x2`, `y2` of the box in pixels, or a column of the ground truth. What "
+        "`width`, `height`, `x1`, `y1`, `x2`, `y2` of the box in pixels, or a column of the ground truth. "
+        "What "
         "lies outside any of them lies outside the range.",
         word=Word("ranges", text=wording.column_ranges, note="the columns that bound each range"),
         step=Step("subsets", "tables", wording.column_ranges),
@@ -400,7 +403,8 @@ class IgnoreRules(Rules):
     height_slack: float = rule(
         0.0,
         check=number(0, 1e6),
-        doc="Detections are dropped from a range with bounds on `height` where theirs is below the lower bound "
+        doc="Detections are dropped from a range with bounds on `height` where theirs is below the lower "
+        "bound "
         "over this factor, or not below the upper bound times it (Caltech: 1.25); 0 keeps all.",
         word=Word("dtheight", silent=0.0),
         step=Step("heights of detections", "ranking", {0.0: "any"}),
@@ -408,7 +412,8 @@ class IgnoreRules(Rules):
     regions: str = rule(
         "",
         check=text,
-        doc="The class whose objects are regions of their image that are not annotated: objects and detections "
+        doc="The class whose objects are regions of their image that are not annotated: objects and "
+        "detections "
         "of every class that lie in them by half or more are dropped before anything else (VisDrone).",
         word=Word("regions", silent=""),
         step=Step("regions that are not annotated", "tables", {"": "none"}),
@@ -629,7 +634,9 @@ class MatchingRules(Rules):
                 rule = f"have {count} values, one for each of matching.iou_thresholds"
                 raise ProtocolError(f"matching.class_thresholds.{name}", rule, got=len(thresholds))
         if self.class_thresholds and not self.per_class:
-            raise ProtocolError("matching.class_thresholds", "be left out where classes are pooled", got="some")
+            raise ProtocolError(
+                "matching.class_thresholds", "be left out where classes are pooled", got="some"
+            )
 
     @property
     def effective_thresholds(self) -> NDArray[np.float64]:
@@ -669,7 +676,8 @@ class ApRules(Rules):
         check=choice(Interpolation),
         doc="Mean of the interpolated precision at recall points; the area under its envelope; or the area "
         "under straight lines through the envelope, read at the recall points: falling to 0 after the "
-        "last recall reached, or along a line from there to (1, 0); or under straight lines between the points "
+        "last recall reached, or along a line from there to (1, 0); or under straight lines between the "
+        "points "
         "of all detections, without an envelope and with nothing before the first (CrowdHuman).",
         word=Word(
             "ap",
@@ -782,14 +790,17 @@ class MissRateRules(Rules):
     false_positives_per_image: tuple[float, ...] = rule(
         tuple((10.0 ** np.linspace(-2, 0, 9)).tolist()),
         check=_FPPI,
-        doc="The anchors, ascending: the log-average miss rate is the geometric mean of the miss rates there.",
+        doc="The anchors, ascending: the log-average miss rate is the geometric mean of the miss rates "
+        "there.",
         word=Word("mr", text=wording.miss_rate, note="the anchors and the reading; left out for Caltech's"),
     )
     reading: MissReading = rule(
         "last_at_most",
         check=choice(MissReading),
-        doc="Which detection an anchor is read at: the last with no more false positives per image, and a miss "
-        "rate of 1 before the first (Caltech); the same, but the last of all before the first (CityPersons); or "
+        doc="Which detection an anchor is read at: the last with no more false positives per image, and a "
+        "miss "
+        "rate of 1 before the first (Caltech); the same, but the last of all before the first "
+        "(CityPersons); or "
         "the first with as many, and the last of all where none has (CrowdHuman).",
     )
 
@@ -897,7 +908,9 @@ class Protocol(Rules):
             rule = 'be "ignore" where groups are merged'
             raise ProtocolError("ignore.outside", rule, got=repr(self.ignore.outside))
         if self.group.treatment == "merge" and self.matching.class_thresholds:
-            raise ProtocolError("matching.class_thresholds", "be left out where groups are merged", got="some")
+            raise ProtocolError(
+                "matching.class_thresholds", "be left out where groups are merged", got="some"
+            )
         if self.ap.score_steps and self.ap.interpolation != "area":
             rule = 'be 0 unless ap.interpolation is "area"'
             raise ProtocolError("ap.score_steps", rule, got=self.ap.score_steps)
@@ -925,6 +938,11 @@ class Protocol(Rules):
     def asks_for(self, metric: str) -> bool:
         """Whether the summary has a metric of a kind."""
         return any(row.metric == metric for row in self.summary)
+
+    @property
+    def lower_is_better(self) -> tuple[str, ...]:
+        """Keys of the summary metrics that fall when a detector gets better: miss rates."""
+        return tuple(row.key for row in self.rows if row.metric == "MR")
 
     @property
     def caps(self) -> tuple[int | None, ...]:

@@ -198,7 +198,7 @@ class HitCounts:
 
     def image_weights(self) -> FloatArray | None:
         """How often each image counts, [I]; None: once."""
-        return
+        return None
 
     def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count the true positives and the counted detections with at least each score, [T, S, K] each."""

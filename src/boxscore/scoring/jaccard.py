@@ -5,8 +5,8 @@ Conventions
 - Detections above a confidence are matched with the counted ground truths so that the sum of overlaps is
   largest: a maximum-weight matching, whatever their scores. Of equal sums any is taken.
 - A detection without a partner that lies in an ignored region leaves the set; so does an object without one.
-- An image's ratio is ``k / (m + n - k + 1e-6)`` for ``k`` partners, ``m`` objects and ``n`` detections. JI is the
-  mean over the images that have either, at the confidence where it is largest.
+- An image's ratio is ``k / (m + n - k + 1e-6)`` for ``k`` partners, ``m`` objects and ``n`` detections. JI is
+  the mean over the images that have either, at the confidence where it is largest.
 
 References
 ----------
@@ -38,7 +38,8 @@ EPSILON = 1e-6
 def jaccard_indices(counts: HitCounts | WeightedCounts, protocol: Protocol) -> FloatArray:
     """JI of each threshold and class, [T, K]; NaN for a class without a counted ground truth."""
     matches, area = counts.outcomes.matches, counts.outcomes.area
-    assert matches is not None and matches.truth_share is not None
+    assert matches is not None
+    assert matches.truth_share is not None
     if not matches.every_pair:
         raise InputError(
             "overlapping pairs", "be all kept for the Jaccard index", got="too many", cause="suppress first"
@@ -120,7 +121,7 @@ def heaviest_matching(first: Positions, second: Positions, weight: FloatArray) -
 
 
 def _components(first: Positions, second: Positions) -> Positions:
-    """Number each edge's connected component, [E]."""
+    """Return the number of the connected component of each edge, [E]."""
     _, a = np.unique(first, return_inverse=True)
     _, b = np.unique(second, return_inverse=True)
     label = np.arange(len(first))

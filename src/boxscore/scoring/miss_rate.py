@@ -14,8 +14,8 @@ Conventions
 
 References
 ----------
-P. Dollar et al., "Pedestrian Detection: An Evaluation of the State of the Art", PAMI 2012; ``dbEval.m`` of the
-Caltech toolbox; CrowdDet, ``APMRToolkits/database.py``; CityPersons, ``eval_MR_multisetup.py``.
+P. Dollar et al., "Pedestrian Detection: An Evaluation of the State of the Art", PAMI 2012; ``dbEval.m`` of
+the Caltech toolbox; CrowdDet, ``APMRToolkits/database.py``; CityPersons, ``eval_MR_multisetup.py``.
 """
 
 from __future__ import annotations

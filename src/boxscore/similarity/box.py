@@ -313,12 +313,12 @@ def _with_aspect_ratio(columns: Columns, ratio: float, kept: NDArray[np.bool_] |
         wider = np.where(kept, 0.0, wider)
     x1, width = columns.x1 - wider / 2, width + wider
     area = width * height
-    return Columns(x1, columns.y1, x1 + width, columns.y2, area if kept is None else np.where(kept, columns.area, area))
+    return Columns(
+        x1, columns.y1, x1 + width, columns.y2, area if kept is None else np.where(kept, columns.area, area)
+    )
 
 
-def _columns(
-    table: BoxTable, rows: NDArray[np.intp], pixel_offset: float, *, corners_alone: bool
-) -> Columns:
+def _columns(table: BoxTable, rows: NDArray[np.intp], pixel_offset: float, *, corners_alone: bool) -> Columns:
     # From the flat arrays, a column at a time: rows of four, transposed, cost three times as much.
     corners, sizes = table.boxes.ravel(), table.sizes.ravel()
     x1, y1 = np.take(corners, 4 * rows), np.take(corners, 4 * rows + 1)

@@ -110,7 +110,11 @@ def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
 
 def _flags(context: Context) -> Iterator[Finding]:
     truth, rules = context.ground_truth, context.protocol.ignore
-    read = {"crowd": rules.crowd != "count", "difficult": rules.difficult != "count", "ignore": rules.flagged != "count"}
+    read = {
+        "crowd": rules.crowd != "count",
+        "difficult": rules.difficult != "count",
+        "ignore": rules.flagged != "count",
+    }
     for name, has_effect in read.items():
         flags = getattr(truth, name)
         if has_effect or not flags.any():
