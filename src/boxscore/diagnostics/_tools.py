@@ -70,8 +70,14 @@ def tool_names() -> list[str]:
 
 
 def box_protocols() -> list[str]:
-    """Names of the shipped protocols that compare boxes."""
-    return [name for name in protocol_names() if load_protocol(name).similarity == "box"]
+    """Names of the shipped protocols that compare boxes, and ask for nothing else of the tables."""
+    return [name for name in protocol_names() if _is_of_any_boxes(load_protocol(name))]
+
+
+def _is_of_any_boxes(protocol: Protocol) -> bool:
+    """Whether no column, size of an image or order of files is needed."""
+    asks = protocol.ignore.column_ranges, protocol.ignore.regions, protocol.matching.ranked_files
+    return protocol.similarity == "box" and protocol.boxes.clip == "none" and not any(asks)
 
 
 @functools.cache

@@ -71,6 +71,7 @@ class CrowdHumanFormat(RowFormat):
 
     name = "crowdhuman"
     boxes = "xywh"
+    takes = frozenset({"image_sizes"})
 
     def detect(self, look: Look) -> str | None:
         """Recognise a first line with boxes of CrowdHuman."""
