@@ -39,6 +39,8 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "evaluate-coco",
             "yolo",
             "evaluate-voc",
+            "evaluate-lvis",
+            "evaluate-open-images",
             "arrays-and-dataframes",
             "masks-and-keypoints",
             "label-maps",

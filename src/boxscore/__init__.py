@@ -12,7 +12,7 @@ from boxscore._version import __version__
 
 if TYPE_CHECKING:
     from boxscore import compat, diagnostics, formats, label_maps, protocols, reports, suppression, validation
-    from boxscore.compat import init_as_faster_coco_eval, init_as_pycocotools
+    from boxscore.compat import init_as_faster_coco_eval, init_as_lvis, init_as_pycocotools
     from boxscore.data.boxes import box_convert
     from boxscore.data.hierarchy import Hierarchy, expand_classes
     from boxscore.data.image_labels import ImageLabels
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from boxscore.suppression.suppressing import suppress, suppress_boxes
 
 _NAMES = {
-    "boxscore.compat": ("init_as_faster_coco_eval", "init_as_pycocotools"),
+    "boxscore.compat": ("init_as_faster_coco_eval", "init_as_lvis", "init_as_pycocotools"),
     "boxscore.data.boxes": ("box_convert",),
     "boxscore.data.hierarchy": ("Hierarchy", "expand_classes"),
     "boxscore.data.image_labels": ("ImageLabels",),
@@ -179,6 +179,7 @@ __all__ = [
     "generalized_box_iou",
     "greedy_nmm",
     "init_as_faster_coco_eval",
+    "init_as_lvis",
     "init_as_pycocotools",
     "label_maps",
     "load_detections",

@@ -30,12 +30,10 @@ def test_every_format_has_its_name() -> None:
         assert registry.format_named(name).name == name
 
 
-@pytest.mark.parametrize(
-    "command", ["evaluate", "validate", "convert", "check", "sweep", "compare", "explain"]
-)
-def test_choices_of_the_command_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
-    assert "{" + ",".join(format_names()) + "}" in capsys.readouterr().out
+def test_choices_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["formats", "--output", "json"]) == 0
+    output = capsys.readouterr().out
+    assert [name for name in format_names(auto=False) if f'"{name}"' not in output] == []
 
 
 class _Lines(Format):

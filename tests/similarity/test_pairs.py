@@ -132,7 +132,7 @@ def test_matching_computes_the_same(name: str) -> None:
         Detections.from_arrays([1] * 40, [1] * 40, boxes[1], np.arange(40), box_format=box_format),
     )
     ranking = rank_detections(tables[1], protocol)
-    pairs = candidate_pairs(*tables, ranking, protocol, ignoring(tables[0], protocol.ignore))
+    pairs = candidate_pairs(*tables, ranking, protocol, ignoring(tables[0], protocol))
     rows = [sized(some, box_format, offset) for some in boxes]
     expected = {}
     for (one, detection), (other, box) in itertools.product(enumerate(rows[1]), enumerate(rows[0])):

@@ -55,15 +55,16 @@ class Inputs(NamedTuple):
     workers: int
 
 
-def read_inputs(arguments: argparse.Namespace) -> Inputs:
-    """Read the files that the input arguments name."""
+def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
+    """Read the files that the input arguments name, for the protocol that they name or for others."""
     protocol = chosen_protocol(arguments)
-    similarity, processes = similarity_of(protocol), readers(arguments)
+    every, processes = others or (protocol,), readers(arguments)
+    similarity = similarity_of(protocol)
     common: dict[str, Any] = {
-        "columns": similarity.needed_columns,
+        "columns": sorted({name for rules in every for name in similarity_of(rules).needed_columns}),
         "processes": processes,
-        "any_sides": protocol.boxes.degenerate != "count",
-        "needs_areas": len(protocol.ignore.area_ranges) > 1,
+        "any_sides": any(rules.boxes.degenerate != "count" for rules in every),
+        "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in every),
     }
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)
@@ -94,6 +95,7 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "classes": arguments.gt_classes,
         "image_sizes": _sizes_for(arguments.ground_truth, arguments.format, arguments.image_sizes),
         "box_format": arguments.gt_box_format,
+        "segments": arguments.segments,
         "image_labels": arguments.image_labels,
         "hierarchy": arguments.hierarchy,
     }

@@ -83,7 +83,11 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = read_inputs(arguments)
     keys = inputs.protocol.class_keys
     metrics = list(keys.values())
-    chosen = [keys[checks.one_of(name, list(keys), name="--metrics")] for name in arguments.metrics or keys]
+    known = {
+        **dict(zip(metrics, metrics, strict=True)),
+        **keys,
+    }  # a class's name of a metric is one of it too
+    chosen = [known[checks.one_of(name, list(known), name="--metrics")] for name in arguments.metrics or keys]
     if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
         chosen = chosen[:SHOWN]
     result = sweep(

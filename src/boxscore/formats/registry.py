@@ -72,6 +72,7 @@ _FORMATS = {
     "jsonl": _Entry(
         "json_lines", lambda look: look.suffix in (".jsonl", ".ndjson") or look.first_line.endswith("}")
     ),
+    "openimages": _Entry("open_images", lambda look: not (look.is_folder or look.is_json or look.is_xml)),
     "csv": _Entry("csv_tables", lambda look: not (look.is_folder or look.is_json or look.is_xml)),
     "coco": _Entry("coco"),
 }

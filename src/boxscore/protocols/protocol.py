@@ -72,6 +72,7 @@ __all__ = [
 ]
 
 AnnotationIdZero = Literal["counted", "unmatched"]
+BoxOnlyTruth = Literal["refuse", "absorb"]
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
 EqualScores = Literal["image_order", "file_order", "last_first"]
@@ -95,6 +96,7 @@ SimilarityName = Literal["box", "rotated", "mask", "boundary", "keypoints"]
 Degenerate = Literal["count", "drop", "drop_detections"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
 ListedBy = Literal["negative", "verified"]
+MaskPrecision = Literal["double", "single"]
 NotExhaustive = Literal["count", "ignore"]
 Unlisted = Literal["count", "drop"]
 UnlabelledRule = Literal["count", "ignore"]
@@ -286,6 +288,22 @@ class MaskRules(Rules):
         0.02,
         check=number(0, 1, open_low=True),
         doc="A boundary's width over the image's diagonal.",
+    )
+    box_only_truth: BoxOnlyTruth = rule(
+        "refuse",
+        check=choice(BoxOnlyTruth),
+        doc="Ground truths without a mask: refused; or, matched last and by their boxes, ignored, an object "
+        "by one detection and a group by any number (Open Images). An empty mask is none.",
+        word=Word("boxonly", silent="refuse"),
+        step=Step("objects without masks", "matching", {"refuse": "refused", "absorb": "absorb"}),
+    )
+    precision: MaskPrecision = rule(
+        "double",
+        check=choice(MaskPrecision),
+        doc="What overlaps of masks are divided in: float64; or float32, with at least 1e-7 below the line "
+        "(Open Images). It decides which of nearly equal overlaps is the larger.",
+        word=Word("precision", silent="double"),
+        step=Step("precision of mask overlaps", "overlaps"),
     )
 
 
@@ -643,6 +661,10 @@ class MatchingRules(Rules):
         """What an overlap must reach (``>=``) at each IoU threshold, [T]."""
         return self._effective(self.iou_thresholds)
 
+    def effective_thresholds_of(self, name: str) -> NDArray[np.float64]:
+        """What an overlap must reach for a class, [T]."""
+        return self._effective(self.class_thresholds.get(name, self.iou_thresholds))
+
     @property
     def lowest_threshold(self) -> float:
         """What an overlap must reach to match at all, in any class."""
@@ -654,9 +676,10 @@ class MatchingRules(Rules):
     ) -> NDArray[np.intp]:
         """How many thresholds of its class each overlap reaches, [P]; ``names`` are of the classes [K]."""
         level = np.searchsorted(self.effective_thresholds, overlaps, side="right")
-        for name, thresholds in self.class_thresholds.items():
+        for name in self.class_thresholds:
             own = np.isin(classes, np.flatnonzero(names == name))
-            level[own] = np.searchsorted(self._effective(thresholds), overlaps[own], side="right")
+            thresholds = self.effective_thresholds_of(name)
+            level[own] = np.searchsorted(thresholds, overlaps[own], side="right")
         return level
 
     def _effective(self, thresholds: tuple[float, ...]) -> NDArray[np.float64]:
@@ -904,7 +927,10 @@ class Protocol(Rules):
     def _check_together(self) -> None:
         if self.matching.equal_scores == "last_first" and not self.matching.per_class:
             raise ProtocolError("matching.per_class", "be true where equal scores go last_first", got="false")
-        if self.group.treatment == "merge" and self.ignore.outside != "ignore":
+        if self.masks_may_lack and self.ignore.range_by_range:
+            rule = 'be "ignore", and ignore.height_slack 0, where ground truths may lack their masks'
+            raise ProtocolError("ignore.outside", rule, got=repr(self.ignore.outside))
+        if self.group.treatment == "merge" and self.ignore.range_by_range:
             rule = 'be "ignore" where groups are merged'
             raise ProtocolError("ignore.outside", rule, got=repr(self.ignore.outside))
         if self.group.treatment == "merge" and self.matching.class_thresholds:
@@ -948,6 +974,11 @@ class Protocol(Rules):
     def caps(self) -> tuple[int | None, ...]:
         """The detection caps, ascending; ``(None,)`` for no cap. The axis M."""
         return self.matching.max_detections or (None,)
+
+    @property
+    def masks_may_lack(self) -> bool:
+        """Whether masks are compared, and ground truths without one are matched by their boxes."""
+        return self.similarity in ("mask", "boundary") and self.masks.box_only_truth == "absorb"
 
     @functools.cached_property
     def rows(self) -> tuple[SummaryRow, ...]:

@@ -52,7 +52,8 @@ def jaccard_indices(counts: HitCounts | WeightedCounts, protocol: Protocol) -> F
     for t, k in np.ndindex(best.shape):
         if not counts.positive[k]:
             continue
-        floor = float(protocol.matching.effective_thresholds[t])
+        name = str(matches.categories.names[k])
+        floor = float(protocol.matching.effective_thresholds_of(name)[t])
         crowd = _Crowd(matches, counted, k, floor, np.arange(len(matches.iou)))
         best[t, k] = max(crowd.index(score, often) for score in protocol.jaccard.score_thresholds)
     return best
