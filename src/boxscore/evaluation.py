@@ -568,7 +568,7 @@ class Evaluation(PicklesFields):
         Parameters
         ----------
         area : str, default "all"
-            The name of an area range of the protocol.
+            The name of an area range of the protocol; its first where none is called all.
         cap : int, default -1
             Position among the protocol's detection caps; -1 is the largest.
 
@@ -582,6 +582,7 @@ class Evaluation(PicklesFields):
         import pandas as pd
 
         names = list(self.protocol.ignore.area_ranges)
+        area = names[0] if area == "all" and "all" not in names else area
         checks.one_of(area, names, name="area")
         self._check_size("curves", 5)
         drawn = self.curves_of(names.index(area), cap)

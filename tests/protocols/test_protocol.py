@@ -313,6 +313,7 @@ CHANGES = [
     ({"ignore": {"column_ranges": {"all": {"height": [50, 75]}}}}, "ranges:all.height=50-75"),
     ({"ignore": {"height_slack": 1.25}}, "dtheight:1.25"),
     ({"ignore": {"regions": "ignored regions"}}, "regions:ignored regions"),
+    ({"labels": {"unlisted": "drop_without_object"}}, "unlisted:drop_without_object"),
     ({"labels": {"not_evaluated": ["others"]}}, "without:others"),
     ({"matching": {"iou_thresholds": [0.5], "class_thresholds": {"Car": [0.7]}}}, "classiou:Car=0.70"),
     ({"matching": {"cap_scope": "image_each"}}, "cap:per image, each"),
@@ -381,8 +382,8 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"summary": [{"keys": "AP"}]}, "a key must be known. Got summary.keys; did you mean 'key'?"),
         (
             {"zzz": 1},
-            "a key must be known. Got zzz; known: aliases, ap, boxes, froc, group, ignore, keypoints, labels, "
-            "masks, matching, name, of_type, rounding, similarity, summary, title.",
+            "a key must be known. Got zzz; known: aliases, ap, boxes, froc, group, ignore, jaccard, keypoints, "
+            "labels, masks, matching, miss_rate, name, of_type, rounding, similarity, summary, title.",
         ),
         (
             {"matching": {"iou_thresholds": list(np.linspace(0.1, 0.9, 65))}},

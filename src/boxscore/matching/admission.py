@@ -57,7 +57,7 @@ def admitted(
         kept &= ~without_area(areas())
     elif protocol.boxes.degenerate == "drop_detections":
         kept &= (detections.sizes > 0).all(axis=1)
-    if protocol.labels.unlisted == "drop":
+    if protocol.labels.unlisted != "count":
         kept &= _listed(ground_truth, detections, ignoring, protocol)
     if labels.not_evaluated:
         kept &= evaluated(detections.categories, protocol)[detections.category]
@@ -98,7 +98,7 @@ def _listed(
     asked = detections.image.astype(np.int64) * count + detections.category
     listed = among(objects, asked, len(ground_truth.images) * count)
     labels = ground_truth.image_labels
-    if labels is not None:
+    if labels is not None and protocol.labels.unlisted == "drop":
         kinds = ("negative",) if protocol.labels.listed_by == "negative" else ("negative", "positive")
         listed |= labels.says(detections.image, detections.category, *kinds)
     return listed

@@ -98,7 +98,7 @@ DetectionArea = Literal["box", "mask", "box_or_mask"]
 ListedBy = Literal["negative", "verified"]
 MaskPrecision = Literal["double", "single"]
 NotExhaustive = Literal["count", "ignore"]
-Unlisted = Literal["count", "drop"]
+Unlisted = Literal["count", "drop", "drop_without_object"]
 UnlabelledRule = Literal["count", "ignore"]
 
 SUMMARY_KINDS = {
@@ -495,10 +495,16 @@ class LabelRules(Rules):
     unlisted: Unlisted = rule(
         "count",
         check=choice(Unlisted),
-        doc="Detections of a class that is not listed in their image: counted, or dropped (federated data "
-        "sets). A class is listed where it has an object, or as `listed_by` says.",
+        doc="Detections of a class that is not listed in their image: counted; dropped (federated data "
+        "sets), where a class is listed if it has an object or as `listed_by` says; or dropped where the "
+        "image "
+        "has no object of it, whatever labels of images say (WIDER FACE).",
         word=Word("unlisted", silent="count"),
-        step=Step("unlisted classes", "tables", {"count": "counted", "drop": "dropped"}),
+        step=Step(
+            "unlisted classes",
+            "tables",
+            {"count": "counted", "drop": "dropped", "drop_without_object": "dropped without an object"},
+        ),
     )
     listed_by: ListedBy = rule(
         "negative",
@@ -662,7 +668,7 @@ class MatchingRules(Rules):
         return self._effective(self.iou_thresholds)
 
     def effective_thresholds_of(self, name: str) -> NDArray[np.float64]:
-        """What an overlap must reach for a class, [T]."""
+        """Return what an overlap must reach for a class, [T]."""
         return self._effective(self.class_thresholds.get(name, self.iou_thresholds))
 
     @property

@@ -154,8 +154,8 @@ def _unlisted(context: Context) -> Iterator[Finding]:
         severity,
         len(rows),
         f"{'all ' * (share == 1)}{counted(len(rows), 'detection')} ({share:.0%}) {verb(len(rows), 'are')} of "
-        "a class that neither has an object in the image nor is listed there: dropped, neither right nor wrong"
-        f"{advice * (share >= MOSTLY)}",
+        "a class that neither has an object in the image nor is listed there: dropped, neither right nor "
+        f"wrong{advice * (share >= MOSTLY)}",
         table=detections,
         rows=rows,
         repair="counted",
