@@ -623,6 +623,7 @@ class MatchingRules(Rules):
         doc="Whether the detections of an image must come by descending score, as tools want them that read "
         "them in file order; others are an error then.",
         word=Word("files", silent=False, text={True: "ranked"}, note="`ranked` where the order is checked"),
+        step="matching.equal_scores",
     )
     score_threshold: float = rule(
         -math.inf,
