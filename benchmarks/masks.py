@@ -257,9 +257,9 @@ def run(contender, kind, folder):
     print(json.dumps({**answer, "megabytes": [each.ru_maxrss >> 10 for each in used]}))
 
 
-def compare(kind, folder, interpreters, repeats):
+def compare(kind, folder, interpreters, repeats, contenders):
     """Run every contender that can be imported and print a table."""
-    found = {contender: [] for contender in OF_KIND[kind]}
+    found = {contender: [] for contender in OF_KIND[kind] if contender in contenders}
     for round_ in range(repeats):
         for contender, answers in found.items():
             if (contender == "pycocotools" and round_) or (round_ and not answers):
@@ -302,6 +302,7 @@ def main() -> None:
         "--rivals", default=sys.executable, help="the interpreter that has the other packages"
     )
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--contenders", metavar="A,B", help=f"some of {', '.join(CONTENDERS)}")
     parser.add_argument("--only", choices=CONTENDERS, help="run this one here and print its times")
     arguments = parser.parse_args()
     if arguments.only:
@@ -309,7 +310,9 @@ def main() -> None:
         return
     if not (arguments.folder / f"{arguments.kind}_ground_truth.json").exists():
         (make_keypoints if arguments.kind == "keypoints" else make_masks)(arguments.folder)
-    compare(arguments.kind, arguments.folder, (arguments.rivals, sys.executable), arguments.repeats)
+    contenders = arguments.contenders.split(",") if arguments.contenders else CONTENDERS
+    interpreters = arguments.rivals, sys.executable
+    compare(arguments.kind, arguments.folder, interpreters, arguments.repeats, contenders)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.processes import Forked
 from boxscore._utils.records import record
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.alignment import align, select
@@ -37,7 +40,7 @@ from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
-from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.counts import ScoreCounts, counted_detections
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import summary_total, summary_values
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "check_class_labels", "evaluate", "without_matches_of_id_zero"]
 
 Answer = TypeVar("Answer")
+SUMMARY_SHARED_FROM = 1_000_000
+"""Detections from which workers that are processes share the summary as well."""
 MOST_BYTES = 4 << 30
 """Of arrays over thresholds, recall points and classes; more is refused."""
 
@@ -122,6 +127,8 @@ def evaluate(
     result = _matched(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
     matcher = result.matcher
     check_class_labels(ground_truth, chosen)
+    if workers > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
+        _summarise_in_processes(result, workers)
     _warn_of_id_zero(result)
     _warn_of_numbering(result, workers)
     stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
@@ -143,6 +150,38 @@ def _matched(
     result = Evaluation(ground_truth, detections, protocol, matched, chosen_classes)
     vars(result)["matcher"] = matcher  # to reuse its overlaps
     return result
+
+
+def _summarise_in_processes(result: Evaluation, workers: int) -> None:
+    """Compute the summary in several processes: each has the rows of some area ranges and caps."""
+    curves: dict[tuple[str, int], list[SummaryRow]] = {}
+    for row in result.protocol.rows:
+        curves.setdefault((row.area, row.cap % len(result.protocol.caps)), []).append(row)
+    if len(curves) < 2:
+        return
+    first, *others = curves.values()  # mostly all areas: about as much work as the others together
+    shares = [first, *(list(itertools.chain(*others[start :: workers - 1])) for start in range(workers - 1))]
+    tasks = [functools.partial(_summary_of, result, share) for share in shares if share]
+    found: dict[str, tuple[float, NDArray[np.float64] | None]] = {}
+    with contextlib.closing(Forked(tasks[1:])) as forked:
+        for part in (tasks[0](), *forked.results()):
+            found |= part
+    keys = result.protocol.class_keys
+    vars(result)["metrics"] = {row.key: found[row.key][0] for row in result.protocol.rows}
+    vars(result)["class_values"] = {
+        keys[row.key]: found[row.key][1] for row in result.protocol.rows if row.key in keys
+    }
+
+
+def _summary_of(
+    result: Evaluation, rows: list[SummaryRow]
+) -> dict[str, tuple[float, NDArray[np.float64] | None]]:
+    """Value of each row over all classes, and of each class where it has one."""
+    keys, common = result.protocol.class_keys, (result.protocol, result.curves_of)
+    return {
+        row.key: (summary_total(row, *common), summary_values(row, *common) if row.key in keys else None)
+        for row in rows
+    }
 
 
 def _tables(

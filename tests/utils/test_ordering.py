@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from boxscore._utils.ordering import (
     descending_order,
+    group_order,
     inverse_order,
     ragged_ranges,
     rank_in_runs,
@@ -32,6 +33,24 @@ scores = st.one_of(
 
 def plain_descending(values: Any) -> Any:
     return np.lexsort((np.arange(len(values)), -values))
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("groups", [1, 80, 1 << 20, 1 << 40])
+@pytest.mark.parametrize("decimals", [1, 3, 17])
+def test_orders_of_many_by_sort_and_by_passes(
+    wide: bool, groups: int, decimals: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("boxscore._utils.ordering.WIDE_SORT", wide)
+    rng = np.random.default_rng(groups + decimals)
+    values, group = rng.random(3_000).round(decimals), rng.integers(0, groups, 3_000)
+    values[::7] += 2.0**-50  # differs only in bits that are cut
+    order = group_order(group, values)
+    assert order.dtype == np.intp
+    assert np.array_equal(order, np.lexsort((np.arange(3_000), -values, group)))
+    assert np.array_equal(descending_order(values), plain_descending(values))
+    some = group % 100_000
+    assert np.array_equal(stable_order(some, 100_000), np.argsort(some, kind="stable"))
 
 
 @given(values=st.lists(scores, max_size=60))

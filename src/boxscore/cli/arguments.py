@@ -329,8 +329,9 @@ IMAGES = Option(
 )
 WORKERS = Option(
     "workers",
-    "processes that read large files, and threads that match blocks of images; the result is the same "
-    "(default: read with every processor, match with one)",
+    "processes that read large files, and threads that match blocks of images; masks, and the boxes of a "
+    "million detections and more, are matched in processes as well; the result is the same (default: one for "
+    "every processor, but one thread)",
     kind=int,
     metavar="N",
     key="evaluation.workers",

@@ -137,12 +137,19 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     if found is not None:
         return found[0], found[1] if inner == path else f"{found[1]}, in an archive"
     like = resemblance(look)
+    within = [one for one in _some_within(look) if _detected(Look(one)) is not None]
+    advice = like.advice if like is not None else f"these are read: {', '.join(format_names(auto=False))}"
     raise FileFormatError(
         str(path),
         "be in a format that boxscore reads",
         got="something unknown" if like is None else f"what looks like {like.what}",
-        cause=f"these are read: {', '.join(format_names(auto=False))}" if like is None else like.advice,
+        cause=f"give {path / within[0].relative_to(inner)}" if len(within) == 1 else advice,
     )
+
+
+def _some_within(look: Look) -> list[Path]:
+    """Return the first few files and folders of a folder."""
+    return [look.path / name for name in look.names[:8]] if look.is_folder else []
 
 
 def _detected(look: Look, *, first: str | None = None) -> tuple[str, str] | None:

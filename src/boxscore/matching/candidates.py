@@ -181,5 +181,5 @@ class _Candidates:
             ),
         )
         order = stable_order(pairs.detection, len(positions))
-        detection = np.take(grouped, pairs.detection[order])
-        return Pairs(detection, np.take(truth_rows, pairs.truth[order]), pairs.value[order])
+        detection = np.take(grouped, pairs.detection.take(order))
+        return Pairs(detection, np.take(truth_rows, pairs.truth.take(order)), pairs.value.take(order))

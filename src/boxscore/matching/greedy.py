@@ -93,13 +93,13 @@ def _match_block(
         preference = starts
     else:
         preference = _by_preference(iou, widths, last_wins=rules.equal_iou == "last")
-    rounds = _rounds_of(group[truth[starts]], starts, widths)
+    rounds = _rounds_of(group.take(truth.take(starts)), starts, widths)
     if class_names is not None and rules.class_thresholds:
-        classes = group[truth[preference]] % len(class_names)
-        level = rules.levels(iou[preference], classes, class_names)
+        classes = group.take(truth.take(preference)) % len(class_names)
+        level = rules.levels(iou.take(preference), classes, class_names)
     else:
-        level = np.searchsorted(rules.effective_thresholds, iou[preference], side="right")
-    in_order = _match_rounds(truth[preference], level, rounds, lanes, len(rules.iou_thresholds))
+        level = np.searchsorted(rules.effective_thresholds, iou.take(preference), side="right")
+    in_order = _match_rounds(truth.take(preference), level, rounds, lanes, len(rules.iou_thresholds))
     matched = np.empty_like(in_order)
     matched[preference] = in_order
     return Pairs(position, truth, iou), matched
@@ -151,7 +151,7 @@ def _rounds_of(group: NDArray[np.int64], starts: NDArray[np.intp], widths: NDArr
     # By round, then by descending width: those that have an s-th candidate are the first of their round.
     order = stable_order(round_of * (most + 1) + (most - widths), round_count * (most + 1))
     bounds = np.cumsum(np.bincount(round_of, minlength=round_count)).tolist()
-    return _Rounds(starts[order], widths[order], [0, *bounds])
+    return _Rounds(starts.take(order), widths.take(order), [0, *bounds])
 
 
 class _Lanes(NamedTuple):
@@ -210,7 +210,7 @@ def _match_lanes(
     # every lane: a pair of level n has the n lowest bits of each.
     every_lane = sum(1 << (lane * threshold_count) for lane in range(lanes.area_count))
     up_to = np.array([((1 << n) - 1) * every_lane for n in range(threshold_count + 1)], dtype=np.uint64)
-    reached = up_to[level]  # [P]
+    reached = up_to.take(level)  # [P]
     everything = up_to[-1]
     _, if_counted, kept_by_match, free = lanes
     matched = np.zeros(len(truth), dtype=np.uint64)  # [P]
@@ -236,16 +236,20 @@ def _match_lanes(
         for counted_first in (True, False) if len(slots) > 1 else (None,):
             for slot, count in enumerate(slots):
                 pair = first[:count] + slot
-                target = truth[pair]
-                hit = reached[pair] & free[target]
+                target = truth.take(pair)
+                left = free.take(target)
+                hit = reached.take(pair)
+                hit &= left
                 if counted_first is not None:
                     hit &= undecided[:count]
-                    hit &= if_counted[target] if counted_first else ~if_counted[target]
+                    eligible = if_counted.take(target)
+                    hit &= eligible if counted_first else ~eligible
                     undecided[:count] ^= hit
                     matched[pair] |= hit
                 else:
                     matched[pair] = hit
-                free[target] &= ~hit | kept_by_match[target]
+                left &= ~hit | kept_by_match.take(target)
+                free[target] = left  # all different: each belongs to a group of its own
     return matched
 
 

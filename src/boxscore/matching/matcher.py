@@ -525,7 +525,7 @@ class Matcher:
         if protocol.group.weighs:
             truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
         order = stable_order(pairs.detection, len(ranking.rows))
-        truth_of_pair = pairs.ground_truth[order]
+        truth_of_pair = pairs.ground_truth.take(order)
         if areas is None:
             in_range = np.full(len(ranking.rows), np.iinfo(bit_type(len(ranges))).max, bit_type(len(ranges)))
         else:
@@ -554,10 +554,10 @@ class Matcher:
             truth_category=truth.category if back is None else np.zeros(len(truth), dtype=np.int32),
             truth_row=np.arange(len(truth), dtype=np.int64),
             counted_bits=pack_bits(counted),
-            pair_detection=pairs.detection[order],
+            pair_detection=pairs.detection.take(order),
             pair_truth=truth_of_pair if back is None else back[truth_of_pair],
-            iou=pairs.iou[order],
-            matched_bits=matched[order],
+            iou=pairs.iou.take(order),
+            matched_bits=matched.take(order, axis=0),
             threshold_count=len(protocol.matching.iou_thresholds),
             equal_scores=protocol.matching.equal_scores,
             every_pair=every_pair,

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import descending_order, inverse_order, stable_order
+from boxscore._utils.ordering import descending_order, inverse_order, ragged_ranges, run_starts, stable_order
 from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.records import record
 from boxscore.data.vocabulary import Categories, Images, rows_where
@@ -161,7 +161,7 @@ class Matches(PicklesFields):
     def positives(self, area: int) -> NDArray[Any]:
         """Count the counted ground truths per class, [K]; int64, or float64 where they have weights."""
         counted = self.counted(area)
-        category, K = self.truth_category[counted], len(self.categories)
+        category, K = self.truth_category.take(np.flatnonzero(counted)), len(self.categories)
         if self.truth_weight is None:
             return np.bincount(category, minlength=K)
         # As TensorFlow adds them up: image by image, whole objects and then parts.
@@ -280,13 +280,12 @@ class Matches(PicklesFields):
         if max_detections is not None:
             kept = np.flatnonzero(self.rank[detection] < max_detections)
             detection, matched, true = detection[kept], matched[kept], true[kept]
-        starts = np.flatnonzero(np.diff(detection, prepend=-1))
+        starts = run_starts(detection)
         if not len(starts):
             nothing = np.zeros((self.threshold_count, 0), dtype=bool)
             return PairOutcomes(detection, nothing, nothing)
         # A detection has at most one match per threshold: or-ing its pairs loses nothing.
-        true = np.bitwise_or.reduceat(true, starts)
-        matched = np.bitwise_or.reduceat(matched, starts)
+        true, matched = _or_in_runs([true, matched], starts)
         count = self.threshold_count
         spread = _spread(true, count), _spread(matched & ~true, count)
         if self.truth_weight is None:
@@ -346,11 +345,24 @@ def _bit(bits: Bits, position: int) -> BoolArray:
     return flags
 
 
+def _or_in_runs(columns: list[Bits], starts: NDArray[np.intp]) -> list[Bits]:
+    """Combine the bits of each run, [P] to [C]; most runs are of one."""
+    widths = np.diff(np.append(starts, len(columns[0])))
+    several = np.flatnonzero(widths > 1)
+    widths = widths.take(several)
+    pairs, firsts = ragged_ranges(starts.take(several), widths), np.cumsum(widths) - widths
+    combined: list[Bits] = [bits.take(starts) for bits in columns]
+    if len(several):
+        for bits, all_of_them in zip(combined, columns, strict=True):
+            bits[several] = np.bitwise_or.reduceat(all_of_them.take(pairs), firsts)
+    return combined
+
+
 def _spread(bits: Bits, count: int) -> BoolArray:
     """Spread bits [C] into rows [count, C]."""
     rows = np.empty((count, len(bits)), dtype=bool)
     for bit in range(count):
-        np.bitwise_and(bits >> bits.dtype.type(bit), 1, out=rows[bit].view(np.uint8), casting="unsafe")
+        np.not_equal(bits & bits.dtype.type(1 << bit), 0, out=rows[bit])
     return rows
 
 

@@ -14,7 +14,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import descending_order, rank_in_runs, stable_order, top_k_per_group
+from boxscore._utils.ordering import (
+    descending_order,
+    group_order,
+    rank_in_runs,
+    stable_order,
+    top_k_per_group,
+)
 from boxscore._utils.records import record
 from boxscore.data.tables import Detections
 from boxscore.protocols.protocol import Protocol
@@ -55,7 +61,6 @@ def rank_detections(
         rows = np.arange(len(detections))
     else:
         rows = np.arange(len(detections))[::-1]  # counted in another order than matched
-    rows = rows[descending_order(np.take(detections.scores, rows))]
     rows = _within_caps(rows, detections, protocol)
     in_image = None
     if protocol.matching.cap_scope == "image_each":
@@ -64,7 +69,7 @@ def rank_detections(
         in_image[of_image] = rank_in_runs(np.take(detections.image, of_image))
     if admitted is not None:
         rows = rows[np.take(admitted, rows)]
-    rows = rows[stable_order(np.take(detections.category, rows), category_count)]
+    rows = rows.take(group_order(np.take(detections.category, rows), np.take(detections.scores, rows)))
     image = np.take(detections.image, rows)
     grouped = stable_order(image, image_count)
 
@@ -89,7 +94,7 @@ def rank_detections(
 
 
 def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Protocol) -> NDArray[np.intp]:
-    """Drop rows, given by descending score, below the score threshold or beyond a cap per image.
+    """Drop rows below the score threshold or beyond a cap per image; equal scores stay in their order.
 
     Classes pooled, rows are in the order of their classes, and the cap is met before (``admission``).
     """
@@ -99,5 +104,6 @@ def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Proto
     of_image = protocol.matching.cap_scope in ("image", "image_each")
     if not of_image or not protocol.matching.per_class or cap is None:
         return rows
+    rows = rows[descending_order(np.take(detections.scores, rows))]
     image = np.take(detections.image, rows)
     return rows[top_k_per_group(image, cap, len(detections.images))]

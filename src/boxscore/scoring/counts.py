@@ -169,20 +169,20 @@ class HitCounts:
         """
         outcomes, order = self.outcomes, tie_order or self._tie_order
         detection, base = outcomes.detection, outcomes.unmatched_counts
-        before = np.zeros(len(base) + 1, dtype=np.int64)  # counted detections before each position
+        before = np.zeros(len(base) + 1, dtype=np.int32)  # counted detections before each position
         np.cumsum(base, out=before[1:])
         before_class = before[np.searchsorted(outcomes.category, np.arange(len(self.positive)))]  # [K]
         end = detection + 1 if order == "as_ranked" else tie_ends(outcomes, order)[detection]  # [C]
         up_to_candidate = before[end]  # [C]
         up_to_change = None if order == "as_ranked" else np.searchsorted(detection, end)  # [C]
         base_candidate = base[detection]  # [C]
-        changes = np.zeros(len(detection) + 1, dtype=np.int64)
+        changes = np.zeros(len(detection) + 1, dtype=np.int32)
         for true, ignored, candidate, starts in zip(
             outcomes.true, outcomes.ignored, self.candidates, self.line_starts, strict=True
         ):
             moved_in, moved_out = true & ~base_candidate, ignored & base_candidate
             np.cumsum(moved_in.view(np.int8) - moved_out.view(np.int8), out=changes[1:])
-            nth = np.arange(1, len(candidate) + 1)
+            nth = np.arange(1, len(candidate) + 1, dtype=np.int32)
             counted = np.take(up_to_candidate, candidate)
             if up_to_change is None:
                 counted += np.take(changes[1:], candidate)
@@ -192,7 +192,7 @@ class HitCounts:
             # Both counts run through all classes: subtract what came before the class.
             counts = np.diff(starts)
             counted -= np.repeat(before_class + changes[self.class_bounds[:-1]], counts)
-            nth -= np.repeat(starts[:-1], counts)
+            nth -= np.repeat(starts[:-1].astype(np.int32), counts)
             yield nth, counted
         vars(self).pop("candidates", None)  # found again in no time, and 8 bytes per true positive
 

@@ -172,8 +172,13 @@ class Curves:
         if self._weighed is not None:
             nth, counted = (np.concatenate(column) for column in zip(*self.counts.lines(), strict=True))
             return np.append(self._weighed / (self._weighed + (counted - nth) + epsilon), 0.0)
-        lines = (nth / (counted + epsilon) for nth, counted in self.counts.lines())
-        return np.concatenate([*lines, np.zeros(1)])
+        precision = np.empty(int(self._counts.sum()) + 1)
+        precision[-1] = end = 0
+        for nth, counted in self.counts.lines():
+            start, end = end, end + len(nth)
+            line = np.add(counted, epsilon, out=precision[start:end])
+            np.divide(nth, line, out=line)
+        return precision
 
     @functools.cached_property
     def _weighed(self) -> FloatArray | None:

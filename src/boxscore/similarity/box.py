@@ -321,10 +321,12 @@ def _with_aspect_ratio(columns: Columns, ratio: float, kept: NDArray[np.bool_] |
 def _columns(table: BoxTable, rows: NDArray[np.intp], pixel_offset: float, *, corners_alone: bool) -> Columns:
     # From the flat arrays, a column at a time: rows of four, transposed, cost three times as much.
     corners, sizes = table.boxes.ravel(), table.sizes.ravel()
-    x1, y1 = np.take(corners, 4 * rows), np.take(corners, 4 * rows + 1)
-    width, height = np.take(sizes, 2 * rows), np.take(sizes, 2 * rows + 1)
+    at = 2 * rows
+    width, height = np.take(sizes, at), np.take(sizes, at + 1)
+    at *= 2
+    x1, y1 = np.take(corners, at), np.take(corners, at + 1)
     if pixel_offset:
-        x2, y2 = np.take(corners, 4 * rows + 2), np.take(corners, 4 * rows + 3)
+        x2, y2 = np.take(corners, at + 2), np.take(corners, at + 3)
         return Columns(x1, y1, x2, y2, (width + pixel_offset) * (height + pixel_offset))
     if corners_alone:
         x2, y2 = np.take(corners, 4 * rows + 2), np.take(corners, 4 * rows + 3)

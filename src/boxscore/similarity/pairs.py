@@ -182,13 +182,14 @@ def overlapping(
         truth = np.repeat(np.arange(low, high), size)
         width = shared_length(boxes.x1, boxes.x2, truths.x1, truths.x2, offset, box, truth)
         wide = np.flatnonzero(width > 0)
-        box, truth, width = box[wide], truth[wide], width[wide]
+        box, truth, width = box.take(wide), truth.take(wide), width.take(wide)
 
         height = shared_length(boxes.y1, boxes.y2, truths.y1, truths.y2, offset, box, truth)
         high_enough = np.flatnonzero(height > 0)
-        box, truth = box[high_enough], truth[high_enough]
+        box, truth = box.take(high_enough), truth.take(high_enough)
 
-        shared = width[high_enough] * height[high_enough]
+        shared = width.take(high_enough)
+        shared *= height.take(high_enough)
         area, truth_area = np.take(boxes.area, box), np.take(truths.area, truth)
         if capped:
             shared = np.minimum(shared, np.minimum(area, truth_area))
@@ -202,7 +203,7 @@ def overlapping(
         else:
             value = shared / denominator
         enough = np.flatnonzero(value >= comparison.lowest)
-        kept.add(PairValues(truth[enough], box[enough], value[enough]), high)
+        kept.add(PairValues(truth.take(enough), box.take(enough), value.take(enough)), high)
     return joined(kept.parts)
 
 

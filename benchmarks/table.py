@@ -1,0 +1,95 @@
+"""Every row of the table of goals, on one processor and on two, in one command.
+
+Goal
+----
+Runs the other scripts of this folder with the cases that goals are set for: boxes and keypoints
+(``compare.py``), masks and boundaries (``masks.py``), a VOC folder (``voc.py``) and suppression (``nms.py``).
+Answers are compared before any time is taken; memory stands beside the times.
+
+Usage
+-----
+    python benchmarks/table.py                                # benchmarks/.venv, made if need be
+    python benchmarks/table.py --python VENV/bin/python       # an environment that has the peers
+    python benchmarks/table.py --only masks --threads 2
+
+Conventions
+-----------
+- Only the fastest peers run: about ten minutes in all on a quiet machine, after the data was made once.
+- Everyone is pinned to the same processors. Tables go to stdout, progress to stderr.
+- Exit status 1 when a script failed; the others run all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from cases import BENCHMARKS, PROJECT
+from compare import make_environment
+from measure import pin, thread_limits
+
+PEERS = "hotcoco,ultrafast-pycocotools"
+OURS = "boxscore,boxscore workers,boxscore command"
+SMALL = ("coco_36k", "real_yolov2_608", "real_yolact_base", "real_voc2007", "real_widerface")
+SUPPRESSION = (
+    *("batched, 100 images x 8400", "batched, 400 images x 1000", "one class, dense, 8400"),
+    *("one class, dense, 300", "one class, sparse, 300", "one class, crowd, 300"),
+)
+MASK_CONTENDERS = "hotcoco,ultrafast_pycocotools,vernier,boxscore,boxscore workers"
+
+
+def commands(threads: int, data: Path, results: Path) -> dict[str, list[list[str]]]:
+    """Return the scripts and their arguments, by row group."""
+    compare = ["compare.py", "--threads", str(threads), "--contenders", f"{PEERS},{OURS}"]
+    compare += ["--data", str(data), "--results", str(results / f"threads_{threads}")]
+    masks = ["--folder", str(data), "--contenders", MASK_CONTENDERS, "--repeats", "3"]
+    return {
+        "small": [[*compare, "--rounds", "5", *SMALL]],
+        "boxes": [
+            [*compare, "--rounds", "5", "coco_500k"],
+            [*compare, "--rounds", "2", "objects365_2m"],
+        ],
+        "keypoints": [[*compare, "--rounds", "5", "keypoints"]],
+        "masks": [["masks.py", kind, *masks] for kind in ("segm", "boundary")],
+        "voc": [["voc.py", "--repeats", "3"]],
+        "nms": [["nms.py", "--only", only, "--seconds", "1"] for only in SUPPRESSION],
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
+    parser.add_argument("--only", nargs="+", metavar="GROUP", help="some of small, boxes, keypoints, ...")
+    parser.add_argument("--python", help="interpreter with the peers; default: make benchmarks/.venv")
+    parser.add_argument("--data", type=Path, default=BENCHMARKS / "data", metavar="DIR")
+    parser.add_argument("--results", type=Path, default=BENCHMARKS / "results", metavar="DIR")
+    arguments = parser.parse_args()
+    python = arguments.python or make_environment()
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    data, results = arguments.data.resolve(), arguments.results.resolve()
+    failed = 0
+    for threads in arguments.threads:
+        if allowed is not None:
+            os.sched_setaffinity(0, allowed)
+        pin(threads)
+        environment = os.environ | thread_limits(threads) | {"PYTHONPATH": str(PROJECT / "src")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        for group, scripts in commands(threads, data, results).items():
+            if arguments.only and group not in arguments.only:
+                continue
+            print(f"\n## {group}, processors: {threads}\n", flush=True)
+            start = time.perf_counter()
+            for script, *rest in scripts:
+                command = [python, str(BENCHMARKS / script), *rest]
+                command += ["--python", python] if script == "compare.py" else []
+                failed += bool(subprocess.run(command, env=environment, cwd=PROJECT, check=False).returncode)
+            print(f"{group}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
