@@ -30,7 +30,6 @@ from boxscore.data.numbering import (
     mapped_rows,
     with_classes,
 )
-from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, InputError
@@ -39,6 +38,7 @@ from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
+from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.counts import ScoreCounts, counted_detections
@@ -121,7 +121,7 @@ def evaluate(
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     ground_truth, detections = _tables(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
-    detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
+    ground_truth, detections = prepared(ground_truth, detections, chosen)
     if images is not None or classes is not None:
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     result = _matched(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
@@ -454,8 +454,8 @@ class Evaluation(PicklesFields):
         Parameters
         ----------
         kind : str, default "pr_curve"
-            A function of :mod:`boxscore.plots`: ``pr_curve``, ``f1_curve``, ``froc``, ``per_class``,
-            ``errors``, ``confusion_matrix`` or ``reliability``.
+            A function of :mod:`boxscore.plots`: ``pr_curve``, ``f1_curve``, ``froc``, ``miss_rate``,
+            ``per_class``, ``errors``, ``confusion_matrix`` or ``reliability``.
         **options
             Those of the function: ``classes``, ``iou_threshold``, ``ax``, ...
 
@@ -607,7 +607,7 @@ class Evaluation(PicklesFields):
         Parameters
         ----------
         area : str, default "all"
-            The name of an area range of the protocol.
+            The name of an area range of the protocol; its first where none is called all.
         cap : int, default -1
             Position among the protocol's detection caps; -1 is the largest.
 
@@ -621,6 +621,7 @@ class Evaluation(PicklesFields):
         import pandas as pd
 
         names = list(self.protocol.ignore.area_ranges)
+        area = names[0] if area == "all" and "all" not in names else area
         checks.one_of(area, names, name="area")
         self._check_size("curves", 5)
         drawn = self.curves_of(names.index(area), cap)

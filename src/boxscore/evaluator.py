@@ -45,7 +45,6 @@ from boxscore.data.naming import (
     names_by_number,
     without_names,
 )
-from boxscore.data.rounding import rounded
 from boxscore.data.samples import (
     SHAPES,
     Columns,
@@ -63,6 +62,7 @@ from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError,
 from boxscore.evaluation import Evaluation, check_class_labels
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, merge
+from boxscore.matching.preparing import is_prepared_alone, prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 
@@ -209,6 +209,13 @@ class Evaluator:
                 "be 'class' or 'image' for an Evaluator",
                 got="'data_set_class'",
                 cause="a cap over all images cannot be met batch by batch: evaluate a results file",
+            )
+        if not is_prepared_alone(self.protocol):
+            raise ProtocolError(
+                "rounding.stretch_scores",
+                "be false for an Evaluator",
+                got="true",
+                cause="the least and the largest score are known at the end: evaluate a results file",
             )
         self.categories = None if classes is None else categories_of(classes)
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
@@ -474,8 +481,7 @@ class Evaluator:
             with warnings.catch_warnings():  # compute warns once, of all that were left out
                 warnings.simplefilter("ignore", BoxscoreWarning)
                 detections = align(detections, truth)
-        rounding = self.protocol.rounding
-        detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)
+        truth, detections = prepared(truth, detections, self.protocol)
         matches = Matcher(truth, detections, self.protocol).match()
         if not self.keep_masks:
             truth, detections = _without_masks(truth), _without_masks(detections)

@@ -92,9 +92,16 @@ def is_dropped(item: Detection, protocol: Any) -> bool:
 
 def absorbs(item: Object, protocol: Any) -> bool:
     """Whether any number of detections may match an object, all of them ignored."""
-    return (item.crowd and protocol.ignore.crowd in ("iof", "ignore")) or (
-        item.difficult and protocol.ignore.difficult == "ignore"
+    return (
+        (item.crowd and protocol.ignore.crowd in ("iof", "ignore"))
+        or (item.difficult and protocol.ignore.difficult == "ignore")
+        or (item.ignore and ignore_flag(protocol) == "iof")
     )
+
+
+def is_out_of_bounds(item: Object, area_range: tuple[float, float], protocol: Any) -> bool:
+    """Whether an object is ignored because of the range alone."""
+    return not area_range[0] <= area_of(item) <= area_range[1]
 
 
 def is_counted(item: Object, area_range: tuple[float, float], protocol: Any) -> bool:
@@ -124,7 +131,8 @@ def overlap(found: Box, truth: Box, protocol: Any, *, over_detection: bool) -> f
     found_area = (found.width + offset) * (found.height + offset)
     truth_area = (truth.width + offset) * (truth.height + offset)
     intersection = width * height
-    return intersection / (found_area if over_detection else found_area + truth_area - intersection)
+    whole = found_area if over_detection else found_area + truth_area - intersection
+    return intersection / (whole + protocol.boxes.overlap_epsilon)
 
 
 def rounded(detections: list[Detection], protocol: Any) -> list[Detection]:
@@ -174,13 +182,16 @@ def let_through(
         if last_first:
             here.reverse()
         here.sort(key=lambda row: -detections[row].score)  # stable: file order among equals
-        if protocol.matching.cap_scope == "image":
+        if protocol.matching.cap_scope in ("image", "image_each"):
             here = [row for position, row in enumerate(here) if position < cap]
+        in_image = {row: position for position, row in enumerate(here)}
         here = [row for row in here if not is_dropped(detections[row], protocol)]
         here = [row for row in here if listed is None or (image, detections[row].label) in listed]
         for label in range(labels):
             mine = [row for row in here if detections[row].label == label]
             for rank, row in enumerate(mine):
+                if protocol.matching.cap_scope == "image_each":
+                    rank = in_image[row]
                 if rank < cap:
                     kept.add(row)
                     ranks[row] = rank
@@ -212,16 +223,23 @@ def judge(
     protocol: Any,
 ) -> list[str]:
     """What becomes of one class's detections at one threshold in one area range."""
-    bar = min(threshold, protocol.matching.largest_threshold)
     taken: set[int] = set()
     outcome: dict[int, str] = {}
     for row, _ in sorted(ranked, key=lambda item: (detections[item.row].image, item.rank)):
         item = detections[row]
+        own = protocol.matching.class_thresholds.get(str(item.label))
+        bar = threshold if own is None else own[protocol.matching.iou_thresholds.index(threshold)]
+        bar = min(bar, protocol.matching.largest_threshold)
         candidates = []  # of this image and class: number, overlap
         for number, truth in enumerate(objects):
             if truth.image != item.image or truth.label != item.label or is_deleted(truth, protocol):
                 continue
-            over_detection = truth.crowd and protocol.ignore.crowd == "iof"
+            outside = is_out_of_bounds(truth, area_range, protocol)
+            over_detection = (
+                (truth.crowd and protocol.ignore.crowd == "iof")
+                or (truth.ignore and ignore_flag(protocol) == "iof")
+                or (outside and protocol.ignore.outside == "iof")
+            )
             value = overlap(item.box, truth.box, protocol, over_detection=over_detection)
             if value > 0:
                 candidates.append((number, value))
@@ -240,7 +258,9 @@ def judge(
             taken.add(counted[0])
             outcome[row] = TRUE
         elif open_to_it:
-            if not absorbs(objects[open_to_it[0]], protocol):
+            first = objects[open_to_it[0]]
+            for_range = is_out_of_bounds(first, area_range, protocol) and protocol.ignore.outside != "ignore"
+            if not absorbs(first, protocol) and not for_range:
                 taken.add(open_to_it[0])
             outcome[row] = IGNORED
         else:
@@ -292,8 +312,15 @@ def draw(outcomes: list[str], scores: list[float], positives: int, protocol: Any
     counts = [outcome != IGNORED for _, outcome in steps]
     recall_counted = [value for value, kept in zip(recall, counts, strict=True) if kept]
     precision_counted = [value for value, kept in zip(precision, counts, strict=True) if kept]
-    if rules.interpolation == "area":
+    if rules.score_steps:
+        average = area_at_scores(steps, positives, rules)
+    elif rules.interpolation == "area":
         average = area_under_steps(recall_counted, precision_counted)
+    elif rules.interpolation == "every_point":
+        average = 0.0
+        for i in range(1, len(recall_counted)):
+            width = recall_counted[i] - recall_counted[i - 1]
+            average += width * ((precision_counted[i - 1] + precision_counted[i]) / 2)
     elif rules.interpolation != "points":
         to_one = rules.interpolation == "trapezoid_to_one"
         average = area_under_lines(recall_counted, precision_counted, points, to_one=to_one)
@@ -316,6 +343,18 @@ def area_under_steps(recall: list[float], precision: list[float]) -> float:
     mrec, mpre = [0.0, *recall, 1.0], falling([0.0, *precision, 0.0])
     steps = [(mrec[i] - mrec[i - 1]) * mpre[i] for i in range(1, len(mrec)) if mrec[i] != mrec[i - 1]]
     return float(np.sum(steps))
+
+
+def area_at_scores(steps: list[tuple[float, str]], positives: int, rules: Any) -> float:
+    """WIDER FACE's curve: a point at each of so many score thresholds."""
+    recall, precision = [], []
+    for i in range(rules.score_steps):
+        bar = 1 - (i + 1) / rules.score_steps
+        kept = [outcome for score, outcome in steps if score >= bar]
+        counted = kept.count(TRUE) + kept.count(FALSE)
+        recall.append(kept.count(TRUE) / positives)
+        precision.append(kept.count(TRUE) / (counted + rules.precision_epsilon) if counted else 0.0)
+    return area_under_steps(recall, precision)
 
 
 def area_under_lines(
@@ -366,6 +405,37 @@ def sensitivities(
     ]
 
 
+# ---------------------------------------------------------------- missed at false positives per image
+
+
+def miss_rate(outcomes: list[str], positives: int, images: int, protocol: Any) -> float:
+    """Walk down the list for every anchor, and look at the entry that the reading names."""
+    rules = protocol.miss_rate
+    if not positives:
+        return NAN
+    points, false, true = [], 0, 0
+    for outcome in outcomes:
+        if outcome == IGNORED:
+            continue
+        false, true = false + (outcome == FALSE), true + (outcome == TRUE)
+        points.append((false / images, 1.0 - true / positives))
+    logs = []
+    for anchor in rules.false_positives_per_image:
+        within = [miss for spent, miss in points if spent <= anchor]
+        beyond = [miss for spent, miss in points if spent >= anchor]
+        if rules.reading == "first_at_least":
+            if not points:
+                return NAN
+            miss = beyond[0] if beyond else points[-1][1]
+        elif rules.reading == "last_at_most_or_end" and points and not within:
+            miss = points[-1][1]
+        else:
+            miss = within[-1] if within else 1.0
+        logs.append(miss)
+    with np.errstate(divide="ignore"):
+        return float(np.exp(np.log(np.array(logs)).mean()))
+
+
 # ---------------------------------------------------------------- the whole
 
 
@@ -387,7 +457,7 @@ def pooled_curve(
 def best_of_groups(detections: list[Detection], protocol: Any) -> list[Detection]:
     """The best of each image, or of each class over all images."""
     floor, cap = SCORE_THRESHOLD(protocol.matching), protocol.matching.max_detections[-1]
-    of_image = protocol.matching.cap_scope == "image"
+    of_image = protocol.matching.cap_scope != "data_set_class"
     groups = [item.image if of_image else item.label for item in detections]
     kept: set[int] = set()
     for group in set(groups):
@@ -426,13 +496,16 @@ def evaluate(
     T, R, K, A, M = len(thresholds), len(points), labels, len(ranges), len(caps)
     precision, scores = np.full((T, R, K, A, M), NAN), np.full((T, R, K, A, M), NAN)
     recall, average = np.full((T, K, A, M), NAN), np.full((T, K, A, M), NAN)
+    missed = np.full((T, K, A, M), NAN)
     found = np.full((T, len(protocol.froc.false_positives_per_image), K, A, M), NAN)
     classes = let_through(detections, images, labels, protocol, listed)
     judged: dict[tuple[int, int, int], tuple[list[tuple[Ranked, str]], int]] = {}
     for k in range(K):
         for a, area_range in enumerate(ranges.values()):
             positives = sum(
-                item.label == k and not is_deleted(item, protocol) and is_counted(item, area_range, protocol)
+                item.label == k
+                and not is_deleted(item, protocol)
+                and (is_counted(item, area_range, protocol) or protocol.ap.recall_over == "all")
                 for item in objects
             )
             for t, threshold in enumerate(thresholds):
@@ -449,6 +522,7 @@ def evaluate(
                     scores[t, :, k, a, m] = curve.scores
                     recall[t, k, a, m] = curve.recall
                     average[t, k, a, m] = curve.average_precision
+                    missed[t, k, a, m] = miss_rate([o for o, _ in rows], positives, images, protocol)
                     found[t, :, k, a, m] = sensitivities(
                         [o for o, _ in rows], [s for _, s in rows], positives, images, protocol
                     )
@@ -470,6 +544,8 @@ def evaluate(
                 cells += [curve.recall] if row.metric == "AR" else whole
             elif row.metric == "AR":
                 cells += recall[t, :, a, row.cap].tolist()
+            elif row.metric == "MR":
+                cells += missed[t, :, a, row.cap].tolist()
             elif row.metric == "FROC":
                 cells += found[t, :, :, a, row.cap].ravel().tolist()
             elif pointwise:

@@ -309,6 +309,28 @@ CHANGES = [
     ({"ignore": {"flagged": "delete"}}, "flagged:delete"),
     ({"froc": {"false_positives_per_image": [4, 0.5]}}, "froc:0.5,4"),
     ({"froc": {"interpolation": "step"}}, "froc:0.125,0.25,0.5,1,2,4,8-step"),
+    ({"ignore": {"flagged": "iof"}}, "flagged:iof"),
+    ({"ignore": {"outside": "iof"}}, "outside:iof"),
+    ({"ignore": {"column_ranges": {"all": {"height": [50, 75]}}}}, "ranges:all.height=50-75"),
+    ({"ignore": {"height_slack": 1.25}}, "dtheight:1.25"),
+    ({"ignore": {"regions": "ignored regions"}}, "regions:ignored regions"),
+    ({"labels": {"unlisted": "drop_without_object"}}, "unlisted:drop_without_object"),
+    ({"labels": {"not_evaluated": ["others"]}}, "without:others"),
+    ({"matching": {"iou_thresholds": [0.5], "class_thresholds": {"Car": [0.7]}}}, "classiou:Car=0.70"),
+    ({"matching": {"cap_scope": "image_each"}}, "cap:per image, each"),
+    ({"matching": {"ranked_files": True}}, "files:ranked"),
+    ({"boxes": {"clip": "image"}}, "clip:image"),
+    ({"boxes": {"aspect_ratio": 0.41}}, "aspect:0.41"),
+    ({"boxes": {"edges": "corners"}}, "edges:corners"),
+    ({"boxes": {"overlap_epsilon": 1e-6}}, "overlapeps:1e-06"),
+    ({"ap": {"interpolation": "every_point"}}, "ap:every"),
+    ({"ap": {"interpolation": "area", "score_steps": 1000}}, "steps:1000"),
+    ({"ap": {"recall_over": "all"}}, "recall:all"),
+    ({"ap": {"class_mean": "by_images"}}, "classmean:by_images"),
+    ({"miss_rate": {"false_positives_per_image": [1, 0.1]}}, "mr:0.1,1"),
+    ({"miss_rate": {"false_positives_per_image": [1], "reading": "first_at_least"}}, "mr:1-first_at_least"),
+    ({"jaccard": {"score_thresholds": [0.5, 0]}}, "ji:0,0.5"),
+    ({"rounding": {"stretch_scores": True}}, "scores:stretched"),
     ({"rounding": {"scores": 3}}, "decimals:3,all"),
     ({"rounding": {"boxes": 0}}, "decimals:all,0"),
     ({"rounding": {"scores": 3, "boxes": 1}}, "decimals:3,1"),
@@ -327,7 +349,10 @@ def test_every_field_of_a_protocol_is_among_the_changes_above() -> None:
     coco = load_protocol("coco")
     fields = {
         (table, field.name)
-        for table in ("rounding", "boxes", "group", "labels", "matching", "ignore", "ap", "froc")
+        for table in (
+            *("rounding", "boxes", "group", "labels", "matching", "ignore", "ap", "froc"),
+            *("miss_rate", "jaccard"),
+        )
         for field in dataclasses.fields(getattr(coco, table))
     }
     assert fields == changed
@@ -358,8 +383,8 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"summary": [{"keys": "AP"}]}, "a key must be known. Got summary.keys; did you mean 'key'?"),
         (
             {"zzz": 1},
-            "a key must be known. Got zzz; known: aliases, ap, boxes, froc, group, ignore, keypoints, labels, "
-            "masks, matching, name, of_type, rounding, similarity, summary, title.",
+            "a key must be known. Got zzz; known: aliases, ap, boxes, froc, group, ignore, jaccard, keypoints, "
+            "labels, masks, matching, miss_rate, name, of_type, rounding, similarity, summary, title.",
         ),
         (
             {"matching": {"iou_thresholds": list(np.linspace(0.1, 0.9, 65))}},
@@ -387,7 +412,7 @@ def test_signatures_of_two_grids_differ() -> None:
         ),
         (
             {"ap": {"interpolation": "11"}},
-            "ap.interpolation must be one of 'points', 'area', 'trapezoid', 'trapezoid_to_one'. Got '11'.",
+            "ap.interpolation must be one of 'points', 'area', 'trapezoid', 'trapezoid_to_one', 'every_point'. Got '11'.",
         ),
         (
             {"froc": {"false_positives_per_image": []}},
@@ -413,8 +438,24 @@ def test_signatures_of_two_grids_differ() -> None:
         ({"of_type": ["x"]}, "of_type must be a table of name = string. Got ['x']."),
         ({"of_type": {"segm": 1}}, "of_type.segm must be a string. Got 1."),
         (
-            {"ignore": {"flagged": "iof"}},
-            "ignore.flagged must be one of 'ignore', 'count', 'delete'. Got 'iof'.",
+            {"ignore": {"flagged": "ioa"}},
+            "ignore.flagged must be one of 'ignore', 'iof', 'count', 'delete'. Got 'ioa'; did you mean 'iof'?",
+        ),
+        (
+            {"matching": {"class_thresholds": {"Car": [0.7, 0.8]}}},
+            "matching.class_thresholds.Car must have 1 values, one for each of matching.iou_thresholds. Got 2.",
+        ),
+        (
+            {"matching": {"class_thresholds": {"Car": [0.7]}, "per_class": False}},
+            "matching.class_thresholds must be left out where classes are pooled. Got some.",
+        ),
+        (
+            {"ap": {"score_steps": 10}},
+            'ap.score_steps must be 0 unless ap.interpolation is "area". Got 10.',
+        ),
+        (
+            {"group": {"treatment": "merge"}, "ignore": {"outside": "iof"}},
+            "ignore.outside must be \"ignore\" where groups are merged. Got 'iof'.",
         ),
         ({"rounding": {"scores": -1}}, "rounding.scores must be a whole number >= 0. Got -1."),
         ({"rounding": {"boxes": "all"}}, "rounding.boxes must be a whole number >= 0. Got 'all'."),

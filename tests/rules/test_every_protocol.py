@@ -16,6 +16,7 @@ from oracles import plain
 from support.examples import examples
 from support.scenes import (
     BOX_PROTOCOLS,
+    CROWDS,
     FEDERATED,
     OF_DOTA,
     Scene,
@@ -26,6 +27,7 @@ from support.scenes import (
 )
 
 OF_BOXES = [name for name in protocol_names() if boxscore.load_protocol(name).similarity == "box"]
+ANY_SCENE = [name for name in OF_BOXES if name not in CROWDS]
 
 
 @st.composite
@@ -96,6 +98,8 @@ SUMMARY = [
     {"key": "FROC50", "metric": "FROC", "iou": 0.5},
     {"key": "FROC1", "metric": "FROC", "cap": 0},
     {"key": "FROCall", "metric": "FROC", "area": "all", "iou": 0.25},
+    {"key": "MR", "metric": "MR"},
+    {"key": "MR50", "metric": "MR", "iou": 0.5, "cap": 0},
 ]
 
 
@@ -107,25 +111,39 @@ def protocols(draw: st.DrawFn, *, similarity: str = "box", **fixed: Any) -> boxs
         return draw(st.sampled_from(values))
 
     equal_scores = one("image_order", "file_order", "last_first")
+    thresholds = one([0.5], [0.25, 0.5, 1.0], [0.1, 1 / 3, 0.5, 2 / 3, 0.9])
+    per_class = equal_scores == "last_first" or one(True, True, False)
+    own = (
+        [0.75 * value for value in thresholds] if one(True, False) else [min(1, v + 0.05) for v in thresholds]
+    )
+    interpolation = one("points", "area", "trapezoid", "trapezoid_to_one", "every_point")
+    fixed = {
+        "outside": one("ignore", "ignore", "absorb", "iof") if similarity == "box" else "ignore",
+        **fixed,
+    }
+    if similarity == "box":
+        fixed["flagged"] = one("ignore", "iof", "count", "delete")
     return rules(
         "coco",
         similarity=similarity,
         boxes={
             "pixel_offset": one(0, 1) if similarity == "box" else 0,
             "degenerate": one("count", "drop", "drop_detections") if similarity == "box" else "count",
+            "overlap_epsilon": one(0, 0, 1e-6) if similarity == "box" else 0,
         },
-        labels={"unlisted": one("count", "drop")},
+        labels={"unlisted": one("count", "drop", "drop_without_object")},
         matching={
-            "iou_thresholds": one([0.5], [0.25, 0.5, 1.0], [0.1, 1 / 3, 0.5, 2 / 3, 0.9]),
+            "iou_thresholds": thresholds,
+            "class_thresholds": one({}, {"1": own}, {"0": own, "7": own}) if per_class else {},
             "largest_threshold": one(1.0, 0.9999999999, 0.6),
             "threshold_closed": one(True, False),
             "candidate": one("best_available", "best_overall"),
             "equal_iou": one("last", "first"),
             "equal_scores": equal_scores,
             "max_detections": one([], [1], [2], [1, 3, 100]),
-            "cap_scope": one("class", "image", "data_set_class"),
+            "cap_scope": one("class", "image", "image_each", "data_set_class"),
             "score_threshold": one(-math.inf, 0.0, 1 / 3, 0.5),
-            "per_class": equal_scores == "last_first" or one(True, True, False),
+            "per_class": per_class,
         },
         ignore={
             "crowd": one("iof", "ignore", "count", "delete"),
@@ -134,7 +152,9 @@ def protocols(draw: st.DrawFn, *, similarity: str = "box", **fixed: Any) -> boxs
             **fixed,
         },
         ap={
-            "interpolation": one("points", "area", "trapezoid", "trapezoid_to_one"),
+            "interpolation": interpolation,
+            "score_steps": one(0, 0, 3, 10) if interpolation == "area" else 0,
+            "recall_over": one("counted", "counted", "all"),
             "recall_points": one(*GRIDS),
             "precision_epsilon": one(0.0, 2.220446049250313e-16),
             "sequential_mean": one(True, False),
@@ -146,11 +166,15 @@ def protocols(draw: st.DrawFn, *, similarity: str = "box", **fixed: Any) -> boxs
             "false_positives_per_image": one([0.125, 0.25, 0.5, 1, 2, 4, 8], [0, 0.3, 1 / 3, 1.5], [1]),
             "interpolation": one("linear", "step"),
         },
+        miss_rate={
+            "false_positives_per_image": one([0.01, 0.0178, 0.1, 0.5623, 1], [0.25, 1 / 3, 2]),
+            "reading": one("first_at_least", "last_at_most", "last_at_most_or_end"),
+        },
         summary=SUMMARY,
     )
 
 
-@given(scene=scenes(), protocol=protocols())
+@given(scene=scenes(flags=("crowd", "difficult", "ignore")), protocol=protocols())
 @settings(max_examples=examples(600))
 def test_any_rules_on_any_scene(scene: Scene, protocol: boxscore.Protocol) -> None:
     check_plain(scene, evaluate(scene, protocol))
@@ -162,7 +186,7 @@ def test_rectangles_as_masks_score_as_boxes(scene: Scene, protocol: boxscore.Pro
     check_plain(scene, evaluate(scene, protocol, masks=True))
 
 
-@pytest.mark.parametrize("name", OF_BOXES)
+@pytest.mark.parametrize("name", ANY_SCENE)
 @given(scene=scenes())
 @settings(max_examples=examples(12))
 def test_every_shipped_protocol_on_any_scene(name: str, scene: Scene) -> None:
@@ -171,4 +195,4 @@ def test_every_shipped_protocol_on_any_scene(name: str, scene: Scene) -> None:
 
 def test_every_box_protocol_is_named_by_the_rules() -> None:
     """A new one joins a group in support/scenes.py, or gets a line of its own in each case."""
-    assert sorted(OF_BOXES) == sorted((*BOX_PROTOCOLS, *FEDERATED, *OF_DOTA))
+    assert sorted(OF_BOXES) == sorted((*BOX_PROTOCOLS, *FEDERATED, *CROWDS, *OF_DOTA))

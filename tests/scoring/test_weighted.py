@@ -16,10 +16,13 @@ from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.weighted import ImageWeights
+from support.scenes import CROWDS
 
 FIELDS = ("positive", "recall", "interpolated", "scores", "average_precision")
 TIE_ORDERS = ["as_ranked", "true_positives_first", "true_positives_last"]
-BOX_PROTOCOLS = [name for name in protocol_names() if load_protocol(name).similarity == "box"]
+BOX_PROTOCOLS = [
+    name for name in protocol_names() if load_protocol(name).similarity == "box" and name not in CROWDS
+]
 
 
 def weighted(matches: Matches, protocol: Protocol, weights: Any, area: int = 0, cap: int = -1) -> Curves:

@@ -47,6 +47,8 @@ FEDERATED = (
     "openimages-v2",
 )
 """Their cases are in tests/evaluation: what a class in an image means depends on labels of the image."""
+CROWDS = ("caltech", "citypersons", "crowdhuman", "visdrone", "widerface")
+"""Their cases are in tests/evaluation: they ask for columns, sizes of images or ranked files."""
 
 
 def rules(base: str = "coco", **changes: Any) -> boxscore.Protocol:
@@ -247,6 +249,9 @@ def known_to_pycocotools(scene: Scene, protocol: boxscore.Protocol) -> bool:
     same = ("largest_threshold", "threshold_closed", "candidate", "equal_iou", "equal_scores", "cap_scope")
     return (
         all(getattr(matching, name) == getattr(coco.matching, name) for name in same)
+        and not matching.class_thresholds
+        and protocol.boxes == coco.boxes
+        and ignore.outside == "ignore"
         and plain.SCORE_THRESHOLD(matching) == -math.inf
         and bool(matching.max_detections)
         and protocol.boxes.pixel_offset == 0

@@ -154,7 +154,12 @@ def _differences(checked: _Checked, arguments: argparse.Namespace, tolerance: fl
         seed=arguments.seed,
         metrics=arguments.metrics or None,
     )
-    return gate.check_difference(comparison, tolerance=tolerance, place=str(arguments.baseline_detections))
+    return gate.check_difference(
+        comparison,
+        tolerance=tolerance,
+        place=str(arguments.baseline_detections),
+        lower_is_better=frozenset(evaluation.protocol.lower_is_better),
+    )
 
 
 def _record(

@@ -29,6 +29,8 @@ def threshold_index(evaluation: Evaluation, iou_threshold: float | None) -> int:
 def area_index(evaluation: Evaluation, area: str) -> int:
     """Return the position of an area range on the axis A."""
     names = list(evaluation.protocol.ignore.area_ranges)
+    if area == "all" and "all" not in names:
+        return 0
     return names.index(checks.one_of(area, names, name="area"))
 
 

@@ -89,7 +89,14 @@ def tool_names() -> list[str]:
 def tool_protocols(*, turned: bool = False) -> list[str]:
     """Names of the shipped protocols that compare upright boxes, or oriented ones."""
     kinds = TURNED if turned else ("box",)
-    return [name for name in protocol_names() if load_protocol(name).similarity in kinds]
+    protocols = {name: load_protocol(name) for name in protocol_names()}
+    return [name for name, one in protocols.items() if one.similarity in kinds and not _asks_for_more(one)]
+
+
+def _asks_for_more(protocol: Protocol) -> bool:
+    """Whether a column of its own, the size of an image or the order of files is needed."""
+    asks = protocol.ignore.column_ranges, protocol.ignore.regions, protocol.matching.ranked_files
+    return protocol.boxes.clip != "none" or any(asks)
 
 
 def fits(protocol: Protocol, ground_truth: GroundTruth, detections: Detections) -> bool:
@@ -97,6 +104,8 @@ def fits(protocol: Protocol, ground_truth: GroundTruth, detections: Detections) 
     turned = [
         table.quadrilaterals is not None or table.rotated is not None for table in (ground_truth, detections)
     ]
+    if _asks_for_more(protocol):
+        return False
     labelled = ground_truth.image_labels is not None
     if (protocol.labels.unlisted == "drop" or protocol.labels.not_exhaustive == "ignore") and not labelled:
         return False

@@ -34,7 +34,6 @@ from boxscore._utils import checks
 from boxscore._utils.text import html_table
 from boxscore.data.alignment import align
 from boxscore.data.hierarchy import Hierarchy, expand_classes
-from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._tools import (
     CHOICES,
@@ -53,8 +52,9 @@ from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.ignoring import ignoring
 from boxscore.matching.matcher import Matcher
+from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol, protocol_names
-from boxscore.protocols.protocol import Protocol, RoundingRules
+from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
@@ -478,7 +478,7 @@ class _Tables:
 
     def __init__(self, ground_truth: GroundTruth, detections: Detections) -> None:
         self._truth, self._given = ground_truth, align(detections, ground_truth)
-        self._matchers: dict[RoundingRules, Matcher] = {}
+        self._matchers: dict[Any, Matcher] = {}
 
     def metrics(self, tool: Tool) -> dict[str, float]:
         """Evaluate under a tool's protocol, without the warnings that evaluating the tables gives anyway."""
@@ -492,14 +492,19 @@ class _Tables:
 
     def evaluation(self, tool: Tool) -> Evaluation:
         """Evaluate under a tool's protocol."""
-        protocol, rules = tool.protocol, tool.protocol.rounding
+        protocol = tool.protocol
+        rules = (
+            protocol.rounding,
+            protocol.boxes.clip,
+            protocol.ignore.regions,
+            protocol.matching.ranked_files,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)
             if rules not in self._matchers:
-                table = rounded(self._given, scores=rules.scores, boxes=rules.boxes)
-                self._matchers[rules] = Matcher(self._truth, table, protocol)
+                self._matchers[rules] = Matcher(*prepared(self._truth, self._given, protocol), protocol)
             matcher = self._matchers[rules].under(protocol)
-            return Evaluation(self._truth, matcher.detections, protocol, matcher.match())
+            return Evaluation(matcher.ground_truth, matcher.detections, protocol, matcher.match())
 
     def value(self, tool: Tool) -> float:
         """AP, as a multiple of 2**-53."""

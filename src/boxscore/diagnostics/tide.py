@@ -34,6 +34,7 @@ D. Bolya et al., "TIDE: A General Toolbox for Identifying Object Detection Error
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -44,6 +45,7 @@ from boxscore._utils import checks
 from boxscore._utils.ordering import descending_order, stable_order
 from boxscore.diagnostics._reading import check_overlaps, greedy_one_to_one
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
+from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
 from boxscore.protocols.protocol import ApRules
@@ -332,6 +334,12 @@ def _errors(
     """Match as TIDE does and name every error, once per evaluation and options."""
     check_overlaps(iou_threshold, background_iou)
     checks.whole_number(max_detections, 1, name="max_detections")
+    if evaluation.protocol.ignore.column_ranges:
+        name = evaluation.protocol.name
+        message = (
+            f"types of errors are told over all objects; the subsets of the protocol {name} are left out."
+        )
+        warnings.warn(message, BoxscoreWarning, stacklevel=3)
     return evaluation.once(
         ("errors of TIDE", iou_threshold, background_iou, max_detections),
         lambda: _named_errors(evaluation, iou_threshold, background_iou, max_detections),

@@ -91,6 +91,8 @@ class Rows:
         Further columns by which a user may slice.
     image_columns : mapping of str to array_like
         The same of the images.
+    any_sides : bool
+        Whether sides below 0 are known to be there, and overlap nothing.
     """
 
     source: str
@@ -114,6 +116,7 @@ class Rows:
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     image_columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    any_sides: bool = False
 
     def names_of(self, image: int) -> tuple[object, ...]:
         """Return what an image is called."""
@@ -251,7 +254,7 @@ def _table(
         given=given,
         columns={name: _of_rows(np.asarray(values), kept) for name, values in rows.columns.items()},
         sizes=sides,
-        lowest_size=options.lowest_side if options.any_sides else 0.0,
+        lowest_size=options.lowest_side if options.any_sides else -np.inf if rows.any_sides else 0.0,
         place=lambda row: rows.place(int(kept[row])),
     )
 

@@ -55,6 +55,8 @@ _FORMATS = {
     "dota": _Entry("dota", _folder_or_ending(".txt")),
     "yolo": _Entry("yolo", _YOLO),
     "darknet": _Entry("darknet", _YOLO),
+    "widerface": _Entry("widerface", lambda look: look.is_folder),
+    "visdrone": _Entry("visdrone", lambda look: look.is_folder),
     "text": _Entry("text", lambda look: look.is_folder),
     "tfrecord": _Entry("tfrecord", _folder_or(lambda look: b"image/" in look.head)),
     "bdd": _Entry("bdd", _json("box2d")),
@@ -66,6 +68,8 @@ _FORMATS = {
     "datumaro": _Entry("datumaro", _json("label", "items", "dm_format_version")),
     "labelstudio": _Entry("labelstudio", _json("result", "original_width")),
     "labelme": _Entry("labelme", _folder_or(_json("imageData", "shapes"))),
+    "crowdhuman": _Entry("crowdhuman", _json("gtboxes", "dtboxes")),
+    "citypersons": _Entry("citypersons", _json("vis_ratio")),
     "parquet": _Entry("parquet", _folder_or(lambda look: look.head.startswith(b"PAR1"))),
     "jsonl": _Entry(
         "json_lines", lambda look: look.suffix in (".jsonl", ".ndjson") or look.first_line.endswith("}")

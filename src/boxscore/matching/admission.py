@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import among, descending_order, top_k_per_group
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.matching.ignoring import Ignoring, without_area
+from boxscore.matching.ignoring import Ignoring, evaluated, without_area
 from boxscore.protocols.protocol import Protocol
 
 __all__ = ["admitted", "inexhaustive"]
@@ -42,10 +42,13 @@ def admitted(
     ``areas`` gives what area ranges measure in the detections, [D].
     """
     matching = protocol.matching
+    of_image = matching.cap_scope in ("image", "image_each")
     over_file = matching.cap_scope == "data_set_class" or (
-        matching.cap_scope == "image" and not matching.per_class  # equal scores at the cut go in file order
+        of_image and not matching.per_class  # equal scores at the cut go in file order
     )
-    if (protocol.boxes.degenerate, protocol.labels.unlisted) == ("count", "count") and not over_file:
+    labels = protocol.labels
+    everything = (protocol.boxes.degenerate, labels.unlisted, labels.not_evaluated) == ("count", "count", ())
+    if everything and not over_file:
         return None
     kept = np.ones(len(detections), dtype=bool)
     if over_file and protocol.caps[-1] is not None:
@@ -54,8 +57,10 @@ def admitted(
         kept &= ~without_area(areas())
     elif protocol.boxes.degenerate == "drop_detections":
         kept &= (detections.sizes > 0).all(axis=1)
-    if protocol.labels.unlisted == "drop":
+    if protocol.labels.unlisted != "count":
         kept &= _listed(ground_truth, detections, ignoring, protocol)
+    if labels.not_evaluated:
+        kept &= evaluated(detections.categories, protocol)[detections.category]
     return kept
 
 
@@ -70,7 +75,7 @@ def inexhaustive(
 
 def _best(detections: Detections, protocol: Protocol, cap: int) -> BoolArray:
     """Whether each detection is among the best of its image, or its class in the data set; ties by file."""
-    of_image = protocol.matching.cap_scope == "image"
+    of_image = protocol.matching.cap_scope != "data_set_class"
     group = detections.image if of_image else detections.category
     count = len(detections.images) if of_image else len(detections.categories)
     kept = detections.scores >= protocol.matching.score_threshold
@@ -93,7 +98,7 @@ def _listed(
     asked = detections.image.astype(np.int64) * count + detections.category
     listed = among(objects, asked, len(ground_truth.images) * count)
     labels = ground_truth.image_labels
-    if labels is not None:
+    if labels is not None and protocol.labels.unlisted == "drop":
         kinds = ("negative",) if protocol.labels.listed_by == "negative" else ("negative", "positive")
         listed |= labels.says(detections.image, detections.category, *kinds)
     return listed

@@ -175,7 +175,7 @@ class _Candidates:
                 np.repeat(compact_starts, truths_in_group),
                 np.repeat(counts, truths_in_group),
                 by_foreground,
-                float(self._protocol.matching.effective_thresholds[0]),
+                self._protocol.matching.lowest_threshold,
                 most,
                 workers,
             ),

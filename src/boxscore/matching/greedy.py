@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,17 +45,19 @@ def match_greedily(
     counted: NDArray[np.bool_],
     absorbs: NDArray[np.bool_],
     rules: MatchingRules,
+    class_names: NDArray[Any] | None = None,
 ) -> tuple[Pairs, Bits, bool]:
     """Match detections to ground truths, block by block: runs of detections in group order.
 
     Returns the pairs [P] that the candidate rule keeps, bits [P, A]: bit ``t`` for a match at threshold
-    ``t``, and whether these are all pairs. ``group`` [G] and ``counted`` [G, A] are of the ground truths.
+    ``t``, and whether these are all pairs. ``group`` [G] and ``counted`` [G, A] are of the ground truths;
+    names of the classes [K] are needed where some have thresholds of their own.
     """
     lanes = _lanes(counted, absorbs, len(rules.iou_thresholds))
     parts: list[tuple[Pairs, Bits]] = []
     held, every_pair = 0, True
     for block in blocks:
-        pairs, matched = _match_block(block, group, lanes, rules)
+        pairs, matched = _match_block(block, group, lanes, rules, class_names)
         held += len(matched)
         if held > MOST_KEPT and every_pair:
             parts, every_pair = [_only_matches(*part) for part in parts], False
@@ -74,7 +76,11 @@ def _only_matches(pairs: Pairs, matched: Bits) -> tuple[Pairs, Bits]:
 
 
 def _match_block(
-    pairs: Pairs, group: NDArray[np.int64], lanes: list[_Lanes], rules: MatchingRules
+    pairs: Pairs,
+    group: NDArray[np.int64],
+    lanes: list[_Lanes],
+    rules: MatchingRules,
+    class_names: NDArray[Any] | None,
 ) -> tuple[Pairs, Bits]:
     """Match the detections of a block; what they take is taken for the next."""
     position, truth, iou = pairs
@@ -88,7 +94,11 @@ def _match_block(
     else:
         preference = _by_preference(iou, widths, last_wins=rules.equal_iou == "last")
     rounds = _rounds_of(group.take(truth.take(starts)), starts, widths)
-    level = np.searchsorted(rules.effective_thresholds, iou.take(preference), side="right")
+    if class_names is not None and rules.class_thresholds:
+        classes = group.take(truth.take(preference)) % len(class_names)
+        level = rules.levels(iou.take(preference), classes, class_names)
+    else:
+        level = np.searchsorted(rules.effective_thresholds, iou.take(preference), side="right")
     in_order = _match_rounds(truth.take(preference), level, rounds, lanes, len(rules.iou_thresholds))
     matched = np.empty_like(in_order)
     matched[preference] = in_order

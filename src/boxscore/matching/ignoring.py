@@ -20,12 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.data.quadrilaterals import minimum_rectangles
-from boxscore.data.tables import GroundTruth
-from boxscore.data.vocabulary import Id
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id
+from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.mask import box_only
 
-__all__ = ["Ignoring", "ignoring", "inside_ranges", "turns", "without_area", "zero_ids"]
+__all__ = [
+    "Ignoring",
+    "evaluated",
+    "ignoring",
+    "inside_column_ranges",
+    "inside_ranges",
+    "of_right_height",
+    "turns",
+    "without_area",
+    "zero_ids",
+]
 
 BoolArray = NDArray[np.bool_]
 
@@ -61,7 +72,7 @@ def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
     for rule, flag, absorbing in (
         (rules.crowd, ground_truth.crowd, True),
         (rules.difficult, ground_truth.difficult, True),
-        (rules.flagged, ground_truth.ignore, False),
+        (rules.flagged, ground_truth.ignore, rules.flagged == "iof"),
     ):
         if rule == "count":
             continue
@@ -80,7 +91,13 @@ def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
         deleted |= small
     if rules.unlabelled == "ignore" and ground_truth.keypoint_count is not None:
         ignored |= ground_truth.keypoint_count == 0
+    if protocol.labels.not_evaluated:
+        without = ~evaluated(ground_truth.categories, protocol)[ground_truth.category]
+        ignored |= without
+        deleted |= without
     by_foreground = ground_truth.crowd if rules.crowd == "iof" else np.zeros(count, dtype=bool)
+    if rules.flagged == "iof":
+        by_foreground = by_foreground | ground_truth.ignore
     if protocol.group.treatment == "merge":
         by_foreground = by_foreground | ground_truth.group
         if protocol.group.weight == 0:
@@ -98,6 +115,64 @@ def _shortest_side(ground_truth: GroundTruth) -> NDArray[np.float64]:
     elif ground_truth.quadrilaterals is not None:
         sides = minimum_rectangles(ground_truth.quadrilaterals)[:, 2:4]
     return np.asarray(sides.min(axis=1, initial=np.inf))
+
+
+def evaluated(categories: Categories, protocol: Protocol) -> BoolArray:
+    """Whether each class is evaluated, [K]."""
+    return ~np.isin(np.array(categories.names, dtype=object), list(protocol.labels.not_evaluated))
+
+
+def inside_column_ranges(ground_truth: GroundTruth, protocol: Protocol) -> BoolArray | None:
+    """Whether each ground truth is within the bounds of each range on other columns, [G, A]; or None."""
+    rules = protocol.ignore
+    if not any(name in rules.column_ranges for name in rules.area_ranges):
+        return None
+    inside = np.ones((len(ground_truth), len(rules.area_ranges)), dtype=bool)
+    for a, name in enumerate(rules.area_ranges):
+        for column, (low, high) in rules.column_ranges.get(name, {}).items():
+            values = _column(ground_truth, column)
+            inside[:, a] &= (values >= low) & (values <= high)
+    return inside
+
+
+def of_right_height(detections: Detections, protocol: Protocol) -> BoolArray | None:
+    """Whether each detection's height is near those of each range, [D, A]; None where nobody asks."""
+    rules = protocol.ignore
+    if not rules.height_slack or not any(name in rules.column_ranges for name in rules.area_ranges):
+        return None
+    near = np.ones((len(detections), len(rules.area_ranges)), dtype=bool)
+    height = detections.sizes[:, 1]
+    for a, name in enumerate(rules.area_ranges):
+        bounds = rules.column_ranges.get(name, {}).get("height")
+        if bounds is not None:
+            low, high = bounds[0] / rules.height_slack, bounds[1] * rules.height_slack
+            near[:, a] = (height >= low) & (height < high)
+    return near
+
+
+_OF_BOXES = {"x1": 0, "y1": 1, "x2": 2, "y2": 3}
+
+
+def _column(ground_truth: GroundTruth, name: str) -> NDArray[np.float64]:
+    """Return what a range bounds, [G]: a column of the table, else a number of the boxes."""
+    if name in ground_truth.columns:
+        try:
+            return np.asarray(ground_truth.columns[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"the column {name}", "hold numbers", got="others", place=ground_truth.source
+            ) from None
+    if ground_truth.units == "pixels" and name in _OF_BOXES:
+        return ground_truth.boxes[:, _OF_BOXES[name]]
+    if ground_truth.units == "pixels" and name in ("width", "height"):
+        return ground_truth.sizes[:, int(name == "height")]
+    raise InputError(
+        "ground truth",
+        f"have the column {name}, which the protocol's ranges bound",
+        got="none",
+        place=ground_truth.source,
+        cause="does the file say how much of each object is visible?" if name == "visibility" else "",
+    )
 
 
 def turns(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.int8] | None:

@@ -41,8 +41,17 @@ from boxscore.matching.candidates import (
 )
 from boxscore.matching.greedy import match_greedily
 from boxscore.matching.groups import LATER_TURNS, in_later_turns, of_first_turn
-from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, turns, zero_ids
+from boxscore.matching.ignoring import (
+    Ignoring,
+    ignoring,
+    inside_column_ranges,
+    inside_ranges,
+    of_right_height,
+    turns,
+    zero_ids,
+)
 from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
+from boxscore.matching.preparing import shares_of_regions
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import MatchingRules, Protocol
 from boxscore.similarity.pairs import TooManyPairsError
@@ -114,6 +123,46 @@ class _Shares(NamedTuple):
             parts = [tasks[0](), *forked.results()]
         columns = (np.concatenate(each) for each in zip(*(part[0] for part in parts), strict=True))
         return Pairs(*columns), np.concatenate([bits for _, bits, _ in parts]), True
+
+
+class _RangeByRange(NamedTuple):
+    """Finds the candidate pairs under given flags, where how a pair is measured depends on the range."""
+
+    pairs_under: Callable[[Ignoring], Iterable[Pairs]]
+
+    def matched(
+        self,
+        match: Callable[..., Outcome],
+        flags: Ignoring,
+        inside: BoolArray,
+        near: BoolArray | None,
+        protocol: Protocol,
+    ) -> Outcome:
+        """Match every range on its own; ``inside`` [G, A] and ``near`` [D, A] by position in class order."""
+        counted = inside & ~flags.ignored[:, None]
+        outside, parts = protocol.ignore.outside, []
+        same = None if outside == "iof" else list(self.pairs_under(flags))
+        for a in range(inside.shape[1]):
+            own, beyond = flags, ~inside[:, a]
+            if outside != "ignore":
+                own = own._replace(absorbs=own.absorbs | beyond)
+            if outside == "iof":
+                own = own._replace(by_foreground=own.by_foreground | beyond)
+            blocks = self.pairs_under(own) if same is None else same
+            if near is not None:
+                blocks = (_of_detections(block, near[:, a]) for block in blocks)
+            pairs, matched, every_pair = match(blocks, counted=counted[:, a : a + 1], absorbs=own.absorbs)
+            bits = np.zeros((len(matched), inside.shape[1]), dtype=matched.dtype)
+            bits[:, a] = matched[:, 0]
+            parts.append((pairs, bits, every_pair))
+        columns = (np.concatenate(each) for each in zip(*(part[0] for part in parts), strict=True))
+        bits = np.concatenate([bits for _, bits, _ in parts])
+        return Pairs(*columns), bits, all(every_pair for _, _, every_pair in parts)
+
+
+def _of_detections(pairs: Pairs, kept: BoolArray) -> Pairs:
+    some = np.flatnonzero(kept[pairs.detection])
+    return Pairs(pairs.detection[some], pairs.ground_truth[some], pairs.iou[some])
 
 
 def _matched_share(pairs: Callable[[], Pairs], match: Callable[[Iterable[Pairs]], Outcome]) -> Outcome:
@@ -206,7 +255,8 @@ class Matcher:
             ranking = self._rank()
             tables = self._ordered_detections, ranking
             apart = self.protocol.group.treatment == "merge"  # found beside the pairs
-            if workers > 1 and not (self.similarity.shares_pairs or self._shares or apart):
+            by_range = self.protocol.ignore.range_by_range
+            if workers > 1 and not (self.similarity.shares_pairs or self._shares or apart or by_range):
                 shares = self._shared_out(ranking, workers)
                 with contextlib.suppress(TooManyPairsError):
                     return self._matches(*tables, shares, self._ordered(self.areas), self.protocol)
@@ -224,10 +274,14 @@ class Matcher:
         chosen = np.flatnonzero(~np.isnan(lowered))
         detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
         ranking = rank_detections(detections, self.protocol, self._admitted_of(rows, scores, chosen))
-        pairs = self._overlaps.under(chosen[ranking.rows[ranking.grouped]], ranking.grouped, self._floor)
-        matches = self._matches(
-            detections, ranking, [pairs], self._ordered(self.areas)[chosen], self.protocol
-        )
+
+        def pairs_under(flags: Ignoring) -> list[Pairs]:
+            rows = chosen[ranking.rows[ranking.grouped]]
+            return [self._overlaps_under(flags).under(rows, ranking.grouped, self._floor)]
+
+        by_range = self.protocol.ignore.range_by_range
+        blocks = _RangeByRange(pairs_under) if by_range else pairs_under(self._truth_ignoring)
+        matches = self._matches(detections, ranking, blocks, self._ordered(self.areas)[chosen], self.protocol)
         return dataclasses.replace(matches, row=self._given_rows(chosen[ranking.rows]))
 
     def match_ranges(
@@ -289,9 +343,13 @@ class Matcher:
 
     # ------------------------------------------------------------ parts
 
+    def _truth_shares(self) -> FloatArray:
+        """Largest share of each given ground truth that lies in one region measured so, [G]."""
+        return shares_of_regions(self.ground_truth, self.ignoring.by_foreground, self.protocol)
+
     @property
     def _floor(self) -> float:
-        return float(self.protocol.matching.effective_thresholds[0])
+        return self.protocol.matching.lowest_threshold
 
     def _ordered(self, values: Values) -> Values:
         """Values of the given detections, in the order in which they are matched."""
@@ -337,8 +395,10 @@ class Matcher:
         )
         return _Shares(shares)
 
-    def _pairs(self, ranking: Ranking, *, workers: int = 1) -> Iterable[Pairs]:
+    def _pairs(self, ranking: Ranking, *, workers: int = 1) -> Iterable[Pairs] | _RangeByRange:
         """Find the candidate pairs of all detections: once and together, or block by block if very many."""
+        if self.protocol.ignore.range_by_range:
+            return _RangeByRange(functools.partial(self._pairs_under, ranking))
         if self._shares:
             return [self._overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)]
         if self._candidates is None:
@@ -353,13 +413,30 @@ class Matcher:
                 )
         return [self._candidates]
 
+    def _pairs_under(self, ranking: Ranking, flags: Ignoring) -> Iterable[Pairs]:
+        """Find the candidate pairs of all detections with ground truths measured as flags say."""
+        if self._shares:
+            pairs = self._overlaps_under(flags).under(
+                ranking.rows[ranking.grouped], ranking.grouped, self._floor
+            )
+            return [pairs]
+        asked = self._ordered_truth, self._ordered_detections, ranking, self.protocol, flags
+        try:
+            return [candidate_pairs(*asked, most=MOST_PAIRS)]
+        except TooManyPairsError as many:
+            return candidate_blocks(*asked, compared=many.compared // 2)
+
     @property
     def _overlaps(self) -> _Overlaps:
         """Overlaps of all rows, class by class."""
+        return self._overlaps_under(self._truth_ignoring)
+
+    def _overlaps_under(self, flags: Ignoring) -> _Overlaps:
+        """Overlaps of all rows, class by class, with ground truths measured as flags say."""
         rules = self.protocol.matching
         order = (rules.per_class, rules.per_class or rules.equal_scores)
         return self._cached_overlaps(
-            order, self._ordered_truth, self._ordered_detections, self.protocol, self._truth_ignoring
+            order, self._ordered_truth, self._ordered_detections, self.protocol, flags
         )
 
     def _across(self, floor: float, by_foreground: BoolArray | None) -> _Overlaps:
@@ -378,7 +455,7 @@ class Matcher:
         fitted_to = similarity_of(protocol).fitted_to
         measured = (protocol.similarity, protocol.boxes, protocol.masks, protocol.keypoints, fitted_to)
         key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
-        floor = float(protocol.matching.effective_thresholds[0])
+        floor = protocol.matching.lowest_threshold
         known, overlaps = self._kept.get(key, (np.inf, None))
         if overlaps is None or floor < known:
             overlaps = _overlaps(truth, detections, protocol, flags)
@@ -402,7 +479,7 @@ class Matcher:
         self,
         detections: Detections,
         ranking: Ranking,
-        blocks: Iterable[Pairs] | _Shares,
+        blocks: Iterable[Pairs] | _Shares | _RangeByRange,
         areas: FloatArray | None,
         protocol: Protocol,
         *,
@@ -413,6 +490,12 @@ class Matcher:
         ranges = protocol.ignore.bounds
         values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
         inside = inside_ranges(values, ranges)  # [G,A], in the order given
+        bounded = inside_column_ranges(self.ground_truth, protocol)
+        if bounded is not None:
+            inside &= bounded
+        near = of_right_height(detections, protocol)
+        if near is not None:
+            near = np.take(near, ranking.rows, axis=0)
         back = self._truth_rows
         counted = inside & ~self.ignoring.ignored[:, None]
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
@@ -424,9 +507,14 @@ class Matcher:
             counted=counted if back is None else counted[back],
             absorbs=rules.absorbs,
             rules=protocol.matching,
+            class_names=truth.categories.names if protocol.matching.class_thresholds else None,
         )
         if isinstance(blocks, _Shares):
             pairs, matched, every_pair = blocks.matched(match)
+        elif isinstance(blocks, _RangeByRange):
+            pairs, matched, every_pair = blocks.matched(
+                match, rules, inside if back is None else inside[back], near, protocol
+            )
         else:
             some = blocks if turn is None else of_first_turn(blocks, turn, later)
             pairs, matched, every_pair = match(some)
@@ -444,6 +532,8 @@ class Matcher:
         else:
             in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), ranges))
         given_rows = self._given_rows(ranking.rows)
+        if near is not None:
+            in_range &= pack_bits(near)
         ignored = inexhaustive(
             self.ground_truth.image_labels,
             np.take(self.detections.image, given_rows),
@@ -474,6 +564,8 @@ class Matcher:
             every_pair=every_pair,
             absorbed_bits=absorbed[order] if absorbed is not None else None,
             truth_weight=truth_weight,
+            takes_part=~self.ignoring.deleted if protocol.ap.recall_over == "all" else None,
+            truth_share=self._truth_shares() if protocol.asks_for("JI") else None,
         )
         if protocol.matching.equal_scores == "last_first":
             matches = matches.in_class_order()

@@ -106,6 +106,10 @@ class Matches(PicklesFields):
         Bit ``t``: the pair is a match with a group for which another detection stands.
     truth_weight : ndarray of float64, [G], or None
         How much each ground truth counts, where not 1.
+    takes_part : ndarray of bool, [G], or None
+        Whether each ground truth, counted or ignored, takes part in matching; where the protocol asks.
+    truth_share : ndarray of float64, [G], or None
+        Largest share of each ground truth that lies in one ignored region; where the protocol asks.
     """
 
     images: Images
@@ -129,6 +133,8 @@ class Matches(PicklesFields):
     every_pair: bool = True
     absorbed_bits: Bits | None = None
     truth_weight: NDArray[np.float64] | None = None
+    takes_part: BoolArray | None = None
+    truth_share: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.image)
@@ -167,6 +173,16 @@ class Matches(PicklesFields):
             total += part * np.bincount(at, weights=weight == part, minlength=len(groups))
         return np.bincount(groups % K, weights=total, minlength=K)
 
+    def taking_part(self, area: int) -> BoolArray:
+        """Whether recall is over each ground truth, [G]: the counted ones, or the ignored ones too."""
+        return self.counted(area) if self.takes_part is None else self.takes_part
+
+    def recall_total(self, area: int) -> NDArray[Any]:
+        """Count the ground truths that recall is over, per class, [K]."""
+        if self.takes_part is None:
+            return self.positives(area)
+        return np.bincount(self.truth_category[self.takes_part], minlength=len(self.categories))
+
     def pairs_matched(self, threshold: int, area: int) -> NDArray[np.intp]:
         """Positions of the pairs that are matches, ignored ground truths included; ascending."""
         return np.flatnonzero(_bit(self.matched_bits[:, area], threshold))
@@ -192,6 +208,10 @@ class Matches(PicklesFields):
         if not len(self) or self.score.min() >= score_threshold:
             return self
         return self._take(self.score >= score_threshold, np.ones(len(self.truth_image), dtype=bool))
+
+    def take_ranks(self, cap: int) -> Matches:
+        """Leave out the detections of rank ``cap`` and beyond; what they matched is missed."""
+        return self._take(self.rank < cap, np.ones(len(self.truth_image), dtype=bool))
 
     def take_images(self, kept: BoolArray) -> Matches:
         """Leave out images, [I]; ``row`` and ``truth_row`` stay as they are."""
@@ -349,7 +369,15 @@ def _spread(bits: Bits, count: int) -> BoolArray:
 # ---------------------------------------------------------------- merging
 
 _DETECTION = ("image", "category", "score", "rank", "row", "in_range_bits")
-_TRUTH = ("truth_image", "truth_category", "truth_row", "counted_bits", "truth_weight")
+_TRUTH = (
+    "truth_image",
+    "truth_category",
+    "truth_row",
+    "counted_bits",
+    "truth_weight",
+    "takes_part",
+    "truth_share",
+)
 _PAIR = ("pair_detection", "pair_truth", "iou", "matched_bits", "absorbed_bits")
 
 
@@ -406,9 +434,9 @@ def merge(parts: Iterable[Matches]) -> Matches:
     )
 
 
-def _shape(part: Matches) -> tuple[int, int, str, bool, bool]:
-    with_groups = part.absorbed_bits is not None, part.truth_weight is not None
-    return part.threshold_count, part.area_count, part.equal_scores, *with_groups
+def _shape(part: Matches) -> tuple[int | str | bool, ...]:
+    optional = (part.absorbed_bits, part.truth_weight, part.takes_part, part.truth_share)
+    return part.threshold_count, part.area_count, part.equal_scores, *(one is not None for one in optional)
 
 
 def _united(vocabularies: Sequence[Names]) -> tuple[Names, list[NDArray[Any] | None]]:

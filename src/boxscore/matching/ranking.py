@@ -5,7 +5,8 @@ Conventions
 - *Class order* is (category, descending score, tie): the order in which a class's curve is drawn. Ties go
   image by image and then in file order (COCO), or in file order over all images (the VOC devkit).
 - *Group order* is (image, category, descending score, file order): the order of matching.
-- A detection's *rank* is its position, from 0, among the detections of its image and class.
+- A detection's *rank* is its position, from 0, among the detections of its image and class; of its image,
+  where every cap holds for an image.
 """
 
 from __future__ import annotations
@@ -61,6 +62,11 @@ def rank_detections(
     else:
         rows = np.arange(len(detections))[::-1]  # counted in another order than matched
     rows = _within_caps(rows, detections, protocol)
+    in_image = None
+    if protocol.matching.cap_scope == "image_each":
+        in_image = np.zeros(len(detections), dtype=np.int32)
+        of_image = rows[stable_order(np.take(detections.image, rows), image_count)]
+        in_image[of_image] = rank_in_runs(np.take(detections.image, of_image))
     if admitted is not None:
         rows = rows[np.take(admitted, rows)]
     rows = rows.take(group_order(np.take(detections.category, rows), np.take(detections.scores, rows)))
@@ -76,6 +82,8 @@ def rank_detections(
     rank[grouped] = rank_in_group
 
     cap = protocol.caps[-1]
+    if in_image is not None:
+        return Ranking(rows, in_image[rows], grouped, group)  # cut at the largest cap before
     if cap is None or int(rank_in_group.max(initial=0)) < cap:
         return Ranking(rows, rank, grouped, group)
     kept = rank < cap
@@ -93,7 +101,8 @@ def _within_caps(rows: NDArray[np.intp], detections: Detections, protocol: Proto
     if protocol.matching.score_threshold > -np.inf:
         rows = rows[np.take(detections.scores, rows) >= protocol.matching.score_threshold]
     cap = protocol.caps[-1]
-    if protocol.matching.cap_scope != "image" or not protocol.matching.per_class or cap is None:
+    of_image = protocol.matching.cap_scope in ("image", "image_each")
+    if not of_image or not protocol.matching.per_class or cap is None:
         return rows
     rows = rows[descending_order(np.take(detections.scores, rows))]
     image = np.take(detections.image, rows)

@@ -179,7 +179,7 @@ def _resolve(values: dict[str, Any], *, seen: tuple[str, ...], folder: Path | No
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in changes.items():
-        whole = key in ("iou_thresholds", "recall_points", "area_ranges")
+        whole = key in ("iou_thresholds", "recall_points", "area_ranges", "column_ranges")
         if isinstance(value, dict) and isinstance(merged.get(key), dict) and not whole:
             merged[key] = _merged(merged[key], value)
         else:

@@ -58,10 +58,12 @@ __all__ = [
     "FrocRules",
     "GroupRules",
     "IgnoreRules",
+    "JaccardRules",
     "KeypointRules",
     "LabelRules",
     "MaskRules",
     "MatchingRules",
+    "MissRateRules",
     "Protocol",
     "RoundingRules",
     "SimilarityName",
@@ -74,12 +76,18 @@ BoxOnlyTruth = Literal["refuse", "absorb"]
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
 EqualScores = Literal["image_order", "file_order", "last_first"]
-CapScope = Literal["class", "image", "data_set_class"]
+CapScope = Literal["class", "image", "image_each", "data_set_class"]
+Clip = Literal["none", "image"]
 CrowdRule = Literal["iof", "ignore", "count", "delete"]
 GroupTreatment = Literal["count", "merge"]
+Edges = Literal["sides", "corners"]
+FlaggedRule = Literal["ignore", "iof", "count", "delete"]
 IgnoreRule = Literal["ignore", "count", "delete"]
-Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one"]
-ClassMean = Literal["of_defined", "nanmean"]
+Interpolation = Literal["points", "area", "trapezoid", "trapezoid_to_one", "every_point"]
+ClassMean = Literal["of_defined", "nanmean", "by_images"]
+MissReading = Literal["first_at_least", "last_at_most", "last_at_most_or_end"]
+Outside = Literal["ignore", "absorb", "iof"]
+RecallOver = Literal["counted", "all"]
 Pool = Literal["none", "classes"]
 TieOrder = Literal["as_ranked", "true_positives_first", "true_positives_last"]
 AbsentClasses = Literal["skip", "zero", "all_zero"]
@@ -90,13 +98,15 @@ DetectionArea = Literal["box", "mask", "box_or_mask"]
 ListedBy = Literal["negative", "verified"]
 MaskPrecision = Literal["double", "single"]
 NotExhaustive = Literal["count", "ignore"]
-Unlisted = Literal["count", "drop"]
+Unlisted = Literal["count", "drop", "drop_without_object"]
 UnlabelledRule = Literal["count", "ignore"]
 
 SUMMARY_KINDS = {
     "AP": "Average Precision  (AP)",
     "AR": "Average Recall     (AR)",
     "FROC": "Mean Sensitivity (FROC)",
+    "MR": "Log-Average Miss Rate (MR)",
+    "JI": "Jaccard Index      (JI)",
 }
 """Kinds of summary metrics, as pycocotools prints them or would; ``scoring/kinds.py`` computes each."""
 
@@ -131,6 +141,23 @@ def _area_range(pair: Any, name: str) -> tuple[float, float]:
     return low, high
 
 
+def _column_ranges(value: Any, name: str) -> dict[str, dict[str, tuple[float, float]]]:
+    if not isinstance(value, Mapping):
+        raise ProtocolError(name, "be a table of area range = {column = [low, high]}", got=repr(value))
+    return {text(key, name): _area_ranges(columns, f"{name}.{key}") for key, columns in value.items()}
+
+
+def _class_thresholds(value: Any, name: str) -> dict[str, tuple[float, ...]]:
+    if not isinstance(value, Mapping):
+        raise ProtocolError(name, "be a table of class = [threshold, ...]", got=repr(value))
+    check = grid_of(most=MOST_THRESHOLDS, open_low=True)
+    return {text(key, name): check(grid, f"{name}.{key}") for key, grid in value.items()}
+
+
+def _ratio(value: Any, name: str) -> float | None:
+    return None if value in (None, "none") else checks.number_between(value, 0, 1e6, name=name, open_low=True)
+
+
 def _key(value: Any, name: str) -> str:
     if re.search(r"[{}]", text(value, name).replace("{cap}", "")):
         raise ProtocolError(name, "have no braces but in {cap}", got=repr(value))
@@ -153,6 +180,7 @@ def _whole(low: int) -> Check:
 
 
 _DECIMALS = Check('whole number, "none"', _decimals)
+_FPPI = Check("list: number >= 0", lambda value, name: fppi_points(value, name=name))
 _ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
 
 
@@ -177,6 +205,14 @@ class RoundingRules(Rules):
         check=_DECIMALS,
         doc="Decimals that the corners of boxes are rounded to.",
         step="rounding.scores",
+    )
+    stretch_scores: bool = rule(
+        False,
+        check=flag,
+        doc="Whether scores are stretched over [0, 1]: `(s - low) / (high - low)`, where `low` is the least "
+        "score of all detections and at most 1, `high` the largest and at least 0 (WIDER FACE).",
+        word=Word("scores", silent=False, text={True: "stretched"}, note="`stretched` over [0, 1]"),
+        step=Step("scores", "tables", {False: "as given", True: "stretched over [0, 1]"}),
     )
 
 
@@ -213,6 +249,39 @@ class BoxRules(Rules):
         "and corners, a side of the rotated rectangle (mmrotate: 2).",
         word=Word("leastside", silent=0.0),
         step=Step("small objects", "tables", wording.least_side),
+    )
+    clip: Clip = rule(
+        "none",
+        check=choice(Clip),
+        doc="Whether the boxes of both sides are clipped to their image: the first corner to "
+        "[0, width - 1] and [0, height - 1], the second to [0, width] and [0, height] (CrowdHuman).",
+        word=Word("clip", silent="none"),
+        step=Step("boxes beyond the image", "tables", {"none": "as given", "image": "clipped"}),
+    )
+    aspect_ratio: float | None = rule(
+        None,
+        check=Check('number > 0, "none"', _ratio),
+        doc="The ratio of width to height that boxes are compared with: height and centre stay. Regions "
+        "that are "
+        "measured by intersection over the detection keep theirs (Caltech: 0.41).",
+        word=Word("aspect", silent=None, note="left out where boxes are compared as they are"),
+        step=Step("aspect ratio", "overlaps", {None: "as given"}),
+    )
+    edges: Edges = rule(
+        "sides",
+        check=choice(Edges),
+        doc="Where `pixel_offset` is 0, what the far edges of a box are: the near ones plus its sides, as in "
+        "pycocotools, or the corners as they are, which its sides are then made of. They differ in the last "
+        "bit.",
+        word=Word("edges", silent="sides"),
+        step="boxes.pixel_offset",
+    )
+    overlap_epsilon: float = rule(
+        0.0,
+        check=number(0, 1),
+        doc="Added to the area that the shared one is divided by (CrowdHuman: 1e-6).",
+        word=Word("overlapeps", silent=0.0),
+        step="boxes.pixel_offset",
     )
 
 
@@ -308,11 +377,13 @@ class IgnoreRules(Rules):
         word=Word("difficult", silent="count"),
         step=Step("difficult objects", "tables"),
     )
-    flagged: IgnoreRule = rule(
+    flagged: FlaggedRule = rule(
         "ignore",
-        check=choice(IgnoreRule),
+        check=choice(FlaggedRule),
         doc="Ground truths whose `ignore` flag is set: ignored, each taken by at most one detection; "
-        "counted as any object; or taken out of the data before matching.",
+        "ignored, "
+        "absorbing any number and measured by intersection over the detection; counted as any object; or "
+        "taken out of the data before matching.",
         word=Word("flagged", silent="ignore"),
         step=Step("objects flagged ignore", "tables"),
     )
@@ -337,12 +408,60 @@ class IgnoreRules(Rules):
         "outside that match nothing.",
         word=Word("area", text=wording.areas, note="`coco`, `all`, or each range"),
     )
+    column_ranges: Mapping[str, Mapping[str, tuple[float, float]]] = rule(
+        {},
+        check=Check("area range = {column = [low, high]}", _column_ranges),
+        doc="Further bounds of an area range on the ground truth, closed at both ends: by the range's name, "
+        "`width`, `height`, `x1`, `y1`, `x2`, `y2` of the box in pixels, or a column of the ground truth. "
+        "What "
+        "lies outside any of them lies outside the range.",
+        word=Word("ranges", text=wording.column_ranges, note="the columns that bound each range"),
+        step=Step("subsets", "tables", wording.column_ranges),
+    )
+    outside: Outside = rule(
+        "ignore",
+        check=choice(Outside),
+        doc="Ground truths outside a range: ignored, each taken by at most one detection (COCO); ignored, "
+        "absorbing any number of detections; or the same, measured by intersection over the detection.",
+        word=Word("outside", silent="ignore"),
+        step=Step("objects outside a range", "matching"),
+    )
+    height_slack: float = rule(
+        0.0,
+        check=number(0, 1e6),
+        doc="Detections are dropped from a range with bounds on `height` where theirs is below the lower "
+        "bound "
+        "over this factor, or not below the upper bound times it (Caltech: 1.25); 0 keeps all.",
+        word=Word("dtheight", silent=0.0),
+        step=Step("heights of detections", "ranking", {0.0: "any"}),
+    )
+    regions: str = rule(
+        "",
+        check=text,
+        doc="The class whose objects are regions of their image that are not annotated: objects and "
+        "detections "
+        "of every class that lie in them by half or more are dropped before anything else (VisDrone).",
+        word=Word("regions", silent=""),
+        step=Step("regions that are not annotated", "tables", {"": "none"}),
+    )
+
+    @property
+    def range_by_range(self) -> bool:
+        """Whether how a pair is measured, or which detections take part, depends on the range."""
+        return self.outside != "ignore" or self.height_slack > 0
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
-        """Ends of the area ranges, [A]; a lone range from 0 to infinity holds negative areas as well."""
-        ranges = list(self.area_ranges.values())
-        return [(-math.inf, math.inf)] if ranges == [(0.0, math.inf)] else ranges
+        """Ends of the area ranges, [A].
+
+        A range from 0 to infinity that is alone, or bounded by other columns, holds negative areas as well.
+        """
+        return [
+            (-math.inf, math.inf)
+            if ends == (0.0, math.inf) and (len(self.area_ranges) == 1 or name in self.column_ranges)
+            else ends
+            for name, ends in self.area_ranges.items()
+        ]
 
 
 @with_attributes
@@ -384,10 +503,16 @@ class LabelRules(Rules):
     unlisted: Unlisted = rule(
         "count",
         check=choice(Unlisted),
-        doc="Detections of a class that is not listed in their image: counted, or dropped (federated data "
-        "sets). A class is listed where it has an object, or as `listed_by` says.",
+        doc="Detections of a class that is not listed in their image: counted; dropped (federated data "
+        "sets), where a class is listed if it has an object or as `listed_by` says; or dropped where the "
+        "image "
+        "has no object of it, whatever labels of images say (WIDER FACE).",
         word=Word("unlisted", silent="count"),
-        step=Step("unlisted classes", "tables", {"count": "counted", "drop": "dropped"}),
+        step=Step(
+            "unlisted classes",
+            "tables",
+            {"count": "counted", "drop": "dropped", "drop_without_object": "dropped without an object"},
+        ),
     )
     listed_by: ListedBy = rule(
         "negative",
@@ -404,6 +529,13 @@ class LabelRules(Rules):
         "false positives, or ignored.",
         word=Word("notexhaustive", silent="count"),
         step=Step("classes not annotated in full", "tables", {"count": "counted", "ignore": "ignored"}),
+    )
+    not_evaluated: tuple[str, ...] = rule(
+        (),
+        check=list_of(text, "a list"),
+        doc="Names of classes that are not evaluated. A cap over an image counts their detections.",
+        word=Word("without", silent=(), text=wording.not_evaluated, note="the classes not evaluated"),
+        step=Step("classes not evaluated", "tables", wording.not_evaluated),
     )
 
 
@@ -427,6 +559,14 @@ class MatchingRules(Rules):
         doc="Higher thresholds are lowered to this (pycocotools: 1 - 1e-10).",
         word=Word("top", text=wording.largest_threshold, note="left out where it makes no difference"),
         step="matching.iou_thresholds",
+    )
+    class_thresholds: Mapping[str, tuple[float, ...]] = rule(
+        {},
+        check=Check("class = grid in (0, 1]", _class_thresholds),
+        doc="Classes with IoU thresholds of their own, by name: as many as `iou_thresholds`, in whose place "
+        "they stand (KITTI: `Car = [0.7]` beside 0.5).",
+        word=Word("classiou", text=wording.class_thresholds, note="the classes with thresholds of their own"),
+        step=Step("IoU thresholds of classes", "thresholds", wording.class_thresholds),
     )
     candidate: Candidate = rule(
         "best_available",
@@ -476,14 +616,22 @@ class MatchingRules(Rules):
         "class",
         check=choice(CapScope),
         doc="Whether the largest cap holds for an image and class, for an image over all its classes, or for "
-        "a class over all images.",
+        "a class over all images; or whether every cap holds for an image over all its classes.",
         word=Word(
             "cap",
             silent="class",
-            text={"image": "per image", "data_set_class": "per class"},
+            text={"image": "per image", "image_each": "per image, each", "data_set_class": "per class"},
             note="what the cap is counted over, where it is not an image and class",
         ),
         step="matching.max_detections",
+    )
+    ranked_files: bool = rule(
+        False,
+        check=flag,
+        doc="Whether the detections of an image must come by descending score, as tools want them that read "
+        "them in file order; others are an error then.",
+        word=Word("files", silent=False, text={True: "ranked"}, note="`ranked` where the order is checked"),
+        step="matching.equal_scores",
     )
     score_threshold: float = rule(
         -math.inf,
@@ -512,11 +660,46 @@ class MatchingRules(Rules):
         step=Step("classes", "ranking", {False: "pooled", True: "apart"}),
     )
 
+    def _check_together(self) -> None:
+        count = len(self.iou_thresholds)
+        for name, thresholds in self.class_thresholds.items():
+            if len(thresholds) != count:
+                rule = f"have {count} values, one for each of matching.iou_thresholds"
+                raise ProtocolError(f"matching.class_thresholds.{name}", rule, got=len(thresholds))
+        if self.class_thresholds and not self.per_class:
+            raise ProtocolError(
+                "matching.class_thresholds", "be left out where classes are pooled", got="some"
+            )
+
     @property
     def effective_thresholds(self) -> NDArray[np.float64]:
         """What an overlap must reach (``>=``) at each IoU threshold, [T]."""
-        thresholds = np.minimum(self.iou_thresholds, self.largest_threshold)
-        return thresholds if self.threshold_closed else np.nextafter(thresholds, np.inf)
+        return self._effective(self.iou_thresholds)
+
+    def effective_thresholds_of(self, name: str) -> NDArray[np.float64]:
+        """Return what an overlap must reach for a class, [T]."""
+        return self._effective(self.class_thresholds.get(name, self.iou_thresholds))
+
+    @property
+    def lowest_threshold(self) -> float:
+        """What an overlap must reach to match at all, in any class."""
+        lowest = (self.iou_thresholds[0], *(own[0] for own in self.class_thresholds.values()))
+        return float(self._effective((min(lowest),))[0])
+
+    def levels(
+        self, overlaps: NDArray[np.float64], classes: NDArray[np.integer[Any]], names: NDArray[Any]
+    ) -> NDArray[np.intp]:
+        """How many thresholds of its class each overlap reaches, [P]; ``names`` are of the classes [K]."""
+        level = np.searchsorted(self.effective_thresholds, overlaps, side="right")
+        for name in self.class_thresholds:
+            own = np.isin(classes, np.flatnonzero(names == name))
+            thresholds = self.effective_thresholds_of(name)
+            level[own] = np.searchsorted(thresholds, overlaps[own], side="right")
+        return level
+
+    def _effective(self, thresholds: tuple[float, ...]) -> NDArray[np.float64]:
+        lowered = np.minimum(thresholds, self.largest_threshold)
+        return lowered if self.threshold_closed else np.nextafter(lowered, np.inf)
 
 
 @with_attributes
@@ -531,7 +714,9 @@ class ApRules(Rules):
         check=choice(Interpolation),
         doc="Mean of the interpolated precision at recall points; the area under its envelope; or the area "
         "under straight lines through the envelope, read at the recall points: falling to 0 after the "
-        "last recall reached, or along a line from there to (1, 0).",
+        "last recall reached, or along a line from there to (1, 0); or under straight lines between the "
+        "points "
+        "of all detections, without an envelope and with nothing before the first (CrowdHuman).",
         word=Word(
             "ap",
             text=wording.curve,
@@ -551,6 +736,21 @@ class ApRules(Rules):
         doc="Whether, after matching, the true positives among a class's equally scored detections move.",
         word=Word("equal", silent="as_ranked"),
         step="matching.equal_scores",
+    )
+    score_steps: int = rule(
+        0,
+        check=_whole(0),
+        doc='For "area": the curve has a point only at the score thresholds `1 - i / score_steps`, '
+        "i = 1 to `score_steps` (WIDER FACE: 1000); 0 for one at every detection.",
+        word=Word("steps", silent=0),
+        step="ap.interpolation",
+    )
+    recall_over: RecallOver = rule(
+        "counted",
+        check=choice(RecallOver),
+        doc="What recall is a share of: the counted ground truths, or the ignored ones too (VisDrone).",
+        word=Word("recall", silent="counted"),
+        step=Step("objects that recall is a share of", "scoring"),
     )
     absent_classes: AbsentClasses = rule(
         "skip",
@@ -581,8 +781,9 @@ class ApRules(Rules):
     class_mean: ClassMean = rule(
         "of_defined",
         check=choice(ClassMean),
-        doc="The mean over classes: of the values that are defined, or `numpy.nanmean` over all classes, "
-        "whose last bit depends on where the undefined ones stand.",
+        doc="The mean over classes: of the values that are defined; `numpy.nanmean` over all classes, whose "
+        "last bit depends on where the undefined ones stand; or each class as often as there are images with "
+        "an object of it (VisDrone).",
         word=Word("classmean", silent="of_defined"),
         step="ap.absent_classes",
     )
@@ -604,7 +805,7 @@ class FrocRules(Rules):
 
     false_positives_per_image: tuple[float, ...] = rule(
         (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
-        check=Check("list: number >= 0", lambda value, name: fppi_points(value, name=name)),
+        check=_FPPI,
         doc="At which numbers of false positives per image, of the class, the sensitivity is read, "
         "ascending; FROC is their mean.",
         word=Word("froc", text=wording.froc, note="the points, and `step`; left out for LUNA16's"),
@@ -614,6 +815,46 @@ class FrocRules(Rules):
         check=choice(FrocInterpolation),
         doc="Between the points of two confidence thresholds: a straight line (LUNA16), or the last point "
         "within the false positives allowed. They differ only where equal scores are right and wrong.",
+    )
+
+
+@with_attributes
+@record(frozen=True)
+class MissRateRules(Rules):
+    """Where the curve of miss rate against false positives per image is read for MR^-2."""
+
+    PREFIX = "miss_rate."
+
+    false_positives_per_image: tuple[float, ...] = rule(
+        tuple((10.0 ** np.linspace(-2, 0, 9)).tolist()),
+        check=_FPPI,
+        doc="The anchors, ascending: the log-average miss rate is the geometric mean of the miss rates "
+        "there.",
+        word=Word("mr", text=wording.miss_rate, note="the anchors and the reading; left out for Caltech's"),
+    )
+    reading: MissReading = rule(
+        "last_at_most",
+        check=choice(MissReading),
+        doc="Which detection an anchor is read at: the last with no more false positives per image, and a "
+        "miss "
+        "rate of 1 before the first (Caltech); the same, but the last of all before the first "
+        "(CityPersons); or "
+        "the first with as many, and the last of all where none has (CrowdHuman).",
+    )
+
+
+@with_attributes
+@record(frozen=True)
+class JaccardRules(Rules):
+    """At which confidences the Jaccard index of crowds is tried."""
+
+    PREFIX = "jaccard."
+
+    score_thresholds: tuple[float, ...] = rule(
+        tuple(1e-1 * i for i in range(10)),
+        check=list_of(number(-math.inf, math.inf), "a list", ordered=True),
+        doc="Detections above each are matched; JI is the best of the results.",
+        word=Word("ji", text=wording.jaccard, note="the score thresholds; left out for CrowdHuman's"),
     )
 
 
@@ -692,6 +933,8 @@ class Protocol(Rules):
     matching: MatchingRules = rule(MatchingRules(), check=table(MatchingRules), doc="")
     ap: ApRules = rule(ApRules(), check=table(ApRules), doc="")
     froc: FrocRules = rule(FrocRules(), check=table(FrocRules), doc="")
+    miss_rate: MissRateRules = rule(MissRateRules(), check=table(MissRateRules), doc="")
+    jaccard: JaccardRules = rule(JaccardRules(), check=table(JaccardRules), doc="")
     summary: tuple[SummaryRow, ...] = rule(
         (SummaryRow("mAP"),), check=list_of(table(SummaryRow), "a list of tables, [[summary]]"), doc=""
     )
@@ -699,6 +942,24 @@ class Protocol(Rules):
     def _check_together(self) -> None:
         if self.matching.equal_scores == "last_first" and not self.matching.per_class:
             raise ProtocolError("matching.per_class", "be true where equal scores go last_first", got="false")
+        if self.masks_may_lack and self.ignore.range_by_range:
+            rule = 'be "ignore", and ignore.height_slack 0, where ground truths may lack their masks'
+            raise ProtocolError("ignore.outside", rule, got=repr(self.ignore.outside))
+        if self.group.treatment == "merge" and self.ignore.range_by_range:
+            rule = 'be "ignore" where groups are merged'
+            raise ProtocolError("ignore.outside", rule, got=repr(self.ignore.outside))
+        if self.group.treatment == "merge" and self.matching.class_thresholds:
+            raise ProtocolError(
+                "matching.class_thresholds", "be left out where groups are merged", got="some"
+            )
+        if self.ap.score_steps and self.ap.interpolation != "area":
+            rule = 'be 0 unless ap.interpolation is "area"'
+            raise ProtocolError("ap.score_steps", rule, got=self.ap.score_steps)
+        if self.asks_for("JI") and self.ignore.range_by_range:
+            rule = 'be "ignore", and ignore.height_slack 0, where the summary has JI'
+            raise ProtocolError("ignore.outside", rule, got=repr(self.ignore.outside))
+        if self.ap.recall_over == "all" and self.group.weighs:
+            raise ProtocolError("ap.recall_over", 'be "counted" where groups have weights', got='"all"')
         if self.similarity == "keypoints" and not self.keypoints.sigmas:
             raise ProtocolError("keypoints.sigmas", "be given", got="none")
         if self.group.weighs and self.ap.interpolation != "area":
@@ -714,6 +975,15 @@ class Protocol(Rules):
     def read(cls, values: Mapping[str, Any]) -> Protocol:
         """Build a protocol from the values of a TOML file."""
         return read(cls, {"name": "custom", **values}, name="")
+
+    def asks_for(self, metric: str) -> bool:
+        """Whether the summary has a metric of a kind."""
+        return any(row.metric == metric for row in self.summary)
+
+    @property
+    def lower_is_better(self) -> tuple[str, ...]:
+        """Keys of the summary metrics that fall when a detector gets better: miss rates."""
+        return tuple(row.key for row in self.rows if row.metric == "MR")
 
     @property
     def caps(self) -> tuple[int | None, ...]:

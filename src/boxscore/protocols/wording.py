@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = [
     "areas",
     "caps",
+    "class_thresholds",
+    "column_ranges",
     "curve",
     "decimals",
     "equal_scores",
@@ -27,10 +29,13 @@ __all__ = [
     "group",
     "group_step",
     "interpolation",
+    "jaccard",
     "largest_cap",
     "largest_threshold",
     "least_side",
     "mean",
+    "miss_rate",
+    "not_evaluated",
     "rounding",
     "similarity",
     "threshold_range",
@@ -93,6 +98,8 @@ def curve(protocol: Protocol) -> str:
     rules = protocol.ap
     if rules.interpolation == "area":
         return "area"
+    if rules.interpolation == "every_point":
+        return "every"
     points = rules.recall_points
     method = "" if rules.interpolation == "points" else f"-{rules.interpolation}"
     if points == tuple(np.linspace(0, 1, len(points)).tolist()):
@@ -113,6 +120,45 @@ def froc(protocol: Protocol) -> str:
         return ""
     points = ",".join(map(number_text, rules.false_positives_per_image))
     return points if rules.interpolation == "linear" else f"{points}-{rules.interpolation}"
+
+
+def miss_rate(protocol: Protocol) -> str:
+    """Write the anchors and how they are read; nothing for Caltech's."""
+    rules = protocol.miss_rate
+    if rules == type(rules)():
+        return ""
+    points = ",".join(map(number_text, rules.false_positives_per_image))
+    reading = "" if rules.reading == "last_at_most" else f"-{rules.reading}"
+    return f"{points}{reading}"
+
+
+def jaccard(protocol: Protocol) -> str:
+    """Write the score thresholds; nothing for CrowdHuman's."""
+    rules = protocol.jaccard
+    return "" if rules == type(rules)() else ",".join(map(number_text, rules.score_thresholds))
+
+
+def column_ranges(protocol: Protocol) -> str:
+    """Write the columns that bound each range; nothing where areas alone do."""
+    return ",".join(
+        f"{name}." + "&".join(f"{column}={_ends(ends)}" for column, ends in columns.items())
+        for name, columns in protocol.ignore.column_ranges.items()
+    )
+
+
+def _ends(ends: tuple[float, float]) -> str:
+    return f"{number_text(ends[0])}-{number_text(ends[1])}"
+
+
+def class_thresholds(protocol: Protocol) -> str:
+    """Write the classes that have thresholds of their own; nothing where none has."""
+    own = protocol.matching.class_thresholds
+    return ",".join(f"{name}={grid_text(thresholds)}" for name, thresholds in own.items())
+
+
+def not_evaluated(protocol: Protocol) -> str:
+    """Write the classes that are not evaluated."""
+    return ",".join(protocol.labels.not_evaluated)
 
 
 def group(protocol: Protocol) -> str:
@@ -162,7 +208,7 @@ def largest_cap(protocol: Protocol) -> str:
     """Write the largest cap, and what it is counted over."""
     cap = protocol.caps[-1]
     scopes = {"class": "image and class", "image": "image", "data_set_class": "class of the data set"}
-    scope = scopes[protocol.matching.cap_scope]
+    scope = scopes[protocol.matching.cap_scope.removesuffix("_each")]
     return "none" if cap is None else f"{cap} per {scope}"
 
 
@@ -176,7 +222,10 @@ def interpolation(protocol: Protocol) -> str:
     """Write how the curve is read."""
     rules = protocol.ap
     if rules.interpolation == "area":
-        return "area under the envelope"
+        at = f", {rules.score_steps} score thresholds" if rules.score_steps else ""
+        return f"area under the envelope{at}"
+    if rules.interpolation == "every_point":
+        return "straight lines between all points"
     points = f"{len(rules.recall_points)} recall points"
     lines = {
         "points": points,

@@ -269,6 +269,7 @@ def _plot_makers(evaluation: Evaluation) -> dict[str, Callable[[], Any]]:
         "pr_curve": lambda: plots.pr_curve(evaluation, classes=best if len(evaluation.labels) > 1 else ()),
         "f1_curve": lambda: plots.f1_curve(evaluation),
         "froc": lambda: plots.froc(evaluation, classes=best if len(evaluation.labels) > 1 else ()),
+        **({"miss_rate": lambda: plots.miss_rate(evaluation)} if evaluation.protocol.asks_for("MR") else {}),
         "confusion_matrix": lambda: plots.confusion_matrix(evaluation),
         "per_class": lambda: plots.per_class(evaluation),
         "errors": lambda: plots.errors(evaluation),

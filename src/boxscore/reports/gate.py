@@ -10,7 +10,7 @@ Conventions
   it the class, with or without quotes around it.
 - A baseline must have been made under the same protocol: its signature must be equal except for the
   version. Otherwise a drop could come from a change of rules.
-- Against a baseline's numbers, a metric fails when it is lower by more than the tolerance. Against a
+- Against a baseline's numbers, a metric fails when it is worse by more than the tolerance. Against a
   baseline's detections, it fails when the interval of the difference lies below minus the tolerance as a
   whole: the drop is then more than chance in which images were collected.
 """
@@ -64,6 +64,8 @@ class Result:
     metrics: Values
     signature: str
     read_classes: Callable[[], Mapping[str, Values]]
+    lower_is_better: frozenset[str] = frozenset()
+    """Metrics, by key, that fall when a detector gets better: miss rates."""
 
 
 class Bound(NamedTuple):
@@ -108,7 +110,9 @@ def result_of(evaluation: Evaluation) -> Result:
             for row, label in enumerate(evaluation.labels)
         }
 
-    return Result(evaluation.metrics, evaluation.signature, classes)
+    return Result(
+        evaluation.metrics, evaluation.signature, classes, frozenset(evaluation.protocol.lower_is_better)
+    )
 
 
 def read_result(path: Path) -> Result:
@@ -124,7 +128,13 @@ def read_result(path: Path) -> Result:
         raise FileFormatError(f"{path}: a result must have metrics and a signature; {_ADVICE}.")
     _check_values(metrics, str(path))
     rows = result.get("per_class")
-    return Result(metrics, result["signature"], lambda: _classes(rows, path))
+    falls = result.get("lower_is_better", [])
+    return Result(
+        metrics,
+        result["signature"],
+        lambda: _classes(rows, path),
+        frozenset(key for key in falls if isinstance(key, str)) if isinstance(falls, list) else frozenset(),
+    )
 
 
 def _classes(rows: Any, path: Path) -> dict[str, Values]:
@@ -225,7 +235,10 @@ def check_baseline(
     only: Sequence[str] = (),
     place: str = "the baseline",
 ) -> list[Check]:
-    """Check that no metric, or none of ``only``, is lower than in a baseline by more than the tolerance."""
+    """Check that no metric, or none of ``only``, is worse than in a baseline by more than the tolerance.
+
+    A miss rate is worse when it is higher, any other metric when it is lower.
+    """
     if not same_rules(result.signature, baseline.signature):
         raise InputError(
             "a baseline",
@@ -241,8 +254,13 @@ def check_baseline(
         before = old.get(key)
         if before is not None:
             value = _defined(result.metrics[key])
-            rule = f">= {before:.4f}" + (f" - {tolerance:g}" if tolerance else "") + " (baseline)"
-            met = value is not None and value >= float(before) - tolerance
+            falls = key in result.lower_is_better | baseline.lower_is_better
+            sign, slack = ("<=", "+") if falls else (">=", "-")
+            rule = f"{sign} {before:.4f}" + (f" {slack} {tolerance:g}" if tolerance else "") + " (baseline)"
+            if falls:
+                met = value is not None and value <= float(before) + tolerance
+            else:
+                met = value is not None and value >= float(before) - tolerance
             done.append(Check(key, value, rule, met, baseline=float(before)))
     if not done:
         raise InputError("a baseline", "define a metric to compare", got=sorted(old), place=place)
@@ -250,11 +268,16 @@ def check_baseline(
 
 
 def check_difference(
-    comparison: DetectorComparison, *, tolerance: float = 0.0, place: str = "the baseline"
+    comparison: DetectorComparison,
+    *,
+    tolerance: float = 0.0,
+    place: str = "the baseline",
+    lower_is_better: frozenset[str] = frozenset(),
 ) -> list[Check]:
-    """Check that no metric of a comparison's first other is significantly lower than that of its first.
+    """Check that no metric of a comparison's first other is significantly worse than that of its first.
 
-    A metric fails when the whole interval of the difference lies below minus the tolerance.
+    A metric fails when the whole interval of the difference lies below minus the tolerance; one of those
+    whose lower values are better, when it lies above the tolerance.
     """
     done = []
     total = comparison.total.take(0)
@@ -265,8 +288,13 @@ def check_difference(
         )
         if before is None:
             continue
-        rule = f"no significant drop from {before:.4f}" + (f" - {tolerance:g}" if tolerance else "")
-        met = value is not None and high is not None and high >= -tolerance
+        falls = metric in lower_is_better
+        change, slack = ("rise", "+") if falls else ("drop", "-")
+        rule = f"no significant {change} from {before:.4f}" + (f" {slack} {tolerance:g}" if tolerance else "")
+        if falls:
+            met = value is not None and low is not None and low <= tolerance
+        else:
+            met = value is not None and high is not None and high >= -tolerance
         done.append(Check(metric, value, rule, met, None, before, low, high))
     if not done:
         raise InputError("a baseline", "define a metric to compare", got="none", place=place)

@@ -124,10 +124,17 @@ def as_dict(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> dict[str
         "protocol": evaluation.protocol.name,
         "signature": evaluation.signature,
         "metrics": evaluation.metrics,
+        **_falling(evaluation),
         "per_class": rows,
         "counts": evaluation.counts,
         "warnings": list(warnings),
     }
+
+
+def _falling(evaluation: Evaluation) -> dict[str, list[str]]:
+    """Say which metrics fall when a detector gets better; nothing where none does."""
+    falling = list(evaluation.protocol.lower_is_better)
+    return {"lower_is_better": falling} if falling else {}
 
 
 def as_json(evaluation: Evaluation, *, warnings: Sequence[str] = ()) -> str:

@@ -64,6 +64,19 @@ class Outcomes(NamedTuple):
     """Images that were evaluated, those without any objects too; 0 where nobody asks."""
     class_columns: Mapping[str, NDArray[Any]] = MappingProxyType({})
     """What else is known of the classes, [K] each."""
+    matches: Matches | None = None
+    """What they were read from; None where they are not of one matching."""
+    area: int = 0
+    """Position of the area range."""
+
+    def ends_at(self, scores: FloatArray) -> Positions:
+        """Position after the last detection of each class with at least each score, [S, K]."""
+        K = len(self.positive)
+        bounds = np.searchsorted(self.category, np.arange(K + 1)).tolist()
+        ends = np.empty((len(scores), K), dtype=np.intp)
+        for k, (low, high) in enumerate(itertools.pairwise(bounds)):
+            ends[:, k] = low + np.searchsorted(-self.score[low:high], -scores, side="right")
+        return ends
 
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Outcomes:
@@ -71,6 +84,8 @@ class Outcomes(NamedTuple):
         limit = protocol.caps[cap]
         if limit == protocol.caps[-1]:  # the ranking is cut at it
             limit = None
+        elif limit is not None and protocol.matching.cap_scope == "image_each":
+            matches, limit = matches.take_ranks(limit), None  # no rank of a class starts at 0
         inside = matches.inside(area)
         detection, true, ignored, weight = matches.pair_outcomes(area, max_detections=limit)
         return cls(
@@ -80,10 +95,12 @@ class Outcomes(NamedTuple):
             detection,
             true,
             ignored,
-            matches.positives(area),
+            matches.recall_total(area),
             weight,
             len(matches.images),
             matches.categories.columns,
+            matches,
+            area,
         )
 
     @classmethod
@@ -178,6 +195,27 @@ class HitCounts:
             nth -= np.repeat(starts[:-1].astype(np.int32), counts)
             yield nth, counted
         vars(self).pop("candidates", None)  # found again in no time, and 8 bytes per true positive
+
+    def image_weights(self) -> FloatArray | None:
+        """How often each image counts, [I]; None: once."""
+        return None
+
+    def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the true positives and the counted detections with at least each score, [T, S, K] each."""
+        outcomes, end = self.outcomes, self.outcomes.ends_at(scores)
+        detection, base = outcomes.detection, outcomes.unmatched_counts
+        before = np.concatenate([[0], np.cumsum(base)])
+        start = np.searchsorted(outcomes.category, np.arange(len(self.positive)))  # [K]
+        base_candidate, candidates_before = base[detection], np.searchsorted(detection, end)
+        hits, counted = (np.empty((len(outcomes.true), *end.shape), dtype=np.int64) for _ in range(2))
+        for t, (true, ignored) in enumerate(zip(outcomes.true, outcomes.ignored, strict=True)):
+            changes = np.zeros(len(detection) + 1, dtype=np.int64)
+            np.cumsum((true & ~base_candidate).astype(np.int64) - (ignored & base_candidate), out=changes[1:])
+            found = np.concatenate([[0], np.cumsum(true)])
+            class_start = self.class_bounds[:-1]
+            hits[t] = found[candidates_before] - found[class_start]
+            counted[t] = before[end] - before[start] + changes[candidates_before] - changes[class_start]
+        return hits, counted
 
     def totals(self) -> NDArray[np.int64]:
         """Count the counted detections of each threshold and class, [T, K]."""

@@ -32,7 +32,7 @@ from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import ApRules, Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
-from boxscore.scoring.interpolation import curve_area
+from boxscore.scoring.interpolation import area_at_scores, curve_area
 from boxscore.scoring.weighted import WeightedCounts
 
 __all__ = ["MOST_CELLS", "Cells", "Curves", "needed_hits"]
@@ -271,7 +271,9 @@ class Curves:
 
     def _areas(self) -> FloatArray:
         """Area under the curve by the protocol's rule, [T, K]."""
-        lines = self.rules.interpolation != "area"
+        if self.rules.score_steps:
+            return self._areas_at_scores()
+        lines = self.rules.interpolation not in ("area", "every_point")
         total = self.counts.totals() if lines else np.zeros_like(self._counts)
         ap = np.zeros(self.recall.shape)
         for t in range(len(ap)):
@@ -279,7 +281,9 @@ class Curves:
                 start = int(self._starts[t, k])
                 precision = self.precision[start : start + int(self._counts[t, k])]
                 nth = np.arange(1, len(precision) + 1)
-                counted = np.rint(nth / precision - self.rules.precision_epsilon) if lines else None
+                counted = None
+                if self.rules.interpolation != "area":
+                    counted = np.rint(nth / precision - self.rules.precision_epsilon)
                 hits = None if self._weighed is None else self._weighed[start : start + len(nth)]
                 ap[t, k] = curve_area(
                     precision,
@@ -288,6 +292,19 @@ class Curves:
                     hits=hits,
                     counted=counted,
                     total=int(total[t, k]),
+                )
+        ap[:, self._undefined] = np.nan
+        return ap
+
+    def _areas_at_scores(self) -> FloatArray:
+        """Area under the envelope of the points at the protocol's score thresholds, [T, K]."""
+        steps = self.rules.score_steps
+        hits, counted = self.counts.at_scores(1 - (np.arange(steps) + 1) / steps)
+        ap = np.zeros((len(hits), len(self.positive)))
+        for t in range(len(ap)):
+            for k in np.flatnonzero(self.positive).tolist():
+                ap[t, k] = area_at_scores(
+                    hits[t, :, k], counted[t, :, k] + self.rules.precision_epsilon, self.positive[k]
                 )
         ap[:, self._undefined] = np.nan
         return ap

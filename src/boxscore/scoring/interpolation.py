@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from boxscore.protocols.protocol import ApRules
 
-__all__ = ["curve_area"]
+__all__ = ["area_at_scores", "curve_area"]
 
 FloatArray = NDArray[np.float64]
 
@@ -42,6 +42,8 @@ def curve_area(
     if rules.interpolation == "area":
         up_to = np.arange(1, len(envelope) + 1) if hits is None else hits
         return _area_under_steps(envelope, up_to, positive)
+    if rules.interpolation == "every_point" and counted is not None:
+        return _area_between_points(precision, counted, positive, rules.precision_epsilon)
     if counted is None or total == 0:
         return 0.0
     return _area_under_lines(
@@ -53,6 +55,33 @@ def curve_area(
         line_to_one=rules.interpolation == "trapezoid_to_one",
         epsilon=rules.precision_epsilon,
     )
+
+
+def area_at_scores(hits: NDArray[np.int64], counted: NDArray[Any], positive: float) -> float:
+    """Area under the envelope of the points at score thresholds, from the highest; [S] each.
+
+    Where nothing is counted precision is undefined, and recall 0: such points have no width.
+    """
+    precision = np.divide(hits, counted, out=np.zeros(len(hits)), where=counted > 0)
+    recall = np.concatenate([[0.0], hits / positive, [1.0]])
+    envelope = np.maximum.accumulate(np.append(precision, 0.0)[::-1])[::-1]
+    steps = np.flatnonzero(recall[1:] != recall[:-1])
+    return float(np.sum((recall[steps + 1] - recall[steps]) * envelope[steps]))
+
+
+def _area_between_points(
+    precision: FloatArray, counted: NDArray[Any], positive: float, epsilon: float
+) -> float:
+    """Trapezoids between the points of neighbouring detections, added one by one; nothing before the first.
+
+    Recall rises only at true positives: the point before one has a true positive less of a detection less.
+    """
+    nth = np.arange(1, len(precision) + 1)
+    later = counted > 1
+    before = (nth[later] - 1) / (counted[later] - 1 + epsilon)
+    steps = nth[later] / positive - (nth[later] - 1) / positive
+    areas = np.cumsum(steps * ((before + precision[later]) / 2))
+    return float(areas[-1]) if len(areas) else 0.0
 
 
 def _area_under_steps(envelope: FloatArray, hits: NDArray[Any], positive: float) -> float:

@@ -22,6 +22,8 @@ from boxscore.data.vocabulary import rows_where
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Cells, Curves
 from boxscore.scoring.froc import sensitivity
+from boxscore.scoring.jaccard import jaccard_indices
+from boxscore.scoring.miss_rate import log_average, miss_rates
 
 __all__ = [
     "KINDS",
@@ -102,9 +104,36 @@ def _sensitivity(curves: Curves, protocol: Protocol) -> FloatArray:
     return sensitivity(curves.counts, np.array(rules.false_positives_per_image), rules.interpolation)
 
 
-KINDS = {
-    kind.name: kind for kind in (Kind("AP", _precision), Kind("AR", _recall), Kind("FROC", _sensitivity))
-}
+def _miss_rate(curves: Curves, protocol: Protocol) -> FloatArray:
+    return log_average(miss_rates(curves.counts, protocol.miss_rate))
+
+
+def _jaccard(curves: Curves, protocol: Protocol) -> FloatArray:
+    return jaccard_indices(curves.counts, protocol)
+
+
+_KINDS = (
+    Kind("AP", _precision),
+    Kind("AR", _recall),
+    Kind("FROC", _sensitivity),
+    Kind("MR", _miss_rate),
+    Kind("JI", _jaccard),
+)
+KINDS = {kind.name: kind for kind in _KINDS}
+
+
+def _mean_by_images(cells: FloatArray | Cells, curves: Curves) -> float:
+    """Mean of the cells, each class as often as there are images with an object of it."""
+    assert not isinstance(cells, Cells)
+    matches, area = curves.counts.outcomes.matches, curves.counts.outcomes.area
+    assert matches is not None
+    there = matches.taking_part(area)
+    K = len(curves.positive)
+    own = np.unique(matches.truth_image[there].astype(np.int64) * K + matches.truth_category[there])
+    weights = curves.counts.image_weights()
+    often = np.bincount(own % K, weights=None if weights is None else weights[own // K], minlength=K)
+    repeated = np.repeat(np.arange(K), often.astype(np.intp))
+    return mean_of_defined(cells[..., repeated])
 
 
 def _of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatArray | Cells:
@@ -132,6 +161,8 @@ def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> f
     kind, cells, curves = _cells(row, protocol, curves_of)
     if row.classes:
         cells = _of_classes(cells, _chosen(row, curves))
+    if protocol.ap.class_mean == "by_images" and not isinstance(cells, Cells):
+        return _mean_by_images(cells, curves) if not row.classes else kind.total(cells)
     if protocol.ap.class_mean == "nanmean" and kind.total is mean_of_defined:
         return mean_of_slots(cells)
     return kind.total(cells)

@@ -49,9 +49,11 @@ class ImageWeights:
         self.outcomes = outcomes = Outcomes.of(matches, protocol, area, cap)
         if outcomes.weight is not None:
             raise InputError("group.weight", "be 0 or 1 to weigh images", got=protocol.group.weight)
+        assert outcomes.matches is not None
+        matches = outcomes.matches
         self.tie_order = protocol.ap.tie_order
         self._ends: dict[TieOrder, _Ends] = {}
-        truths = np.flatnonzero(matches.counted(area))
+        truths = np.flatnonzero(matches.taking_part(area))
         self.truth_image = matches.truth_image[truths]
         self.truth_category = matches.truth_category[truths]
         self.image = matches.image
@@ -157,6 +159,29 @@ class WeightedCounts:
         nth = np.arange(1, int(hits.sum()) + 1, dtype=np.int32)
         nth -= np.repeat(np.cumsum(hits, dtype=np.int32) - hits.astype(np.int32), hits)
         yield nth, np.repeat(false, self._hit_weights) + nth
+
+    def image_weights(self) -> FloatArray:
+        """How often each image counts, [I]."""
+        return self._weights.astype(np.float64)
+
+    def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the true positives and the counted detections with at least each score, [T, S, K] each."""
+        prepared, (T, K) = self._prepared, self._prepared.shape
+        end = self.outcomes.ends_at(scores)
+        unmatched = self.outcomes.unmatched_counts
+        before = np.concatenate([[0], np.cumsum(unmatched)])
+        base = _running(np.take(self._weights, prepared.base_image))
+        moved = _running(prepared.move_sign * np.take(self._weights, prepared.move_image))
+        hits, counted = (np.empty((T, *end.shape), dtype=np.int64) for _ in range(2))
+        for t, k in np.ndindex(T, K):
+            segment = t * K + k
+            first, last = prepared.starts[segment : segment + 2]
+            nth = first + np.searchsorted(prepared.hit_detection[first:last], end[:, k])
+            hits[t, :, k] = self._running_hits[nth] - self._running_hits[first]
+            move = np.searchsorted(prepared._moves, t * (len(unmatched) + 1) + end[:, k])
+            counted[t, :, k] = base[before[end[:, k]]] - base[prepared.base_start[segment]]
+            counted[t, :, k] += moved[move] - moved[prepared.move_start[segment]]
+        return hits, counted
 
     def totals(self) -> NDArray[np.int64]:
         """Count the counted detections of each threshold and class, [T, K]."""

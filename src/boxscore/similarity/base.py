@@ -39,6 +39,9 @@ class Similarity(abc.ABC):
 
     def __init__(self, protocol: Protocol) -> None:
         self.pixel_offset = protocol.boxes.pixel_offset
+        self.edges = protocol.boxes.edges
+        self.aspect_ratio = protocol.boxes.aspect_ratio
+        self.overlap_epsilon = protocol.boxes.overlap_epsilon
         self.area_rule = protocol.ignore.detection_area
         self.has_area_ranges = len(protocol.ignore.area_ranges) > 1
 

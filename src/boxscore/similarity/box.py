@@ -288,15 +288,37 @@ class BoxSimilarity(Similarity):
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
         """Find the pairs of boxes that overlap enough."""
+        truths = self._columns(ground_truth, comparison.truth_rows)
+        boxes = self._columns(detections, comparison.rows)
+        if self.aspect_ratio is not None:
+            truths = _with_aspect_ratio(truths, self.aspect_ratio, comparison.by_foreground)
+            boxes = _with_aspect_ratio(boxes, self.aspect_ratio, None)
         return overlapping(
-            _columns(ground_truth, comparison.truth_rows, self.pixel_offset),
-            _columns(detections, comparison.rows, self.pixel_offset),
+            truths,
+            boxes,
             comparison,
             offset=self.pixel_offset,
+            epsilon=self.overlap_epsilon,
         )
 
+    def _columns(self, table: BoxTable, rows: NDArray[np.intp]) -> Columns:
+        return _columns(table, rows, self.pixel_offset, corners_alone=self.edges == "corners")
 
-def _columns(table: BoxTable, rows: NDArray[np.intp], pixel_offset: float) -> Columns:
+
+def _with_aspect_ratio(columns: Columns, ratio: float, kept: NDArray[np.bool_] | None) -> Columns:
+    """Give boxes the ratio of width to height, but for the ``kept``; height and centre stay."""
+    width, height = columns.x2 - columns.x1, columns.y2 - columns.y1
+    wider = ratio * height - width
+    if kept is not None:
+        wider = np.where(kept, 0.0, wider)
+    x1, width = columns.x1 - wider / 2, width + wider
+    area = width * height
+    return Columns(
+        x1, columns.y1, x1 + width, columns.y2, area if kept is None else np.where(kept, columns.area, area)
+    )
+
+
+def _columns(table: BoxTable, rows: NDArray[np.intp], pixel_offset: float, *, corners_alone: bool) -> Columns:
     # From the flat arrays, a column at a time: rows of four, transposed, cost three times as much.
     corners, sizes = table.boxes.ravel(), table.sizes.ravel()
     at = 2 * rows
@@ -306,5 +328,8 @@ def _columns(table: BoxTable, rows: NDArray[np.intp], pixel_offset: float) -> Co
     if pixel_offset:
         x2, y2 = np.take(corners, at + 2), np.take(corners, at + 3)
         return Columns(x1, y1, x2, y2, (width + pixel_offset) * (height + pixel_offset))
+    if corners_alone:
+        x2, y2 = np.take(corners, 4 * rows + 2), np.take(corners, 4 * rows + 3)
+        return Columns(x1, y1, x2, y2, (x2 - x1) * (y2 - y1))
     # What pycocotools computes, operation by operation.
     return Columns(x1, y1, x1 + width, y1 + height, width * height)

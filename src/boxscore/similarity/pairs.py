@@ -159,12 +159,19 @@ def centre_distance(
 
 
 def overlapping(
-    truths: Columns, boxes: Columns, comparison: Comparison, *, offset: float, capped: bool = False
+    truths: Columns,
+    boxes: Columns,
+    comparison: Comparison,
+    *,
+    offset: float,
+    capped: bool = False,
+    epsilon: float = 0.0,
 ) -> PairValues:
     """Compare boxes chunk by chunk; pairs apart in x are dropped before y is looked at.
 
     ``truths`` are those of ``comparison.truth_rows``, ``boxes`` those of its ``rows``. ``capped`` is for
-    areas that are smaller than their boxes: the overlap is at most the smaller one.
+    areas that are smaller than their boxes: the overlap is at most the smaller one. ``epsilon`` is added to
+    what the shared area is divided by.
     """
     starts, counts, by_foreground = comparison.starts, comparison.counts, comparison.by_foreground
     may_underflow = not capped and not boxes.area.all()
@@ -189,6 +196,8 @@ def overlapping(
         denominator = over(shared, truth_area, area)
         if by_foreground is not None:
             denominator = np.where(np.take(by_foreground, truth), area, denominator)
+        if epsilon:
+            denominator += epsilon
         if may_underflow:
             value = _divided(shared, denominator)
         else:

@@ -120,7 +120,11 @@ def _repeats(table: BoxTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
 
 def _flags(context: Context) -> Iterator[Finding]:
     truth, rules = context.ground_truth, context.protocol.ignore
-    read = {"crowd": rules.crowd != "count", "difficult": rules.difficult != "count", "ignore": False}
+    read = {
+        "crowd": rules.crowd != "count",
+        "difficult": rules.difficult != "count",
+        "ignore": rules.flagged != "count",
+    }
     for name, has_effect in read.items():
         flags = getattr(truth, name)
         if name == "crowd" and context.protocol.group.treatment == "merge":
@@ -149,7 +153,7 @@ def _areas(context: Context) -> Iterator[Finding]:
     def with_areas(area: NDArray[np.float64]) -> Repair:
         return lambda c, detections: (dataclasses.replace(c.ground_truth, area=area), detections, c.protocol)
 
-    larger = np.flatnonzero(truth.area > AREA_SLACK * box_area + 1)
+    larger = np.flatnonzero((truth.area > AREA_SLACK * box_area + 1) & (truth.sizes >= 0).all(axis=1))
     if len(larger):
         yield context.finding(
             "area-exceeds-box",

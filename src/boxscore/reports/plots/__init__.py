@@ -28,9 +28,11 @@ from boxscore.reports.plots.choosing import plot_of
 from boxscore.reports.plots.curves import (
     ConfidenceDisplay,
     FrocDisplay,
+    MissRateDisplay,
     PrecisionRecallDisplay,
     f1_curve,
     froc,
+    miss_rate,
     pr_curve,
 )
 from boxscore.reports.plots.matrices import (
@@ -49,6 +51,7 @@ __all__ = [
     "ErrorsDisplay",
     "FrocDisplay",
     "HistoryDisplay",
+    "MissRateDisplay",
     "PerClassDisplay",
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
@@ -60,6 +63,7 @@ __all__ = [
     "f1_curve",
     "froc",
     "history",
+    "miss_rate",
     "per_class",
     "plot_of",
     "pr_curve",

@@ -13,7 +13,7 @@ from boxscore.diagnostics.tide import ErrorTypes
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.reports.plots.bars import CompareDisplay, ErrorsDisplay, errors, per_class
-from boxscore.reports.plots.curves import f1_curve, froc, pr_curve
+from boxscore.reports.plots.curves import f1_curve, froc, miss_rate, pr_curve
 from boxscore.reports.plots.matrices import ConfusionDisplay, confusion_matrix, reliability
 from boxscore.reports.plots.sweeps import SweepDisplay
 
@@ -26,6 +26,7 @@ _OF_EVALUATIONS: dict[str, Callable[..., Any]] = {
     "pr_curve": pr_curve,
     "f1_curve": f1_curve,
     "froc": froc,
+    "miss_rate": miss_rate,
     "per_class": per_class,
     "errors": errors,
     "confusion_matrix": confusion_matrix,

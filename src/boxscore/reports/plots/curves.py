@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
-__all__ = ["ConfidenceDisplay", "FrocDisplay", "PrecisionRecallDisplay", "f1_curve", "froc", "pr_curve"]
+__all__ = [
+    "ConfidenceDisplay",
+    "FrocDisplay",
+    "MissRateDisplay",
+    "PrecisionRecallDisplay",
+    "f1_curve",
+    "froc",
+    "miss_rate",
+    "pr_curve",
+]
 
 FloatArray = NDArray[np.float64]
 FROC_VALUES = 512
@@ -279,6 +288,94 @@ def froc(
         When matplotlib is not installed.
     """
     return FrocDisplay.from_evaluation(evaluation, iou_threshold=iou_threshold, classes=classes).figure(ax)
+
+
+@dataclasses.dataclass
+class MissRateDisplay(Display):
+    """Miss rate against false positives per image, both logarithmic, one line per summary metric.
+
+    Parameters
+    ----------
+    fppi : ndarray of float64, [R]
+    missed : ndarray of float64, [N, R]
+        One row per line.
+    labels : list of str, [N]
+    anchors : ndarray of float64, [P]
+        Where the log-average miss rate is read; marked.
+    """
+
+    fppi: FloatArray
+    missed: FloatArray
+    labels: list[str]
+    anchors: FloatArray
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation, *, classes: Sequence[str] = ()) -> Self:
+        """Read the curves of an evaluation; see :func:`miss_rate`."""
+        from boxscore.scoring.miss_rate import miss_rates
+
+        for name in classes:
+            checks.one_of(name, evaluation.labels, name="classes")
+        protocol = evaluation.protocol
+        areas = [row.area for row in protocol.rows if row.metric == "MR"] or list(
+            protocol.ignore.area_ranges
+        )[:1]
+        anchors = np.array(protocol.miss_rate.false_positives_per_image)
+        positive = anchors[anchors > 0]
+        low, high = (positive[0], positive[-1]) if len(positive) > 1 else (0.01, 1.0)
+        fppi = np.geomspace(low / 2, high * 2, FROC_VALUES)
+        rules = dataclasses.replace(
+            protocol.miss_rate, false_positives_per_image=tuple(fppi.tolist()), reading="last_at_most"
+        )
+        lines, labels = [], []
+        chosen = classes or evaluation.labels
+        for area in dict.fromkeys(areas):
+            at = list(protocol.ignore.area_ranges).index(area)
+            rates = miss_rates(evaluation.curves_of(at, -1).counts, rules)[0]
+            for name in chosen:
+                line = rates[:, evaluation.labels.index(name)]
+                if not np.isnan(line).any():
+                    lines.append(line)
+                    labels.append(", ".join([name] * (len(evaluation.labels) > 1) + [area]))
+        return cls(fppi, np.array(lines).reshape(-1, len(fppi)), labels, anchors)
+
+    def _draw(self, ax: Any) -> None:
+        for number, (line, name) in enumerate(zip(self.missed, self.labels, strict=True)):
+            ax.plot(self.fppi, line, color=COLOURS[number % len(COLOURS)], linewidth=1.5, label=label(name))
+        for anchor in self.anchors.tolist():
+            ax.axvline(anchor, color=GREY, linewidth=0.5, alpha=0.5)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set(xlim=(self.fppi[0], self.fppi[-1]), ylim=(0.01, 1.1), xlabel="false positives per image")
+        ax.set_ylabel("miss rate")
+        if self.labels:
+            ax.legend(frameon=False, fontsize="small")
+        tidy(ax)
+
+
+def miss_rate(evaluation: Evaluation, *, classes: Sequence[str] = (), ax: Axes | None = None) -> Figure:
+    """Draw miss rate against false positives per image, from which MR^-2 is read.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    classes : sequence of str
+        Classes to draw; by default all.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Raises
+    ------
+    InputError
+        When a class does not exist.
+    MissingDependencyError
+        When matplotlib is not installed.
+    """
+    return MissRateDisplay.from_evaluation(evaluation, classes=classes).figure(ax)
 
 
 def _highlight(ax: Any, x: FloatArray, rows: FloatArray, labels: list[str], names: Sequence[str]) -> None:

@@ -1,0 +1,130 @@
+"""VisDrone's folders of text files: a file per image, eight numbers a line.
+
+Conventions
+-----------
+- A line is ``x, y, w, h, score, class, truncation, occlusion``. In ground truth a score of 0 sets the
+  ``ignore`` flag; truncation and occlusion are columns of the ground truth.
+- Class 0 are regions that are not annotated, 1 to 10 the evaluated classes, 11 others.
+
+References
+----------
+https://github.com/VisDrone/VisDrone2018-DET-toolkit
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boxscore._utils.collector import paused_collector
+from boxscore._utils.files import read_text
+from boxscore.errors import FileFormatError
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._look import Look
+from boxscore.formats._rows import RowFormat, Rows
+
+__all__ = ["CLASSES", "FORMAT", "VisDroneFormat"]
+
+LARGEST = 16_000_000
+"""Bytes of a file."""
+
+CLASSES = (
+    "ignored regions",
+    "pedestrian",
+    "people",
+    "bicycle",
+    "car",
+    "van",
+    "truck",
+    "tricycle",
+    "awning-tricycle",
+    "bus",
+    "motor",
+    "others",
+)
+
+
+class VisDroneFormat(RowFormat):
+    """VisDrone's folders of annotations or results."""
+
+    name = "visdrone"
+    boxes = "xywh"
+    takes = frozenset({"image_sizes"})
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise lines of eight numbers between commas in the first files."""
+        for name in [name for name in look.names if name.lower().endswith(".txt")][:20]:
+            line = Look(look.path / name).first_line if (look.path / name).is_file() else ""
+            if line:
+                return "VisDrone's text files" if len(_numbers(line) or []) == 8 else None
+        return None
+
+    @paused_collector()
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read every file."""
+        if not path.is_dir():
+            rule = "be the folder of the .txt files, one per image"
+            raise FileFormatError("VisDrone's text files", rule, got=f"one file, {path}")
+        names = _files(path)
+        index: list[int] = []
+        lines: list[int] = []
+        numbers: list[list[float]] = []
+        for image, name in enumerate(names):
+            text = read_text(path / name, "a VisDrone text file", largest=LARGEST)
+            for number, line in enumerate(text.splitlines(), start=1):
+                if not line.strip():
+                    continue
+                values = _numbers(line)
+                place = f"{path / name}, line {number}"
+                if values is None or len(values) != 8:
+                    rule = "be x,y,w,h,score,class,truncation,occlusion"
+                    raise FileFormatError("a line", rule, got=repr(line)[:80], place=place)
+                if values[5] not in range(len(CLASSES)):
+                    rule = f"be a whole number from 0 to {len(CLASSES) - 1}"
+                    raise FileFormatError("a class", rule, got=f"{values[5]:g}", place=place)
+                index.append(image)
+                lines.append(number)
+                numbers.append(values)
+        table = np.array(numbers, dtype=np.float64).reshape(-1, 8)
+        given: dict[str, Any] = {} if of_results else {"ignore": table[:, 4] == 0}
+        columns = {} if of_results else {"truncation": table[:, 6], "occlusion": table[:, 7]}
+        return Rows(
+            source=str(path),
+            images=[name[: -len(".txt")] for name in names],
+            image=np.array(index, dtype=np.int64),
+            labels=list(range(len(CLASSES))),
+            label=table[:, 5].astype(np.int64),
+            label_names=CLASSES,
+            boxes=table[:, :4],
+            box_format="xywh",
+            place=lambda row: f"{path / names[index[row]]}, line {lines[row]}",
+            scores=table[:, 4] if of_results else None,
+            given=given,
+            columns=columns,
+        )
+
+
+def _numbers(line: str) -> list[float] | None:
+    fields = line.strip().rstrip(",").split(",")
+    try:
+        return None if "_" in line else [float(field) for field in fields]
+    except ValueError:
+        return None
+
+
+def _files(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(
+                entry.name
+                for entry in entries
+                if entry.name.lower().endswith(".txt") and not entry.name.startswith(".") and entry.is_file()
+            )
+    except OSError as error:
+        raise FileFormatError(f"{folder}: cannot be read: {error.strerror}.") from None
+
+
+FORMAT = VisDroneFormat()

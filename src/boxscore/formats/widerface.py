@@ -1,0 +1,216 @@
+"""WIDER FACE: lists of faces in MATLAB files, and results as a text file per image in folders of events.
+
+Conventions
+-----------
+- Ground truth is a folder with ``wider_face_val.mat`` (all faces) and ``wider_easy_val.mat``,
+  ``wider_medium_val.mat`` and ``wider_hard_val.mat`` (which of them count). The columns ``easy``, ``medium``
+  and ``hard`` hold 1 for a face that counts, 0 for another.
+- An image's id is ``EVENT/NAME``, without an ending.
+- A results file has the image's name in its first line and a count in the second, which is not trusted; then
+  ``x y w h score`` a line. Its folder is the event, and its own name the image's.
+- The far corner is ``x + w, y + h``; that sizes count one pixel more is the protocol's business.
+
+References
+----------
+http://shuoyang1213.me/WIDERFACE/, ``eval_tools``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.collector import paused_collector
+from boxscore._utils.files import read_text
+from boxscore.data.vocabulary import Id
+from boxscore.errors import FileFormatError
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._look import Look
+from boxscore.formats._mat import read_mat
+from boxscore.formats._rows import RowFormat, Rows
+
+__all__ = ["FORMAT", "WiderFaceFormat"]
+
+FloatArray = NDArray[np.float64]
+
+ALL_FACES = "wider_face_val.mat"
+SETTINGS = ("easy", "medium", "hard")
+LARGEST = 16_000_000
+"""Bytes of a file of results."""
+
+
+class WiderFaceFormat(RowFormat):
+    """WIDER FACE's MATLAB lists and folders of results."""
+
+    name = "widerface"
+    boxes = "xywh"
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise the lists, or folders named as events with files of results."""
+        if not look.is_folder:
+            return None
+        if any(name.startswith("wider_") and name.endswith(".mat") for name in look.names):
+            return "WIDER FACE's lists"
+        events = [name for name in look.names if "--" in name and name.partition("--")[0].isdigit()]
+        return "WIDER FACE's folders of results" if events and (look.path / events[0]).is_dir() else None
+
+    @paused_collector()
+    def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
+        """Read the lists, or every file of results."""
+        if not path.is_dir():
+            what = "the folder of events" if of_results else f"the folder with {ALL_FACES}"
+            raise FileFormatError("WIDER FACE", f"be given as {what}", got=f"one file, {path}")
+        return _results(path) if of_results else _lists(path)
+
+
+def _lists(folder: Path) -> Rows:
+    names = [ALL_FACES, *(f"wider_{setting}_val.mat" for setting in SETTINGS)]
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        rule = f"hold {', '.join(names)}"
+        cause = "they are in the benchmark's eval_tools/ground_truth"
+        raise FileFormatError(str(folder), rule, got=f"no {', '.join(missing)}", cause=cause)
+    every = _variables(folder / ALL_FACES, ("event_list", "file_list", "face_bbx_list"))
+    counting = [_variables(folder / name, ("gt_list",))["gt_list"] for name in names[1:]]
+    images: list[Id] = []
+    boxes: list[FloatArray] = []
+    flags: list[NDArray[np.int64]] = []
+    try:
+        for event, (name, files) in enumerate(zip(every["event_list"], every["file_list"], strict=True)):
+            for number, file in enumerate(files):
+                faces = np.asarray(every["face_bbx_list"][event][number], dtype=np.float64).reshape(-1, 4)
+                own = np.zeros((len(faces), len(SETTINGS)), dtype=np.int64)
+                for setting, lists in enumerate(counting):
+                    chosen = np.asarray(lists[event][number], dtype=np.float64).ravel().astype(np.int64) - 1
+                    if len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < len(faces):
+                        raise IndexError(f"face {int(chosen.max()) + 1} of {len(faces)} in {name}/{file}")
+                    own[chosen, setting] = 1
+                images.append(f"{name}/{file}")
+                boxes.append(faces)
+                flags.append(own)
+    except (IndexError, TypeError, ValueError) as error:
+        rule = "list the same images in all its files"
+        raise FileFormatError(str(folder), rule, got=str(error)[:120]) from None
+    counts = [len(faces) for faces in boxes]
+    corners = np.concatenate([*boxes, np.empty((0, 4))])
+    corners[:, 2:] += corners[:, :2]
+    every_flag = np.concatenate([*flags, np.empty((0, len(SETTINGS)), dtype=np.int64)])
+    image = np.repeat(np.arange(len(images)), counts)
+    first = np.cumsum([0, *counts])
+    return Rows(
+        source=str(folder),
+        images=images,
+        image=image,
+        labels=["face"],
+        label=np.zeros(len(image), dtype=np.int64),
+        boxes=corners,
+        box_format="xyxy",
+        place=lambda row: (
+            f"face {row - first[image[row]] + 1} of {images[image[row]]} in {folder / ALL_FACES}"
+        ),
+        file_names=[f"{identifier}.jpg" for identifier in images],
+        any_sides=True,  # the benchmark has a face of width -2
+        columns={setting: every_flag[:, number] for number, setting in enumerate(SETTINGS)},
+    )
+
+
+def _variables(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
+    found = read_mat(path, names)
+    for name in names:
+        if not isinstance(found.get(name), list):
+            raise FileFormatError("WIDER FACE's lists", f"have {name}", got="none", place=str(path))
+    return found
+
+
+def _results(folder: Path) -> Rows:
+    images: list[Id] = []
+    index: list[int] = []
+    numbers: list[list[float]] = []
+    lines: list[int] = []
+    files: list[str] = []
+    for event in _entries(folder, folders=True):
+        for file in _entries(folder / event, folders=False):
+            path = folder / event / file
+            content = read_text(path, "a file of results", largest=LARGEST).splitlines()
+            if len(content) < 2 or len(content[1].split()) != 1:
+                raise FileFormatError(
+                    "a file of results",
+                    "begin with the image's name, the count of faces, and have a face a line",
+                    got=repr(content[1] if len(content) > 1 else "\n".join(content))[:60],
+                    place=f"{path}, line 2",
+                )
+            images.append(f"{event}/{file[: -len('.txt')]}")
+            files.append(str(path))
+            for number, line in enumerate(content[2:], start=3):
+                fields = line.split()
+                if not fields:
+                    continue
+                index.append(len(images) - 1)
+                numbers.append(_face(fields, f"{path}, line {number}"))
+                lines.append(number)
+    table = np.array(numbers, dtype=np.float64).reshape(-1, 5)
+    sides = table[:, 2:4]
+
+    def place(row: int) -> str:
+        return f"{files[index[row]]}, line {lines[row]}"
+
+    if (sides < 0).any():
+        row = int(np.argmax((sides < 0).any(axis=1)))
+        got = f"{sides[row, 0]:g} x {sides[row, 1]:g}"
+        raise FileFormatError(
+            "a box",
+            "have a size >= 0",
+            got=got,
+            place=place(row),
+            cause="are these two corners? write x y w h",
+        )
+    corners = table[:, :4].copy()
+    corners[:, 2:] += corners[:, :2]
+    return Rows(
+        source=str(folder),
+        images=images,
+        image=np.array(index, dtype=np.int64),
+        labels=["face"],
+        label=np.zeros(len(index), dtype=np.int64),
+        boxes=corners,
+        box_format="xyxy",
+        place=place,
+        scores=table[:, 4],
+    )
+
+
+def _face(fields: list[str], place: str) -> list[float]:
+    try:
+        values = [float(field) for field in fields] if "_" not in "".join(fields) else []
+    except ValueError:
+        values = []
+    if len(values) != 5 or not all(map(math.isfinite, values)):
+        raise FileFormatError(
+            "a face",
+            "be x y w h score",
+            got=repr(" ".join(fields))[:80],
+            place=place,
+            cause="the score is missing" if len(values) == 4 else "",
+        )
+    return values
+
+
+def _entries(folder: Path, *, folders: bool) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(
+                entry.name
+                for entry in entries
+                if not entry.name.startswith(".")
+                and (entry.is_dir() if folders else entry.name.lower().endswith(".txt") and entry.is_file())
+            )
+    except OSError as error:
+        raise FileFormatError(f"{folder}: cannot be read: {error.strerror}.") from None
+
+
+FORMAT = WiderFaceFormat()
