@@ -23,15 +23,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import ApRules, Protocol
+from boxscore.protocols.protocol import ApRules, FrocRules, Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
+from boxscore.scoring.froc import sensitivity
 from boxscore.scoring.interpolation import curve_area
 from boxscore.scoring.weighted import WeightedCounts
 
@@ -75,6 +76,15 @@ class Curves:
     def positive(self) -> NDArray[Any]:
         """Counted ground truths of each class, [K]."""
         return self.counts.positive
+
+    @property
+    def class_columns(self) -> Mapping[str, NDArray[Any]]:
+        """What else is known of the classes, [K] each."""
+        return self.counts.outcomes.class_columns
+
+    def sensitivity(self, rules: FrocRules) -> FloatArray:
+        """Sensitivity at the rules' false positives per image, [T, F, K]."""
+        return sensitivity(self.counts, np.array(rules.false_positives_per_image), rules.interpolation)
 
     @functools.cached_property
     def recall(self) -> FloatArray:
