@@ -38,7 +38,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.joined import JoinedCurves
 
-__all__ = ["BLOCK", "MergedEvaluation", "MergedParts", "merge"]
+__all__ = ["BLOCK", "MergedEvaluation", "MergedParts", "check_headers", "merge", "numbered_images"]
 
 BLOCK = 1 << 22
 """Detections that are sorted and drawn together, unless one class has more."""
@@ -102,8 +102,8 @@ class MergedParts:
             raise InputError("parts to merge", "be one or more", got="none")
         self.parts = parts
         self.protocol: Protocol = parts[0].protocol
-        _check_headers(parts)
-        self.ids, self._places = _numbered_images(parts)
+        check_headers(parts)
+        self.ids, self._places = numbered_images(parts)
         self.every_class: Categories = parts[0].categories
         per_class = self.protocol.matching.per_class
         self.categories = self.every_class if per_class else Categories.build(["all"])
@@ -186,7 +186,8 @@ class MergedParts:
         return merged.take_detections(kept[: len(merged)])
 
 
-def _check_headers(parts: Sequence[Part]) -> None:
+def check_headers(parts: Sequence[Any]) -> None:
+    """Refuse parts, or their headers, that were not made alike."""
     first = parts[0]
     for part in parts:
         if part.version != __version__:
@@ -243,7 +244,7 @@ def _first_difference(first: Protocol, second: Protocol) -> str:
     return ""
 
 
-def _numbered_images(parts: Sequence[Part]) -> tuple[NDArray[Any], list[NDArray[np.int32]]]:
+def numbered_images(parts: Sequence[Any]) -> tuple[NDArray[Any], list[NDArray[np.int32]]]:
     """Return the ids of all images, ordered, and the row of each part's images among them."""
     object_ids = any(part.image_ids.dtype == object for part in parts)
     counts = [len(part.image_ids) for part in parts]
@@ -256,7 +257,7 @@ def _numbered_images(parts: Sequence[Part]) -> tuple[NDArray[Any], list[NDArray[
     return ids[order], np.split(place, np.cumsum(counts)[:-1])
 
 
-def _refuse_shared_image(parts: Sequence[Part]) -> NoReturn:
+def _refuse_shared_image(parts: Sequence[Any]) -> NoReturn:
     """Name an image that is in two parts, and the parts."""
     owner: dict[Any, Part] = {}
     shared: list[tuple[Any, Part, Part]] = []

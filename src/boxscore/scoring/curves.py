@@ -36,7 +36,7 @@ from boxscore.scoring.froc import sensitivity
 from boxscore.scoring.interpolation import curve_area
 from boxscore.scoring.weighted import WeightedCounts
 
-__all__ = ["MOST_CELLS", "Cells", "Curves", "needed_hits"]
+__all__ = ["MOST_CELLS", "Cells", "Curves", "means_at_points", "needed_hits"]
 
 FloatArray = NDArray[np.float64]
 
@@ -150,18 +150,10 @@ class Curves:
         if self.rules.interpolation != "points":
             return self._areas()
         if "interpolated" in vars(self):
-            return self._means(self.interpolated.transpose(0, 2, 1))
+            return means_at_points(self.interpolated.transpose(0, 2, 1), self.rules)
         mean = np.empty(self._counts.shape)
         for classes in self._class_blocks(len(mean)):
-            mean[:, classes] = self._means(self._envelope(classes=classes))
-        return mean
-
-    def _means(self, envelope: FloatArray) -> FloatArray:
-        """AP by the mean at the recall points; from [T, K, R] to [T, K]."""
-        if self.rules.sequential_mean:
-            summed: FloatArray = np.cumsum(envelope / self.point_count, axis=-1)[..., -1]
-            return summed
-        mean: FloatArray = np.ascontiguousarray(envelope).mean(axis=-1)
+            mean[:, classes] = means_at_points(self._envelope(classes=classes), self.rules)
         return mean
 
     def _class_blocks(self, threshold_count: int) -> Iterator[slice]:
@@ -386,6 +378,15 @@ def _sum(numbers: _Stream, count: int) -> float:
     half -= half % 8
     first = _sum(numbers, half)
     return first + _sum(numbers, count - half)
+
+
+def means_at_points(envelope: FloatArray, rules: ApRules) -> FloatArray:
+    """AP by the mean at the recall points; from [T, K, R] to [T, K]."""
+    if rules.sequential_mean:
+        summed: FloatArray = np.cumsum(envelope / envelope.shape[-1], axis=-1)[..., -1]
+        return summed
+    mean: FloatArray = np.ascontiguousarray(envelope).mean(axis=-1)
+    return mean
 
 
 def needed_hits(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:
