@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.records import record
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.alignment import align, select
 from boxscore.data.numbering import (
@@ -86,8 +87,9 @@ def evaluate(
     images, classes : sequence of ids, optional
         Evaluate only these; classes by id or name.
     workers : int, default 1
-        Threads; images are split into as many blocks, which are matched separately and merged. The
-        result does not depend on it.
+        Threads; images are split into as many blocks, which are matched separately and merged. Where masks
+        are compared, or the boxes of a million detections and more, they are processes, forked from this
+        one. The result does not depend on it.
 
     Returns
     -------
@@ -258,7 +260,7 @@ def _all_looks_right(result: Evaluation) -> bool:
     return bool((hits[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Evaluation(PicklesFields):
     """The result of :func:`evaluate`.
 
