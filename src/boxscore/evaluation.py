@@ -46,7 +46,14 @@ from boxscore.similarity.registry import similarity_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "counts_of_classes", "counts_of_tables", "evaluate", "without_matches_of_id_zero"]
+__all__ = [
+    "Evaluation",
+    "counts_of_classes",
+    "counts_of_tables",
+    "evaluate",
+    "tables_of",
+    "without_matches_of_id_zero",
+]
 
 Answer = TypeVar("Answer")
 MOST_BYTES = 4 << 30
@@ -114,7 +121,7 @@ def evaluate(
     """
     chosen = load_protocol(protocol)
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
-    ground_truth, detections = _tables(ground_truth, detections, chosen)
+    ground_truth, detections = tables_of(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
     detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
     if images is not None or classes is not None:
@@ -144,7 +151,7 @@ def _matched(
     return result
 
 
-def _tables(
+def tables_of(
     ground_truth: GroundTruth | str | Path, detections: Detections | str | Path, protocol: Protocol
 ) -> tuple[GroundTruth, Detections]:
     """Read tables that are given as paths; refuse anything that is neither."""
