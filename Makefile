@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check bench docs fuzz attack tools mutate matrix audit clean
+.PHONY: demo test check bench docs pictures links dist fuzz attack tools mutate matrix audit clean
 
 demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-coco.toml
@@ -62,10 +62,26 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(VENV)/site  # with --quiet it would not be strict
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The pictures of the README and the pages, and the outputs of the notebooks, from what the program prints today.
+pictures: $(VENV)/.dev
+	$(BIN)/python docs/pictures/make.py
+	$(BIN)/python tests/docs/test_notebooks.py
+
+# Links to other sites; needs a network, so it is no part of check. Links between pages: check.
+links: $(BIN)/python
+	$(BIN)/python tests/docs/external_links.py
+
+# The wheel and the source archive, as they would be uploaded, into dist.
+dist: $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/compare.py

@@ -20,7 +20,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["CASES", "Case", "DataSpec", "Files", "real_files"]
+__all__ = ["CASES", "CONVERTED", "Case", "DataSpec", "Files", "real_files", "real_folder"]
 
 BENCHMARKS = Path(__file__).resolve().parent
 PROJECT = BENCHMARKS.parent
@@ -83,6 +83,8 @@ class Case:
         None for real data.
     caps : tuple of int
         Detection caps per image and class.
+    kind : {"bbox", "keypoints"}
+        What is compared. Keypoints are made by ``masks.py``.
     left_out : dict of str to str
         Contender name to the reason why it does not run here.
     expected : dict of str to float
@@ -95,6 +97,7 @@ class Case:
     spec: DataSpec | None = None
     caps: tuple[int, ...] = COCO_CAPS
     left_out: dict[str, str] = field(default_factory=dict)
+    kind: str = "bbox"
     expected: dict[str, float] = field(default_factory=dict)
 
 
@@ -170,6 +173,19 @@ CASES = {
             left_out={"pycocotools": SLOW_PYTHON},
         ),
         Case(
+            "keypoints",
+            "Keypoints: 5,000 images, 40,000 detections of 17",
+            "small",
+            caps=(20,),
+            kind="keypoints",
+            left_out={
+                "pycocotools": SLOW_PYTHON,
+                "vernier": "its face for keypoints is another",
+            },
+        ),
+        Case("real_voc2007", "VOC 2007 test as COCO JSON, YOLOv2, 98,023 detections", "real"),
+        Case("real_widerface", "WIDER FACE validation as COCO JSON, 123,525 detections", "real"),
+        Case(
             "real_yolov2_608",
             "COCO val2017, YOLOv2 608, 12,457 detections",
             "real",
@@ -190,11 +206,19 @@ CASES = {
     )
 }
 
+CONVERTED = ("real_voc2007", "real_widerface")
+"""Made into COCO JSON by ``real_data.py``, in a temporary folder."""
+
 _REAL_DETECTIONS = {
     "real_yolov2_608": "yolov2_608.json",
     "real_yolact_base": "yolact_base_100.bbox.json",
     "real_yolact_resnet50": "yolact_resnet50_100.bbox.json",
 }
+
+
+def real_folder() -> Path:
+    """Return the folder of real data: ``$BOXSCORE_REAL_DATA``, or beside the project."""
+    return Path(os.environ.get("BOXSCORE_REAL_DATA") or PROJECT.parent / "shared" / "data")
 
 
 def real_files(case: Case, scratch: Path) -> Files | None:
@@ -208,8 +232,7 @@ def real_files(case: Case, scratch: Path) -> Files | None:
     Files or None
         None when the data is not on this machine.
     """
-    root = os.environ.get("BOXSCORE_REAL_DATA")
-    folder = (Path(root) if root else PROJECT.parent / "shared" / "data") / "coco_val2017"
+    folder = real_folder() / "coco_val2017"
     ground_truth = folder / "ground_truth_boxes.json"
     detections = folder / _REAL_DETECTIONS[case.name]
     if not (ground_truth.is_file() and detections.is_file()):

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import report
-from cases import BENCHMARKS, CASES, PROJECT, Case, Files, real_files
+from cases import BENCHMARKS, CASES, CONVERTED, PROJECT, Case, Files, real_files, real_folder
 from contenders import CONTENDERS
 from measure import Run, Setting, pin, run
 from verify import REFERENCES, differences
@@ -98,6 +98,20 @@ def make_environment() -> str:
 
 def find_files(case: Case, python: str, data: Path, scratch: Path) -> Files | None:
     """Return the case's two files, made if need be; None for real data that is not here."""
+    if case.kind == "keypoints":
+        wanted = Files(data / "keypoints_ground_truth.json", data / "keypoints_detections.json")
+        if not wanted.detections.is_file():
+            make = f"import masks, pathlib; masks.make_keypoints(pathlib.Path({str(data)!r}))"
+            subprocess.run([python, "-c", make], check=True, cwd=BENCHMARKS)
+        return wanted
+    if case.name in CONVERTED:
+        folder = scratch / case.name
+        folder.mkdir(exist_ok=True)
+        environment = os.environ | {"PYTHONPATH": str(PROJECT / "src")}
+        make = [python, str(BENCHMARKS / "real_data.py"), case.name, str(real_folder()), str(folder)]
+        if subprocess.run(make, env=environment, check=False).returncode:
+            return None
+        return Files(folder / "ground_truth.json", folder / "detections.json")
     if case.spec is None:
         return real_files(case, scratch)
     subprocess.run([python, str(BENCHMARKS / "make_data.py"), case.name, "--output", str(data)], check=True)
@@ -122,7 +136,9 @@ def check(
         runs = {}
         for name in names:
             print(f"  checking {name}", file=sys.stderr)
-            runs[name] = run(setting, name, files, case.caps, arrays=arrays / name, watch=True)
+            runs[name] = run(
+                setting, name, files, case.caps, kind=case.kind, arrays=arrays / name, watch=True
+            )
         good = [name for name in REFERENCES if name in runs and not runs[name].error]
         if not good:
             return "", runs, {name: [] for name in names}
@@ -145,7 +161,7 @@ def measure(
         for name in names[number % len(names) :] + names[: number % len(names)]:
             if number >= SLOW_ROUNDS and checked[name].whole > slow:
                 continue
-            result = run(setting, name, files, case.caps)
+            result = run(setting, name, files, case.caps, kind=case.kind)
             if result.error:
                 checked[name].error = f"round {number + 1}: {result.error}"
             else:

@@ -23,9 +23,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CONTENDERS", "NUMBERS", "CommandLine", "Contender"]
+__all__ = ["CONTENDERS", "KEYPOINT_NUMBERS", "NUMBERS", "CommandLine", "Contender"]
 
 NUMBERS = ("AP", "AP50", "AP75", "APs", "APm", "APl", "AR1", "AR10", "AR100", "ARs", "ARm", "ARl")
+KEYPOINT_NUMBERS = ("AP", "AP50", "AP75", "APm", "APl", "AR", "AR50", "AR75", "ARm", "ARl")
 
 
 class Contender:
@@ -38,6 +39,7 @@ class Contender:
     caps : sequence of int
         Detection caps per image and class.
     threads : int
+    kind : {"bbox", "keypoints"}
     """
 
     name = ""
@@ -46,7 +48,10 @@ class Contender:
     parses_late = False  # reading only fetches bytes: no rival in reading
     reads_together = False  # both files are read in the stage that reads detections
 
-    def __init__(self, ground_truth: str, detections: str, caps: Sequence[int], threads: int) -> None:
+    def __init__(
+        self, ground_truth: str, detections: str, caps: Sequence[int], threads: int, kind: str = "bbox"
+    ) -> None:
+        self.kind = kind
         self.ground_truth_path = ground_truth
         self.detections_path = detections
         self.caps = list(caps)
@@ -104,7 +109,7 @@ class Pycocotools(Contender):
         self.detections = self.ground_truth.loadRes(self.detections_path)
 
     def evaluate(self) -> None:
-        self.evaluation = self.package_module[1](self.ground_truth, self.detections, "bbox")
+        self.evaluation = self.package_module[1](self.ground_truth, self.detections, self.kind)
         self.evaluation.params.maxDets = self.caps
         self.evaluation.evaluate()
 
@@ -197,6 +202,7 @@ class Boxscore(Contender):
     name = "boxscore"
     package = "boxscore"
     peer = False
+    workers = 1
 
     def import_package(self) -> None:
         import boxscore
@@ -213,14 +219,17 @@ class Boxscore(Contender):
 
     def evaluate(self) -> None:
         self.evaluation = self.package_module.evaluate(
-            self.ground_truth, self.detections, protocol=protocol_of(self.caps, self.ground_truth_path)
+            self.ground_truth,
+            self.detections,
+            protocol=protocol_of(self.caps, self.ground_truth_path, self.kind),
+            workers=self.workers,
         )
 
     def accumulate(self) -> None:
         self.metrics = self.evaluation.metrics
 
     def numbers(self) -> list[float]:
-        return in_coco_order(self.metrics, self.caps)
+        return in_coco_order(self.metrics, self.caps, self.kind)
 
     def arrays(self) -> dict[str, Any]:
         import numpy as np
@@ -236,17 +245,22 @@ class BoxscoreWorkers(Boxscore):
 
     def import_package(self) -> None:
         super().import_package()
-        from boxscore.formats import load_both
+        from boxscore.formats import reading
+        from boxscore.similarity.registry import similarity_of
 
-        self.load_both = load_both
+        self.reading, self.similarity_of = reading, similarity_of
 
     def read_ground_truth(self) -> None:
         """Do nothing: it is read with the detections."""
 
     def read_detections(self) -> None:
-        self.ground_truth, self.detections = self.load_both(
-            self.ground_truth_path, self.detections_path, processes=self.threads
+        protocol = protocol_of(self.caps, self.ground_truth_path, self.kind)
+        similarity = self.similarity_of(self.package_module.load_protocol(protocol))
+        options = self.reading.read_options(columns=similarity.needed_columns, processes=self.threads)
+        self.ground_truth, self.detections = self.reading.load_both(
+            self.ground_truth_path, self.detections_path, options, options
         )
+        self.workers = self.threads if similarity.forks_for(self.detections) else 1  # as the command line
 
 
 class CommandLine:
@@ -259,33 +273,39 @@ class CommandLine:
     reads_together = False
 
     @staticmethod
-    def arguments(ground_truth: str, detections: str, caps: Sequence[int]) -> list[str]:
+    def arguments(ground_truth: str, detections: str, caps: Sequence[int], kind: str) -> list[str]:
         """Return what follows ``python``."""
         command = ["-m", "boxscore", "evaluate", "--gt", ground_truth, "--dt", detections, "--output", "json"]
-        protocol = protocol_of(list(caps), ground_truth)
+        protocol = protocol_of(list(caps), ground_truth, kind)
         return command if protocol == "coco" else [*command, "--protocol", protocol]
 
     @staticmethod
-    def numbers(output: str, caps: Sequence[int]) -> list[float]:
+    def numbers(output: str, caps: Sequence[int], kind: str) -> list[float]:
         """Return the twelve numbers of what it printed; JSON keeps every bit of them."""
-        return in_coco_order(json.loads(output)["metrics"], list(caps))
+        return in_coco_order(json.loads(output)["metrics"], list(caps), kind)
 
 
-def in_coco_order(metrics: dict[str, float | None], caps: list[int]) -> list[float]:
+def in_coco_order(metrics: dict[str, float | None], caps: list[int], kind: str) -> list[float]:
     """Order boxscore's metrics as COCO does, undefined (NaN, null) as -1.0.
 
     boxscore names recalls after their cap; pycocotools keeps the names AR1, AR10 and AR100 in its head.
     """
-    keys = [
-        f"AR{caps[['AR1', 'AR10', 'AR100'].index(key)]}" if key[2:].isdigit() and key[:2] == "AR" else key
-        for key in NUMBERS
-    ]
-    values = (metrics[key] for key in keys)
+    keys = (
+        []
+        if kind == "keypoints"
+        else [
+            f"AR{caps[['AR1', 'AR10', 'AR100'].index(key)]}" if key[2:].isdigit() and key[:2] == "AR" else key
+            for key in NUMBERS
+        ]
+    )
+    values = metrics.values() if kind == "keypoints" else (metrics[key] for key in keys)
     return [-1.0 if value is None or value != value else float(value) for value in values]
 
 
-def protocol_of(caps: list[int], ground_truth_path: str) -> str:
+def protocol_of(caps: list[int], ground_truth_path: str, kind: str) -> str:
     """Name the protocol, written next to the data when the caps are not COCO's own."""
+    if kind == "keypoints":
+        return "coco-keypoints"
     if caps == [1, 10, 100]:
         return "coco"
     path = Path(f"{ground_truth_path}.protocol.toml")

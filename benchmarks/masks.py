@@ -1,13 +1,15 @@
-"""Speed of mask and keypoint evaluation, side by side with pycocotools, hotcoco and ultrafast-pycocotools.
+"""Speed of mask, boundary and keypoint evaluation, side by side with other evaluators.
 
 Goal
 ----
 The same two files through every evaluator that is installed, each in a fresh process: seconds to import, to
-read and to evaluate (accumulate and summary included), and whether the summary metrics are pycocotools'.
+read and to evaluate (accumulate and summary included), memory, and whether the summary metrics are those of
+the first contender.
 
 Usage
 -----
     python benchmarks/masks.py segm                         # 5,000 images, 36,000 polygons, 100,000 RLEs
+    python benchmarks/masks.py boundary                     # the same masks by boundary IoU
     python benchmarks/masks.py keypoints                    # 5,000 images, 11,000 people
     python benchmarks/masks.py segm --rivals VENV/bin/python --repeats 3
 
@@ -16,7 +18,9 @@ Conventions
 - Data are made from a seed and kept in ``--folder``. Shapes are smooth random outlines with COCO's sizes:
   21 points on average, one in ten of two parts, one object in a hundred a crowd as uncompressed RLE.
 - Detections are outlines near a ground truth's, one to five each, and false alarms; compressed RLE.
-- Times are the least of ``--repeats`` runs, each in its own process.
+- Times are the least of ``--repeats`` runs, each in its own process; contenders take turns. Processor time is
+  that of all threads and child processes.
+- "boxscore" is one process; "boxscore workers" forks one per processor, as the command line does.
 """
 
 from __future__ import annotations
@@ -25,13 +29,20 @@ import argparse
 import itertools
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 WIDTH, HEIGHT = 640, 480
-CONTENDERS = ("pycocotools", "hotcoco", "ultrafast_pycocotools", "faster_coco_eval", "boxscore")
+OURS = ("boxscore", "boxscore workers")
+CONTENDERS = ("pycocotools", "vernier", "hotcoco", "ultrafast_pycocotools", "faster_coco_eval", *OURS)
+OF_KIND = {
+    "segm": CONTENDERS,
+    "boundary": ("vernier", "faster_coco_eval", *OURS),  # the others have no boundary IoU
+    "keypoints": CONTENDERS,
+}
 
 
 def outline(random, centre, size, points):
@@ -112,7 +123,11 @@ def make_masks(folder, images=5_000, truths=36_000, detections=100_000):
     for annotation in annotations:
         del annotation["parts"]
     categories = [{"id": k + 1, "name": f"class {k + 1}"} for k in range(80)]
-    write(folder, "segm", images, categories, annotations, results[:detections])
+    results = results[:detections]
+    write(folder, "segm", images, categories, annotations, results)
+    for result in results:  # vernier reads no results without boxes
+        result["bbox"] = coco_mask.toBbox(result["segmentation"]).tolist()
+    write(folder, "boundary", images, categories, annotations, results)
 
 
 def make_keypoints(folder, images=5_000, truths=11_000, detections=40_000):
@@ -176,20 +191,44 @@ def run(contender, kind, folder):
 
     silence, shown = os.open(os.devnull, os.O_WRONLY), os.dup(1)
     os.dup2(silence, 1)
-    if contender == "boxscore":
+    before = sum(os.times()[:4])
+    if contender in OURS:
         import boxscore
-        from boxscore.formats.reading import read_detections, read_ground_truth
+        from boxscore._utils.allocator import keep_freed_memory
+        from boxscore.formats import detect_format, load_both
+        from boxscore.formats.reading import read_options
 
-        columns = ["masks" if kind == "segm" else "keypoints"]
-        name = {"segm": "coco-segm", "keypoints": "coco-keypoints"}[kind]
-        protocol = boxscore.load_protocol(name)
+        columns = ["keypoints" if kind == "keypoints" else "masks"]
+        protocol = boxscore.load_protocol(f"coco-{kind}")
+        evaluate = boxscore.evaluate
+        detect_format(truth)
+        workers = 1
+        if contender == "boxscore workers":
+            workers = len(os.sched_getaffinity(0))
+            keep_freed_memory()
+        options = read_options(columns=columns, processes=workers)
+        before = sum(os.times()[:4])
         lap()
-        ground_truth = read_ground_truth(truth, columns=columns)
-        detections = read_detections(results, ground_truth, columns=columns)
+        ground_truth, detections = load_both(truth, results, options, options)
         lap()
-        evaluation = boxscore.evaluate(ground_truth, detections, protocol=protocol)
-        numbers = list(evaluation.metrics.values())
+        numbers = list(
+            evaluate(ground_truth, detections, protocol=protocol, workers=workers).metrics.values()
+        )
         lap()
+    elif contender == "vernier":
+        from vernier import instance
+
+        similarity = {"segm": "Segm", "boundary": "Boundary", "keypoints": "Keypoints"}[kind]
+        before = sum(os.times()[:4])
+        lap()
+        ground_truth = instance.CocoDataset.from_json(Path(truth).read_bytes())
+        detections = Path(results).read_bytes()
+        lap()
+        evaluator = instance.Evaluator(iou=getattr(instance, similarity)(), parity_mode="strict")
+        result = evaluator.evaluate(ground_truth, detections, num_threads=len(os.sched_getaffinity(0)))
+        result.pretty_lines()
+        lap()
+        numbers = [float(number) for number in result.stats]
     else:
         package = __import__(contender)
         if contender == "pycocotools":
@@ -199,6 +238,7 @@ def run(contender, kind, folder):
             COCO, COCOeval = package.COCO, package.COCOeval_faster
         else:
             COCO, COCOeval = package.COCO, package.COCOeval
+        before = sum(os.times()[:4])
         lap()
         ground_truth = COCO(truth)
         loader = getattr(ground_truth, "loadRes", None) or ground_truth.load_res
@@ -212,46 +252,51 @@ def run(contender, kind, folder):
         numbers = [float(number) for number in evaluation.stats]
     os.dup2(shown, 1)
     seconds = [later - earlier for earlier, later in itertools.pairwise(clock)]
-    print(json.dumps({"seconds": seconds, "numbers": numbers}))
+    used = [resource.getrusage(each) for each in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    answer = {"seconds": [*seconds, sum(os.times()[:4]) - before], "numbers": numbers}
+    print(json.dumps({**answer, "megabytes": [each.ru_maxrss >> 10 for each in used]}))
 
 
 def compare(kind, folder, interpreters, repeats):
     """Run every contender that can be imported and print a table."""
-    rows, reference = [], None
-    for contender in CONTENDERS:
-        command = [interpreters[contender == "boxscore"], __file__, kind, "--folder", str(folder)]
-        seconds, numbers = [], None
-        for _ in range(1 if contender == "pycocotools" else repeats):
+    found = {contender: [] for contender in OF_KIND[kind]}
+    for round_ in range(repeats):
+        for contender, answers in found.items():
+            if (contender == "pycocotools" and round_) or (round_ and not answers):
+                continue
+            command = [interpreters[contender in OURS], __file__, kind, "--folder", str(folder)]
             done = subprocess.run(
                 [*command, "--only", contender], capture_output=True, text=True, check=False
             )
             if done.returncode:
                 print(f"{contender}: left out: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-                break
-            answer = json.loads(done.stdout.strip().splitlines()[-1])
-            seconds.append(answer["seconds"])
-            numbers = answer["numbers"]
-        if numbers is None:
-            continue
-        best = [min(column) for column in zip(*seconds, strict=True)]
-        if reference is None:
-            reference = numbers, best
-        far = max(abs(a - b) for a, b in zip(numbers, reference[0], strict=False) if b >= 0)
-        ratios = [reference[1][2] / best[2], sum(reference[1][1:]) / sum(best[1:])]
-        rows.append((contender, best, far, ratios))
+            else:
+                answers.append(json.loads(done.stdout.strip().splitlines()[-1]))
+    reference = None
     print(
-        f"| {kind} | import s | read s | evaluate s | faster: evaluate | faster: read + evaluate | differs |"
+        f"| {kind} | import s | read s | evaluate s | both s | processor s | MB | of a child | "
+        "both, times the first | differs |"
     )
-    print("|---|---|---|---|---|---|---|")
-    for contender, (load, read, work), far, (alone, both) in rows:
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for contender, answers in found.items():
+        if not answers:
+            continue
+        columns = list(zip(*(answer["seconds"] for answer in answers), strict=True))
+        load, read, work, used = map(min, columns)
+        both = min(map(sum, zip(columns[1], columns[2], strict=True)))
+        numbers = answers[0]["numbers"]
+        reference = reference or (numbers, both)
+        far = max(abs(a - b) for a, b in zip(numbers, reference[0], strict=False) if b >= 0)
+        own, child = answers[0]["megabytes"]
         print(
-            f"| {contender} | {load:.2f} | {read:.2f} | {work:.3f} | {alone:.1f}x | {both:.1f}x | {far:.1g} |"
+            f"| {contender} | {load:.2f} | {read:.2f} | {work:.3f} | {both:.3f} | {used:.2f} | {own} | "
+            f"{child} | {both / reference[1]:.2f} | {far:.1g} |"
         )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=["segm", "keypoints"])
+    parser.add_argument("kind", choices=list(OF_KIND))
     parser.add_argument("--folder", type=Path, default=Path("benchmarks/data"))
     parser.add_argument(
         "--rivals", default=sys.executable, help="the interpreter that has the other packages"
@@ -263,7 +308,7 @@ def main() -> None:
         run(arguments.only, arguments.kind, arguments.folder)
         return
     if not (arguments.folder / f"{arguments.kind}_ground_truth.json").exists():
-        {"segm": make_masks, "keypoints": make_keypoints}[arguments.kind](arguments.folder)
+        (make_keypoints if arguments.kind == "keypoints" else make_masks)(arguments.folder)
     compare(arguments.kind, arguments.folder, (arguments.rivals, sys.executable), arguments.repeats)
 
 

@@ -96,6 +96,7 @@ def run(
     files: Files,
     caps: Sequence[int],
     *,
+    kind: str = "bbox",
     arrays: Path | None = None,
     watch: bool = False,
 ) -> Run:
@@ -108,25 +109,27 @@ def run(
         A key of ``CONTENDERS``.
     files : Files
     caps : sequence of int
+    kind : {"bbox", "keypoints"}
     arrays : Path, optional
         Folder for the arrays behind the numbers.
     watch : bool, default False
         Sample the process tree's memory. It costs the child time: not for timed runs.
     """
-    kind = CONTENDERS[contender]
+    made_by = CONTENDERS[contender]
     result = Run(contender)
     # Packages install into the environment; the boxscore measured is the source tree's.
     environment = os.environ | thread_limits(setting.threads) | {"PYTHONPATH": str(setting.source)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or the source tree is compiled again in every process
     with tempfile.TemporaryDirectory(prefix="boxscore-bench-") as folder:
         answer, output, errors = (Path(folder) / name for name in ("answer.json", "output", "errors"))
         command = [setting.python]
-        if issubclass(kind, CommandLine):
-            command += kind.arguments(str(files.ground_truth), str(files.detections), caps)
+        if issubclass(made_by, CommandLine):
+            command += made_by.arguments(str(files.ground_truth), str(files.detections), caps, kind)
         else:
             command += [str(BENCHMARKS / "worker.py"), contender]
             command += ["--gt", str(files.ground_truth), "--dt", str(files.detections)]
             command += ["--caps", ",".join(map(str, caps)), "--threads", str(setting.threads)]
-            command += ["--answer", str(answer)]
+            command += ["--answer", str(answer), "--kind", kind]
             command += ["--arrays", str(arrays)] if arrays else []
         with output.open("wb") as out, errors.open("wb") as err:
             start = time.perf_counter()
@@ -140,8 +143,8 @@ def run(
         elif status != 0:
             lines = errors.read_text(errors="replace").strip().splitlines()
             result.error = lines[-1] if lines else f"exit status {status}"
-        elif issubclass(kind, CommandLine):
-            result.numbers = kind.numbers(output.read_text(), caps)
+        elif issubclass(made_by, CommandLine):
+            result.numbers = made_by.numbers(output.read_text(), caps, kind)
             result.peak = usage
             result.tree_peak = guard.tree_peak(before=float("inf"))
         else:

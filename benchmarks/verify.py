@@ -21,7 +21,7 @@ from array import array
 from pathlib import Path
 
 from cases import Case
-from contenders import NUMBERS
+from contenders import KEYPOINT_NUMBERS, NUMBERS
 from measure import Run
 
 __all__ = ["REFERENCES", "differences"]
@@ -49,9 +49,10 @@ def differences(case: Case, reference: Run, other: Run, arrays: Path) -> list[st
         One sentence for the numbers, one for each array that differs; empty when all is equal.
     """
     sentences = []
-    pairs = zip(NUMBERS, reference.numbers, other.numbers, strict=True)
+    names = KEYPOINT_NUMBERS if case.kind == "keypoints" else NUMBERS
+    pairs = zip(names, reference.numbers, other.numbers, strict=True)
     unequal = [(name, want, got) for name, want, got in pairs if want != got]
-    if 100 not in case.caps:
+    if 100 not in case.caps and case.kind == "bbox":
         unequal = [
             (name, want, got) for name, want, got in unequal if name != "AP" or -1.0 not in (want, got)
         ]

@@ -43,6 +43,7 @@ def main() -> int:
     parser.add_argument("--gt", required=True)
     parser.add_argument("--dt", required=True)
     parser.add_argument("--caps", required=True, help="comma separated")
+    parser.add_argument("--kind", default="bbox")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--answer", type=Path, required=True)
     parser.add_argument("--arrays", type=Path, help="folder to write the arrays to")
@@ -50,7 +51,7 @@ def main() -> int:
     kind = CONTENDERS[arguments.contender]
     assert not issubclass(kind, CommandLine)
     caps = [int(cap) for cap in arguments.caps.split(",")]
-    contender = kind(arguments.gt, arguments.dt, caps, arguments.threads)
+    contender = kind(arguments.gt, arguments.dt, caps, arguments.threads, arguments.kind)
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, sys.stdout.fileno())
 

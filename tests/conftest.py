@@ -15,6 +15,9 @@ _COMMON = {
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
+for _name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):  # what is printed depends on the user's terminal
+    os.environ.pop(_name, None)
+
 settings.register_profile("default", derandomize=True, **_COMMON)  # the same cases on every machine
 settings.register_profile("random", **_COMMON)  # new cases on every run
 settings.register_profile(  # one failure is enough, however large its case

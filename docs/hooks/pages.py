@@ -10,6 +10,7 @@
   ship, and their fields.
 - In ``reference/protocols.md`` the line ``<!-- fields -->`` becomes every field of a protocol,
   ``<!-- words -->`` every part of a signature, and ``<!-- protocols -->`` the list of those that ship.
+- ``notebooks/*.ipynb`` become pages, with the outputs that are stored in them.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import argparse
 import dataclasses
 import importlib
 import inspect
+import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,44 +31,64 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 sys.path.insert(0, str(SOURCE))
 
-ORDER = {
-    "Tutorial": ["first-evaluation"],
-    "How-to": [
-        "your-data",
-        "troubleshooting",
-        "evaluate-coco",
-        "evaluate-voc",
-        "ultralytics-and-coco",
-        "own-protocol",
-        "arrays-and-dataframes",
-        "masks-and-keypoints",
-        "label-maps",
-        "per-class-reports",
-        "reports",
-        "latex-table",
-        "know-why",
-        "validate",
-        "convert",
-        "nms",
-        "nms-commands",
-        "run-configurations",
-        "training-loop",
-        "switch-from-pycocotools",
-        "migrate",
-        "continuous-integration",
-    ],
+ORDER: dict[str, list[str] | dict[str, list[str]]] = {
+    "Tutorial": ["your-own-data", "first-evaluation", "/notebooks/evaluate"],
+    "How-to": {
+        "Your data": [
+            "your-data",
+            "evaluate-coco",
+            "yolo",
+            "evaluate-voc",
+            "arrays-and-dataframes",
+            "masks-and-keypoints",
+            "label-maps",
+            "convert",
+            "validate",
+        ],
+        "Understand a score": [
+            "per-class-reports",
+            "reports",
+            "confidence-intervals",
+            "latex-table",
+            "error-types",
+            "confusion-matrix",
+            "score-threshold",
+            "froc",
+            "calibration",
+            "slices",
+            "label-errors",
+            "explain",
+        ],
+        "NMS": ["nms", "nms-commands"],
+        "In your project": [
+            "notebook",
+            "training-loop",
+            "continuous-integration",
+            "run-configurations",
+            "own-protocol",
+        ],
+        "From other tools": [
+            "switch-from-pycocotools",
+            "migrate",
+            "ultralytics-and-coco",
+            "troubleshooting",
+        ],
+    },
     "Reference": [
         "cli",
         "diagnostics",
         "protocols",
         "label-map-rules",
         "file-formats",
+        "model-outputs",
         "json-output",
         "report-files",
         "errors-and-warnings",
         "checks",
         "refused-input",
         "limits",
+        "tools",
+        "nms-libraries",
         "python/index",
     ],
     "Explanation": [
@@ -81,7 +104,11 @@ ORDER = {
         "glossary",
     ],
 }
-"""Sections of the navigation; a section's folder is its name in small letters."""
+"""Sections of the navigation, one of them in groups. A page is in the section's folder, the section's name in
+small letters, or has its path from ``docs`` after a slash."""
+
+COMMON = 6
+"""An option that so many commands have, in the same words, is described once."""
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -90,6 +117,8 @@ def on_files(files: Any, config: Any) -> Any:
 
     for name, content in python_pages().items():
         files.append(File.generated(config, f"reference/python/{name}.md", content=content))
+    for name, content in notebook_pages().items():
+        files.append(File.generated(config, f"notebooks/{name}.md", content=content))
     pages = [file.src_uri for file in files.documentation_pages()]
     config.nav = navigation(pages)
     return files
@@ -151,15 +180,55 @@ def navigation(pages: Iterable[str]) -> list[Any]:
         return [page]
 
     nav += take("index.md")
-    for section, names in ORDER.items():
+    for section, order in ORDER.items():
         folder = section.lower()
-        entries: list[Any] = [entry for name in names for entry in take(f"{folder}/{name}.md")]
+        entries: list[Any] = []
+        if isinstance(order, dict):
+            for group, names in order.items():
+                if taken := [entry for name in names for entry in take(_path(folder, name))]:
+                    entries.append({group: taken})
+        else:
+            entries += [entry for name in order for entry in take(_path(folder, name))]
         entries += [entry for page in list(left) if page.startswith(f"{folder}/") for entry in take(page)]
         modules = [entry for entry in entries if "/python/" in entry]
         others = [entry for entry in entries if entry not in modules]
         if entries:
             nav.append({section: [*others, {"Python": modules}] if modules else others})
     return nav + left
+
+
+def _path(folder: str, name: str) -> str:
+    return f"{name[1:]}.md" if name.startswith("/") else f"{folder}/{name}.md"
+
+
+# ---------------------------------------------------------------- notebooks
+
+
+def notebook_pages() -> dict[str, str]:
+    """Make the text of every page under ``notebooks``, by page name, from the notebooks and their outputs."""
+    return {path.stem: _notebook(path) for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))}
+
+
+def _notebook(path: Path) -> str:
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+        else:
+            parts += [f"```python\n{source}\n```", *map(_cell_output, cell["outputs"])]
+    title, rest = "\n\n".join(parts).split("\n", 1)
+    return f"{title}\n\n[Download this notebook]({path.name})\n{rest}\n"
+
+
+def _cell_output(output: Mapping[str, Any]) -> str:
+    data = {name: "".join(content) for name, content in output.get("data", {}).items()}
+    if "image/png" in data:
+        return f'<img alt="{data["text/plain"].strip("<>")}" src="data:image/png;base64,{data["image/png"]}">'
+    if "text/html" in data:  # a blank line would end the block of HTML
+        html = re.sub(r"<style.*?</style>", "", " ".join(data["text/html"].split("\n")))
+        return "<div>" + html.replace('<table border="1" class="dataframe">', "<table>") + "</div>"
+    return f"```text\n{''.join(output.get('text', '')) or data['text/plain']}".rstrip() + "\n```"
 
 
 # ---------------------------------------------------------------- Python
@@ -179,8 +248,15 @@ def public_modules() -> list[str]:
 
 def python_pages() -> dict[str, str]:
     """Make the text of every page under ``reference/python``, by page name."""
-    pages = {module.removeprefix("boxscore."): f"# {module}\n\n::: {module}\n" for module in public_modules()}
+    pages = {
+        module.removeprefix("boxscore."): f"{_LAST_IN_SEARCH}# {module}\n\n::: {module}\n"
+        for module in public_modules()
+    }
     return {**pages, "index": _index()}
+
+
+_LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n\n"
+"""A how-to that has the word comes before the module that has it."""
 
 
 def _index() -> str:
@@ -200,8 +276,9 @@ def _index() -> str:
         if name == "__version__":
             label, text = f"`{name}`", "The version, a string."
         else:
-            where = value.__name__ if inspect.ismodule(value) else f"{origin[name]}.{name}"
-            label, text = f"[`{name}`][{where}]", _first_line(value)
+            page = value.__name__.removeprefix("boxscore.") if inspect.ismodule(value) else ""
+            where = f"({page}.md)" if page else f"[{origin[name]}.{name}]"
+            label, text = f"[`{name}`]{where}", _first_line(value)
         lines.append(f"| {label} | {text.replace('|', chr(92) + '|')} |")
     return "\n".join([*lines, ""])
 
@@ -319,27 +396,49 @@ def _written(value: Any) -> str:
 
 
 def command_reference() -> str:
-    """Write every subcommand's arguments as Markdown."""
-    commands = importlib.import_module("boxscore.cli").COMMANDS
-    return "\n\n".join(_command(name, text) for name, text in commands.items())
-
-
-def _command(name: str, text: str) -> str:
+    """Write the options that many commands share, then every command with its own, as Markdown."""
     cli = importlib.import_module("boxscore.cli")
-    parser = cli.command_parser(name, cli.load_command(name))
-    lines = [
-        f"## boxscore {name}",
-        "",
-        f"{text[0].upper()}{text[1:]}.",
-        "",
-        "| argument | meaning |",
-        "|---|---|",
-    ]
-    for action in parser._actions:
-        if isinstance(action, argparse._HelpAction):
+    parsers = {name: cli.command_parser(name, cli.load_command(name)) for name in cli.COMMANDS}
+    rows = {name: _rows(parser) for name, parser in parsers.items()}
+    counts = Counter(row for each in rows.values() for row in each.values())
+    common = {row for row, count in counts.items() if count >= COMMON}
+    parts = ["## Common options", "", "Each command below says which of these it has.", ""]
+    parts += [*_TABLE, *(row for row in counts if row in common)]
+    for name, text in cli.COMMANDS.items():
+        own = [row for row in rows[name].values() if row not in common]
+        shared = [option for option, row in rows[name].items() if row in common]
+        parts += ["", f"## boxscore {name}", "", f"{text[0].upper()}{text[1:]}.", ""]
+        if examples := _examples(parsers[name].description or ""):
+            parts += ["```console", *(f"$ {line}" for line in examples), "```", ""]
+        if own:
+            parts += [*_TABLE, *own, ""]
+        if shared:
+            parts.append(
+                f"And the [common options](#common-options) {', '.join(map('`{}`'.format, shared))}."
+            )
+    return "\n".join(parts)
+
+
+_TABLE = ["| argument | meaning |", "|---|---|"]
+
+
+def _rows(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Return the row of each argument, by the name that is shown for it."""
+    actions = [action for action in parser._actions if not isinstance(action, argparse._HelpAction)]
+    rows = {}
+    for action in actions:
+        if action.help == argparse.SUPPRESS:
             continue
-        lines.append(f"| {_argument(action)} | {_meaning(action, parser.prog)} |")
-    return "\n".join(lines)
+        name = "`, `".join(action.option_strings) or str(action.metavar or action.dest)
+        rows[name] = f"| {_argument(action)} | {_meaning(action, parser.prog)} |"
+    return rows
+
+
+def _examples(description: str) -> list[str]:
+    """Return the commands under ``Examples`` of a description, each on one line."""
+    lines = description.split("Examples\n")[-1].splitlines() if "Examples\n" in description else []
+    text = re.sub(r"\s*\\\n\s*>?\s*", " ", "\n".join(lines))
+    return [line.strip() for line in text.splitlines() if line.strip().startswith("boxscore ")]
 
 
 def run_configuration_keys() -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.records import record
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.alignment import align, select
 from boxscore.data.numbering import (
@@ -45,7 +46,14 @@ from boxscore.similarity.registry import similarity_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "counts_of_classes", "counts_of_tables", "evaluate", "without_matches_of_id_zero"]
+__all__ = [
+    "Evaluation",
+    "counts_of_classes",
+    "counts_of_tables",
+    "evaluate",
+    "tables_of",
+    "without_matches_of_id_zero",
+]
 
 Answer = TypeVar("Answer")
 MOST_BYTES = 4 << 30
@@ -86,8 +94,9 @@ def evaluate(
     images, classes : sequence of ids, optional
         Evaluate only these; classes by id or name.
     workers : int, default 1
-        Threads; images are split into as many blocks, which are matched separately and merged. The
-        result does not depend on it.
+        Threads; images are split into as many blocks, which are matched separately and merged. Where masks
+        are compared, or the boxes of a million detections and more, they are processes, forked from this
+        one. The result does not depend on it.
 
     Returns
     -------
@@ -112,7 +121,7 @@ def evaluate(
     """
     chosen = load_protocol(protocol)
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
-    ground_truth, detections = _tables(ground_truth, detections, chosen)
+    ground_truth, detections = tables_of(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
     detections = rounded(detections, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
     if images is not None or classes is not None:
@@ -142,7 +151,7 @@ def _matched(
     return result
 
 
-def _tables(
+def tables_of(
     ground_truth: GroundTruth | str | Path, detections: Detections | str | Path, protocol: Protocol
 ) -> tuple[GroundTruth, Detections]:
     """Read tables that are given as paths; refuse anything that is neither."""
@@ -258,7 +267,7 @@ def _all_looks_right(result: Evaluation) -> bool:
     return bool((hits[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Evaluation(PicklesFields):
     """The result of :func:`evaluate`.
 

@@ -62,7 +62,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "0",
     ),
     "compare": ("compare", "--gt", GT, "--dt", DT, DT, "--resamples", "50", "--report", "out/report"),
-    "draw": ("draw", *INPUT, "--image-folder", str(COCO / "images"), "--worst", "3", "--to", "out/drawn"),
+    "draw": ("draw", *INPUT, "--image-folder", str(COCO / "images"), "--worst", "3", "--output", "out/drawn"),
     "sweep": ("sweep", *INPUT, "--iou-threshold", "0.4,0.6", "--plot", "out/plot.png"),
 }
 SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGKILL": signal.SIGKILL}

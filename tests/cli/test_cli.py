@@ -70,11 +70,13 @@ def test_help(run: Run) -> None:
 def test_help_of_commands(command: str, run: Run) -> None:
     output, errors = run(command, "--help")
     assert output.startswith(f"usage: boxscore {command}")
+    assert max(map(len, output.splitlines())) <= 80
     assert errors == ""
 
 
 def test_version(run: Run) -> None:
-    assert run("--version") == (f"boxscore {boxscore.__version__}\n", "")
+    for option in ("--version", "-V"):
+        assert run(option) == (f"boxscore {boxscore.__version__}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -94,8 +96,9 @@ def test_version(run: Run) -> None:
 def test_usage_errors(arguments: list[str], run: Run) -> None:
     output, errors = run(*arguments, status=2)
     assert output == ""
-    assert errors.startswith("usage: boxscore")
-    assert "error: " in errors.splitlines()[-1]
+    wrong, advice = errors.splitlines()
+    assert wrong.startswith("boxscore: error: ")
+    assert "boxscore" in advice or advice.startswith("Known are: ")
 
 
 # ---------------------------------------------------------------- forms of output
@@ -153,13 +156,14 @@ def test_text(run: Run, evaluation: boxscore.Evaluation) -> None:
     output, _ = run(*COCO)
     lines = output.splitlines()
     for row, (key, value) in zip(evaluation.protocol.rows, evaluation.metrics.items(), strict=True):
+        cap = evaluation.protocol.caps[row.cap]
         assert any(
-            line.startswith(evaluation.protocol.row_title(row)) and f"{key:<5} = {value:.4f}" in line
+            line.split() == [key, f"{value:.4f}", evaluation.protocol.iou_text(row), row.area, str(cap)]
             for line in lines
         )
     assert "24 images, 113 ground truths (5 crowd), 282 detections, 7 classes" in lines
     assert lines[-1] == evaluation.signature
-    per_class, _ = run(*COCO, "--per-class")
+    per_class, _ = run(*COCO, "--per-class", "--wide")
     assert len(per_class.splitlines()) == len(lines) + 1 + 1 + 7
 
 
@@ -354,7 +358,7 @@ def test_run_is_evaluate_with_the_arguments_of_the_file(run: Run) -> None:
 
 
 def test_protocols(run: Run) -> None:
-    output, _ = run("protocols")
+    output, _ = run("protocols", "--wide")
     for name in protocol_names():
         assert any(line.startswith(name) and f"|{name}|" in line for line in output.splitlines())
         assert run("protocols", name)[0] == protocol_toml(name)

@@ -30,10 +30,10 @@ def test_paths_without_options(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([GT], "the following arguments are required: --detections/--dt"),
-        ([], "the following arguments are required: --ground-truth/--gt, --detections/--dt"),
-        ([GT, DT, DT], "unrecognized arguments: "),
-        (["--gt", GT, "--dt", DT, GT], "unrecognized arguments: "),
+        ([GT], "evaluate must be given --detections/--dt."),
+        ([], "evaluate must be given --ground-truth/--gt and --detections/--dt."),
+        ([GT, DT, DT], "evaluate has no use for "),
+        (["--gt", GT, "--dt", DT, GT], "evaluate has no use for "),
     ],
 )
 def test_too_few_and_too_many(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +56,7 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(SAMPLES / "instances.json"), str(SAMPLES / "detections.json")]) == 0
     assert shown.startswith(capsys.readouterr().out.rstrip("\n"))
     folder = tmp_path / "a folder"
-    assert main(["demo", "--to", str(folder)]) == 0
+    assert main(["demo", "--output", str(folder)]) == 0
     assert f"boxscore evaluate '{folder / 'instances.json'}'" in capsys.readouterr().out
     assert (folder / "detections.json").read_bytes() == (SAMPLES / "detections.json").read_bytes()
 

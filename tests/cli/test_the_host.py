@@ -142,3 +142,24 @@ def test_a_shell_that_ignores_the_ends_of_children(ignored: bool, large: str) ->
     )
     assert (done.returncode, done.stderr) == (0, "forks 1\n")
     assert done.stdout == run_boxscore([*call, "1"])[1]
+
+
+# ---------------------------------------------------------------- the end
+
+
+ENDS = "import atexit, sys; atexit.register(print, 'the end'); sys.argv = ['boxscore', '--version']; "
+
+
+def test_the_program_ends_with_its_last_line() -> None:
+    code = ENDS + "from boxscore.__main__ import main_program; main_program(); print('later')"
+    status, output, _ = run_python(["-c", code])
+    assert (status, output.splitlines()[1:]) == (0, ["the end"])
+
+
+def test_a_host_goes_on_after_the_program() -> None:
+    code = (
+        ENDS
+        + "from boxscore.__main__ import main_program\ndef host(): main_program()\nhost(); print('later')"
+    )
+    status, output, _ = run_python(["-c", code])
+    assert (status, output.splitlines()[1:]) == (0, ["later", "the end"])

@@ -16,7 +16,7 @@ import boxscore
 from boxscore.data.alignment import align
 from boxscore.data.rounding import rounded
 from boxscore.distributed import Part, merge
-from boxscore.distributed.scanning import partitioned, scan_partition
+from boxscore.distributed.scanning import partitioned
 from boxscore.protocols import load_protocol
 from support import federated_cases, instances, open_images, voc_cases
 from support.cases import Case, coco_cases
@@ -62,7 +62,7 @@ def parts_of(tables: Tables, protocol: Any, partition: Any) -> list[Part]:
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
         found = align(found, truth)
     found = rounded(found, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
-    return [scan_partition(part, chosen) for part in partitioned(truth, found, np.asarray(partition))]
+    return [task.run() for task in partitioned(truth, found, np.asarray(partition), chosen)]
 
 
 def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:

@@ -12,7 +12,8 @@ Conventions of a page:
 Pages run in an empty folder that has the repository's ``datasets`` and ``configs``.
 
 ``python tests/docs/test_docs_examples.py PAGE ...`` writes what the examples print into the pages, except
-where a ``...`` stands. Read the difference before you commit it.
+where a ``...`` stands; of output that ends in such a line, as many lines as the page has before it. Read the
+difference before you commit it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +155,7 @@ def settings() -> dict[str, str]:
     return {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])),
         "PYTHONUNBUFFERED": "1",
-        "COLUMNS": "100",
+        "COLUMNS": "80",
         "LC_ALL": "C.UTF-8",
     }
 
@@ -184,13 +184,6 @@ class Runner:
     def close(self) -> None:
         if self.process is not None:
             self.process.communicate()
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
-    running = Runner()
-    yield running
-    running.close()
 
 
 def run_page(page: Path, folder: Path, runner: Runner) -> list[tuple[Block, dict[str, str]]]:
@@ -240,13 +233,17 @@ def write_outputs(page: Path, folder: Path, runner: Runner) -> None:
         if "error" in result:
             print(f"{page}, line {step['line']}\n{result['error']}")
             continue
-        if step["expected"] is None or "..." in step["expected"]:
+        if step["expected"] is None:
             continue
-        size = len(step["expected"].splitlines())
+        expected = step["expected"].splitlines()
+        cut = expected[-1:] == ["..."]
+        if "..." in "".join(expected[:-1] if cut else expected):
+            continue
+        printed = [line.rstrip() for line in result["output"].rstrip("\n").split("\n") if result["output"]]
+        if cut:
+            printed = [*printed[: len(expected) - 1], "..."]
         start = step["output_line"] - 1
-        lines[start : start + size] = [
-            line.rstrip() for line in result["output"].rstrip("\n").split("\n") if result["output"]
-        ]
+        lines[start : start + len(expected)] = printed
     page.write_text("\n".join(lines), encoding="utf-8")
 
 

@@ -36,17 +36,46 @@ def test_the_reference_has_every_option_that_help_prints(
     command: str, pages: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([command, "--help"]) == 0
-    text = capsys.readouterr().out.split("options:")[1]
-    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) - {"--help"}
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  -")]
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", "\n".join(lines))) - {"--help"}
+    assert "--strict" in options
     reference = pages.command_reference()
     section = reference[reference.index(f"## boxscore {command}\n") :].split("\n## ")[0]
     assert {option for option in options if f"`{option}" not in section} == set()
 
 
+def test_the_reference_describes_an_option_that_many_commands_have_once(pages: ModuleType) -> None:
+    reference = pages.command_reference()
+    assert reference.count("| `--iou-thresholds T ...` |") == 1
+    assert reference.count("`--iou-thresholds`") >= 6
+    assert "$ boxscore evaluate " in reference
+
+
+def test_pictures_are_small_shown_and_described() -> None:
+    shown: dict[Path, str] = {}
+    for page in (ROOT / "README.md", *DOCS.rglob("*.md")):
+        for text, target in re.findall(r"!\[([^]]*)\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            shown[(page.parent / target).resolve()] = text
+    pictures = [path for path in (DOCS / "pictures").iterdir() if path.suffix in {".svg", ".webp"}]
+    assert [path.name for path in pictures if path not in shown] == []
+    assert [path for path, text in shown.items() if not path.exists() or len(text) < 20] == []
+    assert [path.name for path in pictures if path.stat().st_size > 150_000] == []
+
+
+def test_a_notebook_becomes_a_page(pages: ModuleType) -> None:
+    page = pages.notebook_pages()["evaluate"]
+    assert page.startswith(
+        "# Evaluate a detector in a notebook\n\n[Download this notebook](evaluate.ipynb)\n"
+    )
+    assert "```python\nimport boxscore\n" in page
+    assert 'src="data:image/png;base64,' in page
+    assert not re.search(r"<div>[^\n]*\n\n[^\n]*</div>", page)
+
+
 def test_the_reference_has_every_public_name(pages: ModuleType) -> None:
     index = pages.python_pages()["index"]
     assert [name for name in boxscore.__all__ if f"`{name}`" not in index] == []
-    linked = re.findall(r"\[`\w+`\]\[boxscore\.[\w.]+\]", index)
+    linked = re.findall(r"\[`\w+`\](?:\[boxscore\.[\w.]+\]|\([\w.]+\.md\))", index)
     assert len(linked) == len(boxscore.__all__) - 1, "all but __version__ have a page"
 
 
@@ -110,14 +139,18 @@ def test_the_navigation_orders_known_pages_and_takes_new_ones(pages: ModuleType)
     found = ["explanation/glossary.md", "how-to/zebra.md", "how-to/evaluate-coco.md", "index.md", "other.md"]
     assert pages.navigation(found) == [
         "index.md",
-        {"How-to": ["how-to/evaluate-coco.md", "how-to/zebra.md"]},
+        {"How-to": [{"Your data": ["how-to/evaluate-coco.md"]}, "how-to/zebra.md"]},
         {"Explanation": ["explanation/glossary.md"]},
         "other.md",
     ]
-    existing = {str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.rglob("*.md")}
-    for section, names in pages.ORDER.items():
-        for name in names:
-            assert f"{section.lower()}/{name}" in existing or name == "python/index"
+    files = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
+    existing = {str(page.relative_to(DOCS).with_suffix("")) for page in files}
+    for section, order in pages.ORDER.items():
+        for name in (
+            [name for names in order.values() for name in names] if isinstance(order, dict) else order
+        ):
+            path = pages._path(section.lower(), name).removesuffix(".md")
+            assert path in existing or name == "python/index"
 
 
 def test_the_readme_shows_how_the_tests_end() -> None:
@@ -135,3 +168,30 @@ def test_links_between_files_of_the_readme_hold() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
             if not target.startswith(("http:", "https:")):
                 assert (path.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_readme_links_every_how_to() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = [path.name for path in (DOCS / "how-to").glob("*.md")]
+    assert sorted(name for name in pages if f"(docs/how-to/{name})" not in text) == []
+
+
+def test_the_citation_has_the_version_and_workflows_run_what_there_is() -> None:
+    import yaml
+
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == boxscore.__version__
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+        text = path.read_text(encoding="utf-8")
+        assert all("timeout-minutes" in job for job in jobs.values()), path.name
+        assert set(re.findall(r"make ([a-z]+)", text)) <= targets, path.name
+
+
+def test_the_site_is_built_so_that_strict_counts() -> None:
+    """mkdocs counts the warnings that it shows: with ``--quiet`` a broken link passes."""
+    recipes = (ROOT / "Makefile").read_text(encoding="utf-8")
+    builds = re.findall(r"mkdocs build.*", recipes)
+    assert len(builds) == 2
+    assert all("--strict" in build and "--quiet" not in build.split("#")[0] for build in builds)

@@ -78,12 +78,12 @@ def test_trackers(result: boxscore.Evaluation) -> None:
 @pytest.mark.parametrize(
     ("asked", "columns"),
     [
-        ([], COLUMNS),
+        ([], KEYS),
         (["mean_large"], ["mean_large"]),
         (["mAP50"], ["mAP50"]),
         (["AP50"], ["AP50"]),
-        (["mAP"], ["AP"]),
-        (["AP"], ["AP"]),
+        (["mAP"], ["mAP"]),
+        (["AP"], ["mAP"]),
     ],
 )
 def test_command_line(

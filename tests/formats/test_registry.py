@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +19,7 @@ from boxscore.formats._look import Look
 from boxscore.formats.columns import ColumnsFormat
 from boxscore.formats.converting import lost
 from boxscore.validation import validate_files
+from support.program import run_python
 
 SAMPLES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 
@@ -27,12 +30,10 @@ def test_every_format_has_its_name() -> None:
         assert registry.format_named(name).name == name
 
 
-@pytest.mark.parametrize(
-    "command", ["evaluate", "validate", "convert", "check", "sweep", "compare", "explain"]
-)
-def test_choices_of_the_command_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
-    assert "{" + ",".join(format_names()) + "}" in capsys.readouterr().out
+def test_choices_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["formats", "--output", "json"]) == 0
+    output = capsys.readouterr().out
+    assert [name for name in format_names(auto=False) if f'"{name}"' not in output] == []
 
 
 class _Lines(Format):
@@ -70,7 +71,7 @@ def test_a_format_is_one_object_and_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     named = registry.format_named
-    monkeypatch.setattr(registry, "_MODULES", {"lines": "", **registry._MODULES})
+    monkeypatch.setattr(registry, "_FORMATS", {"lines": registry._Entry(""), **registry._FORMATS})
     monkeypatch.setattr(registry, "format_named", lambda name: _Lines() if name == "lines" else named(name))
     truth, found = tmp_path / "gt.lines", tmp_path / "dt.lines"
     truth.write_text("a cat 0 0 10 10\nb dog 5 5 9 9\n")
@@ -87,6 +88,61 @@ def test_a_format_is_one_object_and_one_line(
     assert {finding.code for finding in validate_files(truth, found, format="lines")} >= {
         "class-without-detections"
     }
+
+
+KEYS = (
+    *("labels", "category", "box2d", "coordinates", "label", "assets", "asset", "regions", "videoSettings"),
+    *("_via_img_metadata", "filename", "size", "shape_attributes", "source-ref", "categories", "items"),
+    *("dm_format_version", "result", "data", "from_name", "rectanglelabels", "original_width"),
+    *("imageData", "shapes", "shape_type", "imagePath", "image_id", "bbox", "image", "box"),
+)
+ENDINGS = ("", ".json", ".jsonl", ".txt", ".xml", ".yaml", ".data", ".csv", ".npz", ".parquet")
+HEADS = (
+    *(b"PK\x03\x04", b"PAR1", b"<annotations><image", b"<annotation>", b"names: [a]\nnc: 1\ntrain: x\n"),
+    *(b"classes = 1\ntrain = a.txt\nnames = b\n", b"images/a.jpg\nimages/b.jpg\n"),
+    *(b"image,class,x,y,w,h\na,b,1,2,3,4\n", b"image/x\n" * 3, b"0 0.5 0.5 0.1 0.1\n", b""),
+)
+
+
+def test_what_a_format_recognises_passes_its_quick_test(tmp_path: Path) -> None:
+    draw, found = random.Random(20), set()
+    for number in range(600):
+        if number % 4:
+            keys = draw.sample(KEYS, draw.randint(1, 9))
+            value = {key: draw.choice([1, "a", [1], {"label": {}}, {"a": 1}, [{"size": 1}]]) for key in keys}
+            text = json.dumps(
+                [value] if draw.random() < 0.4 else value, indent=draw.choice([None, 1])
+            ).encode()
+        else:
+            text = draw.choice(HEADS)
+        path = tmp_path / f"{number}{draw.choice(ENDINGS)}"
+        path.write_bytes(text)
+        for name, entry in registry._FORMATS.items():
+            try:
+                reason = registry.format_named(name).detect(Look(path))
+            except boxscore.FileFormatError:
+                reason = "refused"
+            if reason is not None:
+                found.add(name)
+                assert entry.may_be(Look(path)), (name, path.name, text)
+    for folder in [SAMPLES, SAMPLES.parent, tmp_path]:
+        for name, entry in registry._FORMATS.items():
+            assert registry.format_named(name).detect(Look(folder)) is None or entry.may_be(Look(folder))
+    assert len(found) >= len(registry._FORMATS) - 4
+
+
+def test_only_the_modules_of_formats_that_may_be_there_are_imported() -> None:
+    code = (
+        "import sys, boxscore.cli\n"
+        f"boxscore.cli.main(['evaluate', '--gt', {str(SAMPLES / 'instances.json')!r},"
+        f" '--dt', {str(SAMPLES / 'detections.json')!r}])\n"
+        "print(*sys.modules)"
+    )
+    loaded = set(run_python(["-c", code])[1].splitlines()[-1].split())
+    assert "boxscore.formats.coco" in loaded
+    unused = ("formats.voc", "formats.yolo", "formats.csv_tables", "data.frames", "similarity.boundary")
+    assert not loaded & {f"boxscore.{name}" for name in (*unused, "formats.converting", "suppression.hard")}
+    assert not loaded & {"pandas", "xml.etree.ElementTree", "csv", "zipfile", "matplotlib", "yaml"}
 
 
 def test_a_run_configuration_takes_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ COMMANDS = {
     "iou_tutorial.txt": TUTORIAL,
     "run_shapes_coco.txt": ["run", "configs/shapes-coco.toml"],
     "run_shapes_voc.txt": ["run", "configs/shapes-voc.toml"],
-    "protocols.txt": ["protocols"],
+    "protocols.txt": ["protocols", "--wide"],
     "protocols_coco.toml": ["protocols", "coco"],
 }
 

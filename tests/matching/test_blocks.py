@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore._utils.processes import Forked
 from boxscore.diagnostics import tie_bounds
+from boxscore.matching import matcher as matcher_module
 from boxscore.matching.matcher import Matcher
 from boxscore.protocols import load_protocol
+from boxscore.similarity.box import BoxSimilarity
 from support.matches import assert_same_matches, match_tables
 
 MANY: dict[str, Any] = {"extends": "coco", "matching": {"max_detections": []}, "summary": [{"key": "AP"}]}
@@ -67,6 +70,26 @@ def test_blocks_match_the_same(rules: Any, most: int, monkeypatch: pytest.Monkey
             assert_same_matches(matcher.match(), whole)
             assert matcher._candidates is None
             assert_same_matches(matcher.match(workers=2), whole)
+
+
+@pytest.mark.parametrize("rules", ["coco", "voc2007", "voc2012", MANY, POOLED, FILE_ORDER, LAST], ids=str)
+@pytest.mark.parametrize("workers", [2, 3, 9])
+def test_processes_match_the_same(rules: Any, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = load_protocol(rules)
+    monkeypatch.setattr(BoxSimilarity, "forks_from", 0)
+    started: list[int] = []
+    monkeypatch.setattr(matcher_module, "Forked", lambda tasks: started.append(len(tasks)) or Forked(tasks))
+    for seed, detections in enumerate((60, 7, 1, 0)):
+        truth, found = crowd(seed, detections=detections)
+        whole = match_tables(truth, found, protocol)
+        assert_same_matches(Matcher(truth, found, protocol).match(workers=workers), whole)
+    assert 1 <= started[0] < workers
+    with monkeypatch.context() as patch:  # too many for a share: found again, block by block
+        hold(7, patch)
+        truth, found = crowd(0)
+        assert_same_matches(
+            Matcher(truth, found, protocol).match(workers=workers), match_tables(truth, found, protocol)
+        )
 
 
 def test_an_image_without_objects_and_one_without_detections(monkeypatch: pytest.MonkeyPatch) -> None:

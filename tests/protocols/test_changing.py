@@ -18,8 +18,8 @@ SAMPLES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 FILES = ["--gt", str(SAMPLES / "instances.json"), "--dt", str(SAMPLES / "detections.json")]
 
 FLAGS = [
-    (["--max-dets", "1", "10", "300"], {"matching": {"max_detections": [1, 10, 300]}}),
-    (["--max-dets", "5"], {"matching": {"max_detections": [5]}}),
+    (["--max-detections", "1", "10", "300"], {"matching": {"max_detections": [1, 10, 300]}}),
+    (["--max-detections", "5"], {"matching": {"max_detections": [5]}}),
     (["--iou-thresholds", "0.75", "0.3"], {"matching": {"iou_thresholds": [0.3, 0.75]}}),
     (
         ["--iou-thresholds", "0.5:0.95/4"],
@@ -91,7 +91,17 @@ def test_a_run_configuration_takes_the_same_changes(
     )
     assert main(["run", str(tmp_path / "run.toml")]) == 0
     configured = json.loads(capsys.readouterr().out)["metrics"]
-    flags = ["--max-dets", "1", "10", "300", "--score-threshold", "0", "--iou-thresholds", "0.5", "0.75"]
+    flags = [
+        "--max-detections",
+        "1",
+        "10",
+        "300",
+        "--score-threshold",
+        "0",
+        "--iou-thresholds",
+        "0.5",
+        "0.75",
+    ]
     assert main(["evaluate", *FILES, *flags, "--output", "json"]) == 0
     assert configured == json.loads(capsys.readouterr().out)["metrics"]
 

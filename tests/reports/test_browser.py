@@ -18,6 +18,8 @@ from support.real_data import real
 LARGEST = 5_000_000
 """Bytes of a report without images."""
 
+LARGEST_OF_EIGHTY_CLASSES = 1_000_000
+
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
@@ -34,6 +36,8 @@ def assert_quiet(page: Page) -> None:
     assert page.console() == []
     assert page.requests() == []
     assert page.run("return document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
+    menu = page.run("return [...document.querySelectorAll('.bar-nav a')].map(a => a.hash.slice(1))")
+    assert menu == page.run("return [...document.querySelectorAll('main section')].map(s => s.id)")
 
 
 def column(page: Page, number: int) -> list[str]:
@@ -43,6 +47,9 @@ def column(page: Page, number: int) -> list[str]:
 
 def use_everything(page: Page) -> None:
     """Sort, filter, hover, pick, click a cell, open an image; as a user would."""
+    values = [float(value) for value in column(page, 1) if value]
+    assert values == sorted(values)
+    assert page.find("#class-table thead th:nth-child(2)").get_attribute("aria-sort") == "ascending"
     page.click("#class-table thead th:nth-child(2) button")
     values = [float(value) for value in column(page, 1) if value]
     assert values == sorted(values, reverse=True)
@@ -125,7 +132,7 @@ def test_yolov2_on_coco(page: Page, tmp_path: Path) -> None:
     start = time.perf_counter()
     path = written(result, tmp_path)
     assert time.perf_counter() - start < 90  # about 8 s on an idle core
-    assert path.stat().st_size < LARGEST
+    assert path.stat().st_size < LARGEST_OF_EIGHTY_CLASSES
     page.resize(1280)
     page.open(path)
     assert page.text(".lead-number .value") == "0.194"
@@ -145,6 +152,143 @@ def test_yolov2_on_voc(page: Page, tmp_path: Path) -> None:
     assert page.text(".lead-number .value") == "0.722"
     use_everything(page)
     assert_quiet(page)
+
+
+INSIDE = "const box = e => e.getBoundingClientRect();"
+
+
+def test_the_class_table_is_whole_where_there_is_room(page: Page, tmp_path: Path) -> None:
+    page.resize(1440)
+    page.open(written(shapes(), tmp_path))
+    heads = page.every("#class-table thead th")
+    assert len(heads) == 17
+    assert all(head.is_displayed() for head in heads)
+    assert not page.find("#classes .fits").is_displayed()
+    assert page.run(
+        f"{INSIDE} const t = box(document.querySelector('#class-table'));"
+        "const s = box(document.querySelector('#classes'));"
+        "return t.left >= s.left && t.right <= s.right"
+    )
+    assert (
+        page.run("return getComputedStyle(document.querySelector('#classes .scroll')).overflow") == "visible"
+    )
+    assert page.text("#class-shown") == "7 classes, lowest AP first"
+    ticks = [float(tick.text) for tick in page.every("#classes .meter-axis span")]
+    top = ticks[-1]
+    assert ticks == pytest.approx([top * i / (len(ticks) - 1) for i in range(len(ticks))])
+    bars = page.run(
+        f"{INSIDE} return [...document.querySelectorAll('#class-table tbody .meter[data-v]')]"
+        ".map(m => [+m.dataset.v, box(m.querySelector('i')).width / box(m).width])"
+    )
+    assert len(bars) == 5
+    for value, width in bars:
+        assert width == pytest.approx(value / top, abs=0.02)
+    page.click("#class-table thead th:nth-child(5) button")
+    assert page.text("#class-shown") == "7 classes, widest interval first"
+
+
+def test_columns_that_do_not_fit_are_said_and_kept(page: Page, tmp_path: Path) -> None:
+    page.resize(390)
+    page.open(written(shapes(), tmp_path))
+    shown = [head for head in page.every("#class-table thead th") if head.is_displayed()]
+    assert page.text("#classes .fits span") == f"{len(shown)} of 17 columns fit here."
+    page.click("#classes .fits button")
+    assert all(head.is_displayed() for head in page.every("#class-table thead th"))
+    assert_quiet(page)
+
+
+def test_rows_beyond_the_limit_are_said_and_found(page: Page, tmp_path: Path) -> None:
+    page.resize(1280)
+    page.open(written(evaluation(classes=120, images=150), tmp_path, resamples=0))
+    rows = page.every("#class-table tbody tr")
+    assert sum(row.is_displayed() for row in rows) == 100
+    assert page.text("#class-shown") == "100 of 120 classes listed, lowest AP first"
+    last = rows[-1].find_element("css selector", "th").get_attribute("data-v")
+    page.find("#class-filter").send_keys(last)
+    assert rows[-1].is_displayed()
+    page.run(
+        "const f = document.getElementById('class-filter'); f.value = ''; f.dispatchEvent(new Event('input'))"
+    )
+    assert page.text(".more-rows") == "Show 20 more classes"
+    page.click(".more-rows")
+    assert all(row.is_displayed() for row in rows)
+    assert not page.find(".more-rows").is_displayed()
+    assert page.text("#class-shown") == "120 classes, lowest AP first"
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("classes", [3, 40])
+def test_charts_name_their_best_and_worst_classes(
+    page: Page, tmp_path: Path, width: int, classes: int
+) -> None:
+    page.resize(width)
+    page.open(written(evaluation(classes=classes, images=120), tmp_path, resamples=0))
+    for chart in ("#pr-chart", "#f1-chart"):
+        for rank in ("best", "worst"):
+            named = page.every(f"{chart} .curve-label.{rank}")
+            assert len(named) == min(3, classes // 2)
+            assert {label.text for label in named} <= {f"class {k}" for k in range(classes)}
+            assert len(page.every(f"{chart} .curve.{rank}")) == len(named)
+        boxes = page.run(
+            f"{INSIDE} return [...document.querySelectorAll(arguments[0])].map(box)"
+            ".map(b => [b.left, b.right, b.top + 1, b.bottom - 1])",
+            f"{chart} .curve-label",
+        )
+        for i, (left, right, top, bottom) in enumerate(boxes):
+            assert left >= 0
+            assert right <= width
+            for other in boxes[:i]:
+                assert right <= other[0] or left >= other[1] or bottom <= other[2] or top >= other[3]
+
+
+def test_the_confusion_matrix_by_keyboard(page: Page, tmp_path: Path) -> None:
+    page.resize(1440)
+    page.open(written(shapes(), tmp_path))
+    assert [node.text for node in page.every("#matrix .axis-title")] == ["predicted class →", "← true class"]
+    inner = "const m = document.querySelector('#matrix'); return [m.scrollHeight, m.scrollWidth]"
+    outer = "const m = document.querySelector('#matrix'); return [m.clientHeight, m.clientWidth]"
+    assert page.run(inner) == page.run(outer)
+    matrix = page.find("#matrix")
+    matrix.send_keys("\ue010")  # end of the row: what was missed
+    assert page.text("#matrix-live").startswith("circle → (background), 10 ")
+    matrix.send_keys("\ue00f")  # page down: the last row
+    assert page.text("#matrix-live").startswith("(background) → (background)")
+    matrix.send_keys("\ue011")  # home
+    assert page.text("#matrix-live").startswith("(background) → circle, 2 ")
+    lit = [node.text for node in page.every("#matrix text.lit")]
+    assert sorted(lit) == ["(background)", "circle"]
+    matrix.send_keys("\ue007")  # enter
+    assert page.text("#cell-panel h3").startswith("circle found where nothing is: 2")
+    assert page.every("#cell-panel .card")
+
+
+def test_the_confusion_matrix_of_many_classes_keeps_every_count(page: Page, tmp_path: Path) -> None:
+    page.resize(1440)
+    page.open(written(evaluation(classes=60, images=200), tmp_path, resamples=0))
+    total = (
+        "[...document.querySelectorAll('#matrix text.inside')].reduce((sum, t) => sum + +t.textContent, 0)"
+    )
+    assert "24 classes most often confused, of 60" in page.text("#matrix-note")
+    few = page.run(f"return {total}")
+    cells = page.run("return JSON.parse(document.getElementById('report-data').textContent).confusion.cells")
+    assert few == sum(count for _, _, count in cells)
+    page.run(
+        "const s = document.getElementById('matrix-most'); s.value = '60'; s.dispatchEvent(new Event('change'))"
+    )
+    assert len(page.every("#matrix .cell")) == len(cells)
+    assert not page.find("#matrix-note").is_displayed()
+
+
+def test_the_menu_goes_on_and_follows(page: Page, tmp_path: Path) -> None:
+    page.resize(390)
+    page.open(written(shapes(), tmp_path))
+    menu = page.find(".bar-nav ul")
+    assert menu.get_attribute("class") == "more-after"
+    assert page.text(".bar-nav a[aria-current]") == "Summary"
+    page.run("document.getElementById('gallery').scrollIntoView()")
+    page.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    assert page.text(".bar-nav a[aria-current]") == "Images"
+    assert menu.get_attribute("class") == "more-before"
 
 
 def test_hostile_names_are_text(page: Page, tmp_path: Path) -> None:
@@ -342,7 +486,7 @@ def test_the_overview(page: Page, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_nothing_serious(page: Page, tmp_path: Path, width: int, dark: bool) -> None:
     path = written(shapes(), tmp_path)
     page.resize(width, dark=dark)
@@ -375,6 +519,11 @@ def test_it_prints(page: Page, tmp_path: Path) -> None:
     try:
         assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert not page.find(".bar-nav").is_displayed()
+        assert not page.find("#class-table .sort").is_displayed()
+        heads = page.every("#class-table thead th .printed")
+        assert [head.text for head in heads][:3] == ["class", "AP", "objects"]
+        assert len(heads) == 17
+        assert page.find("#classes .table-key").is_displayed()
         printed = page.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
         assert len(printed) > 20_000
     finally:

@@ -28,7 +28,8 @@ def result_file(folder: Path, capsys: pytest.CaptureFixture[str], **metrics: flo
 
 def test_report_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        main(["report", *INPUTS, "-o", str(tmp_path / "out"), "--resamples", "0", "--title", "My run"]) == 0
+        main(["report", *INPUTS, "--report", str(tmp_path / "out"), "--resamples", "0", "--title", "My run"])
+        == 0
     )
     assert "My run" in (tmp_path / "out" / "report.html").read_text()
     assert "report written to" in capsys.readouterr().err
@@ -57,7 +58,7 @@ def test_evaluate_and_compare_write_reports(tmp_path: Path, capsys: pytest.Captu
 def test_bad_options_say_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str], message: str
 ) -> None:
-    assert main(["report", *INPUTS, "-o", str(tmp_path / "out"), *option]) == 2
+    assert main(["report", *INPUTS, "--report", str(tmp_path / "out"), *option]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -80,7 +81,7 @@ def test_a_missing_package_is_named_and_nothing_is_written(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     folder = tmp_path / "out"
-    assert main(["report", *INPUTS, "-o", str(folder), "--resamples", "0", *option]) == 2
+    assert main(["report", *INPUTS, "--report", str(folder), "--resamples", "0", *option]) == 2
     html._environment.cache_clear()
     assert "pip install" in capsys.readouterr().err
     assert not folder.exists()
@@ -90,7 +91,7 @@ def test_a_missing_package_is_named_and_nothing_is_written(
 def test_draw_writes_the_worst_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
     pytest.importorskip("matplotlib")
     folder = str(SHAPES / "images")
-    arguments = [*INPUTS, "--image-folder", folder, "--to", str(tmp_path), "--worst", "2", "--form", form]
+    arguments = [*INPUTS, "--image-folder", folder, "--output", str(tmp_path), "--worst", "2", "--form", form]
     assert main(["draw", *arguments]) == 0
     printed = capsys.readouterr().out.split()
     assert len(printed) == 2
@@ -99,7 +100,7 @@ def test_draw_writes_the_worst_images(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_draw_takes_chosen_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
-    assert main(["draw", *INPUTS, "--images", "101", "109", "--to", str(tmp_path)]) == 0
+    assert main(["draw", *INPUTS, "--images", "101", "109", "--output", str(tmp_path)]) == 0
     assert len(capsys.readouterr().out.split()) == 2
 
 
@@ -112,7 +113,18 @@ def test_draw_goes_on_without_a_picture_that_cannot_be_read(
     images.mkdir()
     (images / "000000000109.png").write_bytes(b"\x89PNG\r\n\x1a\n, and no more")
     (images / "000000000101.png").write_bytes((SHAPES / "images" / "000000000101.png").read_bytes())
-    call = ["draw", *INPUTS, "--image-folder", str(images), "--images", "101", "109", "117", "--to", str(out)]
+    call = [
+        "draw",
+        *INPUTS,
+        "--image-folder",
+        str(images),
+        "--images",
+        "101",
+        "109",
+        "117",
+        "--output",
+        str(out),
+    ]
     assert main([*call, "--strict"]) == 2
     assert capsys.readouterr().out == ""
     assert not out.exists()

@@ -150,7 +150,7 @@ def test_the_script_never_parses_text_as_html() -> None:
         "fetch(",
     )
     assert [word for word in forbidden if word in script] == []
-    assert len(script) < 60_000
+    assert len(script) < 80_000  # a tenth of the megabyte that a page of 80 classes may have
 
 
 def test_a_half_written_report_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

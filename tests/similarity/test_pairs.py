@@ -17,7 +17,7 @@ from boxscore.matching.ranking import rank_detections
 from boxscore.protocols.loading import load_protocol
 from boxscore.protocols.protocol import SimilarityName
 from boxscore.similarity.measures import box_measure
-from boxscore.similarity.registry import SIMILARITIES
+from boxscore.similarity.registry import SIMILARITIES, similarity_class
 
 BoxRow = list[float]
 Sized = tuple[BoxRow, float, float]  # corners, width, height
@@ -132,7 +132,7 @@ def test_matching_computes_the_same(name: str) -> None:
         Detections.from_arrays([1] * 40, [1] * 40, boxes[1], np.arange(40), box_format=box_format),
     )
     ranking = rank_detections(tables[1], protocol)
-    pairs = candidate_pairs(*tables, ranking, protocol, ignoring(tables[0], protocol.ignore))
+    pairs = candidate_pairs(*tables, ranking, protocol, ignoring(tables[0], protocol))
     rows = [sized(some, box_format, offset) for some in boxes]
     expected = {}
     for (one, detection), (other, box) in itertools.product(enumerate(rows[1]), enumerate(rows[0])):
@@ -153,6 +153,6 @@ def test_every_name_a_protocol_may_give_has_a_similarity() -> None:
 
 
 def test_every_similarity_has_a_column_that_tables_have() -> None:
-    for similarity in SIMILARITIES.values():
+    for similarity in map(similarity_class, SIMILARITIES):
         names = [column.name for column in Detections.schema.instances]
         assert similarity.column is None or similarity.column in names

@@ -39,11 +39,12 @@ Place = Callable[[int], str]
 def did_you_mean(value: object, known: Iterable[str]) -> str:
     """Suggest the known name nearest to a misspelt one, or list the known names."""
     names = [str(name) for name in known]
-    near = _nearest(value, names)
+    near = nearest(value, names)
     return near or (f"known: {', '.join(names)}" if names else "there is none")
 
 
-def _nearest(value: object, names: Sequence[str]) -> str:
+def nearest(value: object, names: Sequence[str]) -> str:
+    """Suggest the known name nearest to a misspelt one, if one is near."""
     import difflib
 
     near = difflib.get_close_matches(str(value), names, n=1)
@@ -62,7 +63,7 @@ def one_of(value: str, known: Sequence[str], *, name: str) -> str:
             name,
             f"be one of {', '.join(map(repr, known))}",
             got=repr(value),
-            cause=_nearest(value, known),
+            cause=nearest(value, known),
         )
     return value
 
@@ -71,9 +72,9 @@ def number_between(
     value: Any, low: float, high: float, *, name: str, open_low: bool = False, place: str = ""
 ) -> float:
     """Check that a number is finite and lies in [low, high], or (low, high] with ``open_low``."""
-    rule = f"be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not is_number or not (low < value <= high if open_low else low <= value <= high):
+        rule = f"be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
         raise InputError(name, rule, got=_given(value), place=place)
     return float(value)
 

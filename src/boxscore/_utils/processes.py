@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-- Only the command line forks, because its process is its own: a training process has threads and devices
-  that do not survive a fork.
+- Only the command line forks unasked, because its process is its own: a training process has threads and
+  devices that do not survive a fork. In Python it takes an explicit ``workers``.
 - Children decode text into arrays and write them to an unnamed file, because a pipe holds only 64 KiB and
   would make both processes take turns. A pipe signals that the file is complete. The exit status would not
   do: a host may ignore SIGCHLD, or have a handler that waits for every child.

@@ -15,13 +15,16 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from boxscore._utils.widths import aligned, cut, display_width, folded, wrapped
+
 __all__ = [
     "Columns",
+    "Paint",
     "csv_table",
     "html_folded",
     "html_lines",
@@ -42,11 +45,16 @@ __all__ = [
 Columns = Mapping[str, Sequence[Any]]
 """Values by column name."""
 
+Paint = Callable[[int, str, str], str]
+"""Adds colour to a cell: of a row, of a column, a text."""
+
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def printable(text: str) -> str:
     """Replace what could steer a terminal or hide in a line: control and direction marks."""
+    if text.isascii() and text.isprintable():
+        return text
     import unicodedata
 
     return "".join(
@@ -139,23 +147,103 @@ def _is_numeric(values: Iterable[Any]) -> bool:
     return all(value is None or isinstance(value, (int, float, np.number)) for value in values)
 
 
-def text_table(columns: Columns, *, digits: int = 4, longest: int = 40) -> str:
-    """Lay a table out for a terminal; numbers to the right, names cut at ``longest`` characters."""
-    lines = [list(map(printable, columns)), *_lines(columns, digits)]
-    lines = [[_shortened(cell, longest) for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    right = [_is_numeric(values) for values in columns.values()]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    )
+def text_table(
+    columns: Columns,
+    *,
+    digits: int = 4,
+    longest: int = 40,
+    width: int | None = None,
+    first_out: Sequence[str | tuple[str, ...]] = (),
+    paint: Paint | None = None,
+) -> str:
+    """Lay a table out for a terminal; numbers to the right, names cut at ``longest`` columns.
+
+    A table that is wider than ``width`` breaks its heads after ``_``, then wraps its texts between words,
+    then leaves out columns: those in ``first_out`` in this order, those of a tuple together, then from the
+    right; never the first. A line below names them. ``paint`` adds colour to a cell, given its row, its
+    column and its text with the blanks around it.
+    """
+    names = list(columns)
+    heads = {name: printable(name) for name in names}
+    cells = {name: [cut(_cell(value, digits), longest) for value in columns[name]] for name in names}
+    right = {name: _is_numeric(values) for name, values in columns.items()}
+    shown = names
+    widths = _fitting_widths(heads, cells, right, width)
+    going = [one if isinstance(one, tuple) else (one,) for one in first_out]
+    going += [(name,) for name in reversed(names) if not any(name in some for some in going)]
+    while width is not None and len(shown) > 1 and _total(widths) > width:
+        leaving = going.pop(0)
+        shown = [name for name in shown if name not in leaving or name == names[0]]
+        widths = _fitting_widths({name: heads[name] for name in shown}, cells, right, width)
+    lines = _head_lines({name: cut(heads[name], longest) for name in shown}, widths, right)
+    for row in range(len(cells[names[0]]) if names else 0):
+        parts = {name: wrapped(cells[name][row], widths[name]).split("\n") for name in shown}
+        for number in range(max(map(len, parts.values()))):
+            line = []
+            for name in shown:
+                text = parts[name][number] if number < len(parts[name]) else ""
+                text = aligned(text, widths[name], right=right[name])
+                line.append(text if paint is None else paint(row, name, text))
+            lines.append("  ".join(line).rstrip())
+    left_out = [heads[name] for name in names if name not in shown]
+    if left_out:
+        note = f"Left out to fit {width} columns (--wide shows them): {short_list(left_out)}"
+        lines.append(wrapped(note, width, indent="  "))
+    return "\n".join(lines)
 
 
-def _shortened(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def _total(widths: Mapping[str, int]) -> int:
+    return sum(widths.values()) + 2 * (len(widths) - 1)
+
+
+def _fitting_widths(
+    heads: Mapping[str, str],
+    cells: Mapping[str, Sequence[str]],
+    right: Mapping[str, bool],
+    width: int | None,
+) -> dict[str, int]:
+    """Return the width of each column: as they are, or what heads and texts can be narrowed to."""
+    content = {name: max(map(display_width, cells[name]), default=0) for name in heads}
+    widths = {name: max(content[name], display_width(head)) for name, head in heads.items()}
+    if width is None or _total(widths) <= width:
+        return widths
+    for name in sorted(heads, key=lambda name: content[name] - widths[name]):
+        parts = re.findall("[^_ ]*[_ ]?", heads[name])
+        widths[name] = max(content[name], *(display_width(part.rstrip()) for part in parts))
+        if _total(widths) <= width:
+            return widths
+    least = {name: max(_longest_word(cells[name]), LEAST_TEXT) for name in heads if not right[name]}
+    while (over := _total(widths) - width) > 0:
+        wide = [name for name in least if widths[name] > least[name]]
+        if not wide:
+            break
+        widest = max(wide, key=lambda name: widths[name])
+        others = [widths[name] for name in wide if widths[name] < widths[widest]]
+        room = widths[widest] - max(least[widest], *others, 0)  # the widest comes down to the next, then both
+        widths[widest] -= max(1, min(over, room))
+    return widths
+
+
+def _longest_word(texts: Sequence[str]) -> int:
+    return max((display_width(word) for text in texts for word in text.split()), default=0)
+
+
+LEAST_TEXT = 16
+"""Columns that a text keeps before a table leaves out others."""
+
+
+def _head_lines(heads: Mapping[str, str], widths: Mapping[str, int], right: Mapping[str, bool]) -> list[str]:
+    """Write the heads, broken after ``_`` or blanks where they are wider than their columns."""
+    parts = {name: folded(head, widths[name], after="_ ").split("\n") for name, head in heads.items()}
+    height = max(map(len, parts.values()), default=0)
+    lines = []
+    for number in range(height):
+        line = []
+        for name, part in parts.items():
+            at = number - (height - len(part))
+            line.append(aligned(part[at].rstrip() if at >= 0 else "", widths[name], right=right[name]))
+        lines.append("  ".join(line).rstrip())
+    return lines
 
 
 def markdown_table(columns: Columns, *, digits: int = 4) -> str:

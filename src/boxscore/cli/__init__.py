@@ -17,22 +17,39 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from boxscore._utils.memory import OUT_OF_MEMORY, is_out_of_memory, require_room
 from boxscore._version import __version__
-from boxscore.cli.arguments import STRICT, ArgumentParser, Option, add_options
+from boxscore.cli.arguments import EVERYWHERE, Option
 from boxscore.cli.diagnostics import DIAGNOSTICS
-from boxscore.cli.streams import say
+from boxscore.cli.parser import ArgumentParser, add_options
+from boxscore.cli.streams import Settings, say, show, using
 from boxscore.errors import BoxscoreError, BoxscoreWarning, VerificationError, shortened
 
-__all__ = ["COMMANDS", "Command", "command_parser", "load_command", "main"]
+__all__ = ["COMMANDS", "GROUPS", "Command", "command_parser", "load_command", "main"]
 
-COMMANDS = {
+GROUPS = {
+    "start here": ("demo", "evaluate", "validate", "report"),
+    "why is the score what it is?": (
+        *("errors", "confusion", "operating-points", "slices", "images", "suspects", "draw"),
+        *("calibration", "lrp", "froc", "ties", "explain"),
+    ),
+    "which detector is better, and is it good enough?": ("compare", "bootstrap", "check", "history"),
+    "raw detections, and those of several models": ("nms", "fuse", "sweep"),
+    "files": ("stats", "convert", "formats"),
+    "label maps": ("panoptic", "semantic"),
+    "the rules": ("protocols", "run"),
+}
+"""Subcommands by task."""
+
+_SUMMARIES = {
     "evaluate": "score detections against ground truth",
     "validate": "find faults in ground truth and detections that a score does not show",
     "convert": "write ground truth or detections in another format; merge, filter, sample and split them",
     "stats": "what a data set holds: images, objects, classes, sizes",
+    "formats": "list the formats of files",
     "run": "run a configuration file",
     "nms": "turn raw detections into final ones: suppress, rescore or merge",
     "fuse": "one results file from those of several models",
@@ -45,11 +62,13 @@ COMMANDS = {
     "panoptic": "panoptic quality of id maps and segment tables",
     "semantic": "mean IoU and accuracies of folders of label maps",
     "explain": "why do two tools give two numbers? which tool gave this number?",
-    **{name: diagnostic.summary for name, diagnostic in DIAGNOSTICS.items()},
     "protocols": "list the protocols, or print one as TOML",
     "demo": "evaluate small samples that come with boxscore, and show what to type next",
+    **{name: diagnostic.summary for name, diagnostic in DIAGNOSTICS.items()},
 }
-"""Subcommands and what they do."""
+
+COMMANDS = {name: _SUMMARIES[name] for names in GROUPS.values() for name in names}
+"""Subcommands and what they do, in the order of the help."""
 
 LIBRARIES = 512 << 20
 """Bytes of address space, few of which are used: pandas, pyarrow and matplotlib crash where they get less."""
@@ -81,13 +100,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if not given or given[0] not in COMMANDS:
-            _top_level_parser().parse_args(given or ["--help"])
-            return 2
+            return _of_the_program(given)
         command = load_command(given[0])
         arguments_of = command_parser(given[0], command).parse_args(given[1:])
-        return _run(command.run, arguments_of, room=_room(given[0], arguments_of))
     except SystemExit as stop:  # argparse: help or a usage error, already printed
         return stop.code if isinstance(stop.code, int) else 2
+    return _run(command.run, arguments_of, room=_room(given[0], arguments_of))
+
+
+def _of_the_program(given: Sequence[str]) -> int:
+    """Answer what is no command: help, version, completion, or an error of two lines."""
+    first = given[0] if given else "--help"
+    if first in ("-h", "--help"):
+        from boxscore.cli.help import program_help
+
+        show(program_help(GROUPS, COMMANDS).removesuffix("\n"))
+        return 0
+    if first in ("-V", "--version"):
+        show(f"boxscore {__version__}")
+        return 0
+    if first == "--print-completion":
+        from boxscore.cli.completion import completion_script
+
+        try:
+            show(completion_script(given[1] if len(given) > 1 else "", _options_of_commands()))
+        except BoxscoreError as error:
+            _say(f"error: {error}")
+            return 2
+        return 0
+    from boxscore._utils.checks import nearest
+
+    more = "boxscore --help lists the commands."
+    if first.startswith("-"):
+        near = nearest(first, ["--help", "--version", "--print-completion"]).replace("'", "")
+        _say(shortened(f"error: boxscore has no option {first}{'; ' + near if near else '.'}"))
+    else:
+        near = nearest(first, list(COMMANDS))
+        _say(shortened(f"error: boxscore has no command {first!r}{'; ' + near if near else '.'}"))
+        if not near and Path(first).exists():
+            more = "To score detections: boxscore evaluate GT DT; boxscore --help lists all commands."
+    say(more, quiet=False)
+    return 2
+
+
+def _options_of_commands() -> dict[str, tuple[Option, ...]]:
+    return {name: (*load_command(name).options, *EVERYWHERE) for name in COMMANDS}
 
 
 def load_command(name: str) -> Command:
@@ -99,14 +156,10 @@ def load_command(name: str) -> Command:
     return Command(module.__doc__ or "", module.OPTIONS, module.run)
 
 
-def command_parser(name: str, command: Command) -> argparse.ArgumentParser:
+def command_parser(name: str, command: Command) -> ArgumentParser:
     """Build the parser of a subcommand."""
-    parser = ArgumentParser(
-        prog=f"boxscore {name}",
-        description=command.description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_options(parser, [*command.options, STRICT])
+    parser = ArgumentParser(name, command.description)
+    add_options(parser, [*command.options, *EVERYWHERE])
     parser.take_paths()
     return parser
 
@@ -122,10 +175,15 @@ def _run(command: Callable[[argparse.Namespace], int], arguments: argparse.Names
     with warnings.catch_warnings():
         warnings.simplefilter("error" if arguments.strict else "always", BoxscoreWarning)
         warnings.showwarning = _show_warning  # type: ignore[assignment]
+        file = getattr(
+            getattr(arguments, "output", None), "path", None
+        )  # of a form; other paths are the command's
+        chosen = Settings(wide=arguments.wide, quiet=arguments.quiet, file=file)
         try:
             if room:
                 require_room(room)
-            return command(arguments)
+            with using(chosen):
+                return command(arguments)
         except VerificationError as error:
             _say(str(error))
             return 1
@@ -156,7 +214,9 @@ def _out_of_memory(reason: str) -> int:
 
 def _say(text: str) -> None:
     """Print a message to stderr, without control characters, which names in files may contain."""
-    say(text, name="boxscore")
+    first = text.partition(":")[0]
+    colour = {"error": "red", "warning": "yellow"}.get(first, "")
+    say(text, name="boxscore", colour=colour, quiet=first == "warning")
 
 
 def _show_warning(
@@ -166,17 +226,4 @@ def _show_warning(
         _say(f"warning: {warning}")
     else:
         for line in warnings.formatwarning(warning, category, filename, lineno).splitlines():
-            say(line)
-
-
-def _top_level_parser() -> argparse.ArgumentParser:
-    parser = ArgumentParser(
-        prog="boxscore",
-        description="The box score for object detectors: exact COCO and VOC evaluation, NMS and reports.",
-        epilog="boxscore COMMAND --help says more of each.",
-    )
-    parser.add_argument("--version", action="version", version=f"boxscore {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, text in COMMANDS.items():
-        commands.add_parser(name, help=text, add_help=False)
-    return parser
+            say(line, quiet=False)

@@ -8,17 +8,19 @@ Conventions
 - A command that needs a variation of an option states the difference: ``DETECTIONS.but(required=False)``.
 - An option of a diagnostic has the name of the function's parameter.
 - Choices that come from another package are a function, so that the package is imported only when needed.
+- ``--output`` says what becomes of the result: a form to print, or a path to write. Files that are there are
+  replaced, whole, when the new ones are complete; others in a folder stay.
+- Values of a list have blanks between; commas do as well where no value can have one.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, get_args
+from typing import Any, NamedTuple, get_args
 
-from boxscore._utils.text import printable
-from boxscore.errors import shortened
+from boxscore._utils.checks import nearest
+from boxscore.errors import InputError
 
 __all__ = [
     "ANNOTATION_ID_ZERO",
@@ -29,10 +31,14 @@ __all__ = [
     "DETECTIONS",
     "DETECTION_AREA",
     "DETECTION_FILES",
+    "EVERYWHERE",
+    "FILE_FORMS",
+    "FOLDER_OUTPUT",
     "FORMAT",
     "GROUND_TRUTH",
     "GROUND_TRUTH_FILES",
     "GROUPS",
+    "HEADINGS",
     "HIT_THRESHOLD",
     "IMAGES",
     "IMAGE_FOLDER",
@@ -44,6 +50,8 @@ __all__ = [
     "METRICS",
     "OUTPUT",
     "OUTPUT_FORMS",
+    "OUTPUT_GROUP",
+    "PART",
     "PER_CLASS",
     "PLOT_FORMS",
     "PROTOCOL",
@@ -53,19 +61,30 @@ __all__ = [
     "REPORT_CONTENT",
     "RESAMPLING",
     "RESULTS_OUTPUT",
-    "STRICT",
     "TABLE_FORMS",
     "WORKERS",
-    "ArgumentParser",
+    "Form",
     "Option",
-    "add_options",
+    "form_of",
     "inputs_beside",
     "score_threshold",
 ]
 
 OUTPUT_FORMS = ("text", "json", "csv", "markdown", "latex")
+FILE_FORMS = {".txt": "text", ".json": "json", ".csv": "csv", ".md": "markdown", ".tex": "latex"}
+"""The form of the result in a file, by how its name ends."""
 PLOT_FORMS = ("png", "svg", "pdf")
 TABLE_FORMS = ("parquet", "json", "csv")
+
+
+INPUT = "input"
+PROTOCOL_GROUP = "the protocol, and changes to it"
+UNSAID = "what files do not say"
+PART = "a part of the data"
+OUTPUT_GROUP = "output, and what every command takes"
+REPORT_GROUP = "the report"
+HEADINGS = (PART, INPUT, PROTOCOL_GROUP, UNSAID, OUTPUT_GROUP, REPORT_GROUP)
+"""Of the help, in this order, after a command's own options and own headings."""
 
 
 class Option(NamedTuple):
@@ -86,14 +105,16 @@ class Option(NamedTuple):
     variable : str
         The attribute that holds the value; the name when not given.
     many : bool
-        Takes several values.
+        Takes several values, with blanks between.
+    commas : bool
+        They may have commas between as well: no value has one.
     required, positional : bool
     key : str
         ``table.key`` in a run configuration; without one the option is not allowed there.
     ending : str
         In a run configuration a value with this ending is a path relative to the file. A ``Path`` always is.
     group : str
-        A heading in the help.
+        A heading in the help; what has none is the command's own.
     exclusive : str
         Options with the same word exclude each other.
     combine : callable, optional
@@ -109,6 +130,7 @@ class Option(NamedTuple):
     short: str = ""
     variable: str = ""
     many: bool = False
+    commas: bool = False
     required: bool = False
     positional: bool = False
     key: str = ""
@@ -131,86 +153,28 @@ class Option(NamedTuple):
         return tuple(self.choices() if callable(self.choices) else self.choices)
 
 
-def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
-    """Add options to a parser of argparse."""
-    groups: dict[tuple[str, str], Any] = {}
-    for option in options:
-        group = (option.group, option.exclusive)
-        if option.exclusive and group not in groups:
-            groups[group] = parser.add_mutually_exclusive_group()
-        elif option.group and group not in groups:
-            groups[group] = parser.add_argument_group(option.group)
-        _add(groups.get(group, parser), option)
+class Form(str):
+    """A form of the result, and the file that it goes to, if any."""
+
+    path: Path | None = None
 
 
-def _add(parser: Any, option: Option) -> None:
-    how: dict[str, Any] = {"help": option.help}
-    if option.kind is bool:
-        how |= {"action": "store_false" if option.default else "store_true"}
-    else:
-        how |= {"type": option.kind, "default": option.default, "choices": option.known() or None}
-        how |= {"metavar": option.metavar or None}
-        if option.many:
-            how["nargs"] = "+"
-        elif option.positional and not option.required:
-            how["nargs"] = "?"
-    if option.positional:
-        parser.add_argument(option.dest, **how)
-    else:
-        names = [f"--{option.name}", *([option.short] if option.short else [])]
-        parser.add_argument(*names, dest=option.dest, required=option.required, **how)
-
-
-class ArgumentParser(argparse.ArgumentParser):
-    """A parser of a command that may take ground truth and detections without ``--gt`` and ``--dt``."""
-
-    _sides: Sequence[argparse.Action] = ()
-
-    def error(self, message: str) -> NoReturn:
-        """Show the words it refuses without control characters, and of a long one the ends."""
-        super().error(printable(shortened(message)))
-
-    def take_paths(self) -> None:
-        """Take the paths in this order, if the command has both options and ground truth is one path."""
-        by_dest = {action.dest: action for action in self._actions if action.option_strings}
-        sides = [by_dest.get(option.dest) for option in (GROUND_TRUTH, DETECTIONS)]
-        truth, detections = sides
-        if truth is None or detections is None or truth.nargs is not None:
-            return
-        self._sides = (truth, detections)
-        many = " ..." if detections.nargs else ""
-        self.add_argument(
-            "paths",
-            nargs="*",
-            type=Path,
-            metavar="GT DT",
-            help=f"ground truth and detections{many}, in place of --gt and --dt",
+def form_of(text: str, name: str = "--output") -> Form:
+    """Read ``--output``: a form, or a file whose ending says the form."""
+    if text in OUTPUT_FORMS:
+        return Form(text)
+    ending = Path(text).suffix.lower()
+    if ending not in FILE_FORMS:
+        endings = ", ".join(FILE_FORMS)
+        raise InputError(
+            name,
+            f"be {', '.join(OUTPUT_FORMS)}, or a file that ends in {endings}",
+            got=repr(text),
+            cause=nearest(text, OUTPUT_FORMS) or ("--report DIR writes a folder" if "/" in text else ""),
         )
-
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; paths without an option are the ground truth, then detections, unless options give them."""
-        if not self._sides:
-            return super().parse_args(args, namespace)
-        needed = [action for action in self._sides if action.required]
-        for action in needed:
-            action.required = False
-        try:
-            parsed = self.parse_intermixed_args(args, namespace)
-        finally:
-            for action in needed:
-                action.required = True
-        paths = parsed.__dict__.pop("paths") or []
-        for action in self._sides:
-            if paths and getattr(parsed, action.dest) is None:
-                taken = len(paths) if action.nargs else 1
-                setattr(parsed, action.dest, paths[:taken] if action.nargs else paths[0])
-                paths = paths[taken:]
-        if paths:
-            self.error(f"unrecognized arguments: {' '.join(map(str, paths))}")
-        missing = ["/".join(one.option_strings) for one in needed if getattr(parsed, one.dest) is None]
-        if missing:
-            self.error(f"the following arguments are required: {', '.join(missing)}")
-        return parsed
+    form = Form(FILE_FORMS[ending])
+    form.path = Path(text)
+    return form
 
 
 # ---------------------------------------------------------------- what to evaluate, and how
@@ -248,6 +212,7 @@ GROUND_TRUTH = Option(
     metavar="PATH",
     required=True,
     key="ground_truth.path",
+    group=INPUT,
 )
 DETECTIONS = Option(
     "detections",
@@ -257,51 +222,60 @@ DETECTIONS = Option(
     metavar="PATH",
     required=True,
     key="detections.path",
+    group=INPUT,
 )
 FORMAT = Option(
     "format",
-    "of the ground truth (default: auto)",
+    "of the ground truth; boxscore formats lists them",
     default="auto",
     choices=_formats,
+    metavar="FORMAT",
     key="ground_truth.format",
+    group=INPUT,
 )
 PROTOCOL = Option(
     "protocol",
-    "how to score (default: coco)",
+    "how to score; boxscore protocols lists them",
     default="coco",
     metavar="NAME|FILE.toml",
     key="evaluation.protocol",
     ending=".toml",
+    group=PROTOCOL_GROUP,
 )
 IOU_TYPE = Option(
     "iou-type",
     "what to compare: boxes, masks, their boundaries or keypoints (default: as the protocol says)",
     choices=_iou_types,
     key="evaluation.iou_type",
+    group=PROTOCOL_GROUP,
 )
 DETECTION_AREA = Option(
     "detection-area",
     "what tells small, medium and large detections (default: as the protocol says)",
     choices=_detection_areas,
     key="evaluation.detection_area",
+    group=PROTOCOL_GROUP,
 )
 MAX_DETECTIONS = Option(
-    "max-dets",
+    "max-detections",
     "caps on the detections of an image and class, e.g. 1 10 300 (default: as the protocol says)",
     kind=int,
     many=True,
+    commas=True,
     metavar="N",
+    short="--max-dets",
     variable="caps",
     key="evaluation.max_detections",
-    group="changes to the protocol",
+    group=PROTOCOL_GROUP,
 )
 IOU_THRESHOLDS = Option(
     "iou-thresholds",
     "e.g. 0.5 0.75, or first:last/count: 0.5:0.95/10",
     many=True,
+    commas=True,
     metavar="T",
     key="evaluation.iou_thresholds",
-    group="changes to the protocol",
+    group=PROTOCOL_GROUP,
 )
 AREA_RANGES = Option(
     "area-ranges",
@@ -309,7 +283,7 @@ AREA_RANGES = Option(
     many=True,
     metavar="NAME=LOW:HIGH",
     key="evaluation.area_ranges",
-    group="changes to the protocol",
+    group=PROTOCOL_GROUP,
 )
 SCORE_THRESHOLD = Option(
     "score-threshold",
@@ -318,7 +292,7 @@ SCORE_THRESHOLD = Option(
     metavar="S",
     variable="least_score",
     key="evaluation.score_threshold",
-    group="changes to the protocol",
+    group=PROTOCOL_GROUP,
 )
 PROTOCOL_CHANGES = (MAX_DETECTIONS, IOU_THRESHOLDS, AREA_RANGES, SCORE_THRESHOLD)
 """Flags that write a protocol."""
@@ -327,6 +301,7 @@ ANNOTATION_ID_ZERO = Option(
     "whether a match with annotation id 0 is one, or none as in pycocotools (default: as the protocol says)",
     choices=_annotation_id_zero,
     key="evaluation.annotation_id_zero",
+    group=PROTOCOL_GROUP,
 )
 IMAGE_SET = Option(
     "image-set",
@@ -334,6 +309,7 @@ IMAGE_SET = Option(
     metavar="NAME|FILE",
     key="ground_truth.image_set",
     ending=".txt",
+    group=INPUT,
 )
 CLASSES = Option(
     "classes",
@@ -341,9 +317,15 @@ CLASSES = Option(
     many=True,
     metavar="CLASS|FILE",
     key="evaluation.classes",
+    group=INPUT,
 )
 IMAGES = Option(
-    "images", "only these: ids, or a file of them", many=True, metavar="ID|FILE", key="evaluation.images"
+    "images",
+    "only these: ids, or a file of them",
+    many=True,
+    metavar="ID|FILE",
+    key="evaluation.images",
+    group=INPUT,
 )
 WORKERS = Option(
     "workers",
@@ -352,6 +334,7 @@ WORKERS = Option(
     kind=int,
     metavar="N",
     key="evaluation.workers",
+    group=INPUT,
 )
 READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
 
@@ -368,7 +351,7 @@ IMAGE_SIZES = Option(
     kind=Path,
     metavar="FILE.csv",
     key="ground_truth.image_sizes",
-    group="what files do not say",
+    group=UNSAID,
 )
 GROUND_TRUTH_FILES = (
     Option(
@@ -394,25 +377,26 @@ GROUND_TRUTH_FILES = (
         kind=Path,
         metavar="FILE",
         key="ground_truth.classes",
-        group="what files do not say",
+        group=UNSAID,
     ),
     Option(
         "gt-box-format",
         "what the four numbers of its boxes are, where it does not say",
         choices=_box_formats,
         key="ground_truth.box_format",
-        group="what files do not say",
+        group=UNSAID,
     ),
 )
 """What the files of ground truth may not say."""
 DETECTION_FILES = (
     Option(
         "dt-format",
-        "of the detections (default: auto)",
+        "of the detections",
         default="auto",
         choices=_formats,
+        metavar="FORMAT",
         key="detections.format",
-        group="what files do not say",
+        group=UNSAID,
     ),
     Option(
         "dt-classes",
@@ -420,14 +404,14 @@ DETECTION_FILES = (
         kind=Path,
         metavar="FILE",
         key="detections.classes",
-        group="what files do not say",
+        group=UNSAID,
     ),
     Option(
         "dt-box-format",
         "what the four numbers of their boxes are, where they do not say",
         choices=_box_formats,
         key="detections.box_format",
-        group="what files do not say",
+        group=UNSAID,
     ),
     Option(
         "class-map",
@@ -436,7 +420,7 @@ DETECTION_FILES = (
         metavar="NAME|FILE",
         key="detections.class_map",
         ending=".csv",
-        group="what files do not say",
+        group=UNSAID,
     ),
     IMAGE_SIZES,
 )
@@ -459,23 +443,51 @@ def inputs_beside(options: Iterable[Option]) -> tuple[Option, ...]:
 
 # ---------------------------------------------------------------- what to write
 
-OUTPUT = Option("output", "form of the result", default="text", choices=OUTPUT_FORMS, key="output.form")
+OUTPUT = Option(
+    "output",
+    f"print the result as {', '.join(OUTPUT_FORMS[:-1])} or {OUTPUT_FORMS[-1]}; or write it to a file that "
+    f"ends in {', '.join(FILE_FORMS)}",
+    short="-o",
+    kind=form_of,
+    default=Form("text"),
+    choices=OUTPUT_FORMS,
+    metavar="FORM|FILE",
+    key="output.form",
+    group=OUTPUT_GROUP,
+)
 PER_CLASS = Option("per-class", "add one row per class", kind=bool, default=False, key="output.per_class")
-METRICS = Option("metrics", "only these summary metrics, e.g. AP AP50", many=True, metavar="NAME")
-STRICT = Option("strict", "treat warnings as errors", kind=bool, default=False)
+METRICS = Option(
+    "metrics", "only these summary metrics, e.g. AP AP50", many=True, commas=True, metavar="NAME"
+)
+WIDE = Option(
+    "wide", "text may be wider than the terminal: every column", kind=bool, default=False, group=OUTPUT_GROUP
+)
+STRICT = Option("strict", "treat warnings as errors", kind=bool, default=False, group=OUTPUT_GROUP)
+QUIET = Option(
+    "quiet",
+    "print the result and errors alone: no warnings, remarks or progress",
+    short="-q",
+    kind=bool,
+    default=False,
+    group=OUTPUT_GROUP,
+)
+EVERYWHERE = (WIDE, QUIET, STRICT)
+"""The options of every command."""
 
-REPORT = Option("report", "write a report folder", kind=Path, metavar="DIR", key="output.report")
+REPORT = Option(
+    "report", "write a report folder", kind=Path, metavar="DIR", key="output.report", group=OUTPUT_GROUP
+)
 IMAGE_FOLDER = Option(
     "image-folder",
     "show these images under the boxes",
     kind=Path,
     metavar="DIR",
     key="output.image_folder",
-    group="the report",
+    group=REPORT_GROUP,
 )
 COMPARISON_REPORT = (
     IMAGE_FOLDER,
-    Option("title", "stands above the page", default="", key="output.title", group="the report"),
+    Option("title", "stands above the page", default="", key="output.title", group=REPORT_GROUP),
     Option(
         "gallery",
         "worst images (default: 48)",
@@ -483,17 +495,17 @@ COMPARISON_REPORT = (
         default=48,
         metavar="N",
         key="output.gallery",
-        group="the report",
+        group=REPORT_GROUP,
     ),
     Option(
         "tables",
         "also write every table, in this form",
         choices=TABLE_FORMS,
         key="output.tables",
-        group="the report",
+        group=REPORT_GROUP,
     ),
     Option(
-        "plots", "also write plots, in this form", choices=PLOT_FORMS, key="output.plots", group="the report"
+        "plots", "also write plots, in this form", choices=PLOT_FORMS, key="output.plots", group=REPORT_GROUP
     ),
 )
 """Options for the contents of a comparison report."""
@@ -506,7 +518,7 @@ REPORT_CONTENT = (
         kind=int,
         metavar="N",
         key="output.resamples",
-        group="the report",
+        group=REPORT_GROUP,
     ),
 )
 """Options for the contents of a report."""
@@ -521,11 +533,12 @@ AREA = Option("area", "an area range of the protocol (default: all)", default="a
 AT_SCORE = Option("at-score", kind=float, metavar="S")
 
 
-def score_threshold(default: float) -> Option:
-    """Return ``--score-threshold`` with this default."""
+def score_threshold(default: float | None) -> Option:
+    """Return ``--score-threshold`` with this default; None is the score of the best F1."""
+    shown = "the score of the best F1, as in the report" if default is None else default
     return Option(
         "score-threshold",
-        f"detections below take no part (default: {default})",
+        f"detections below take no part (default: {shown})",
         kind=float,
         default=default,
         metavar="S",
@@ -564,7 +577,7 @@ GROUPS = (
         metavar="FILE",
         exclusive="together",
     ),
-    Option("pixel-offset", "1 for inclusive pixels (default: 0)", kind=float, default=0, metavar="0|1"),
+    Option("pixel-offset", "1 for inclusive pixels", kind=float, default=0, metavar="0|1"),
 )
 """Options of grouping and capping."""
 RESULTS_OUTPUT = OUTPUT.but(
@@ -574,4 +587,7 @@ RESULTS_OUTPUT = OUTPUT.but(
     choices=(),
     metavar="PATH",
     required=True,
+    key="",
+    group="",
 )
+FOLDER_OUTPUT = RESULTS_OUTPUT.but(metavar="DIR")

@@ -9,10 +9,10 @@ interval of the difference, from resampled images, lies below.
 
 Examples
 --------
-  boxscore check --gt instances.json --dt results.json --min AP=0.35 "traffic light AP=0.2"
+  boxscore check instances.json results.json --min AP=0.35 "traffic light AP=0.2"
   boxscore check --result report/result.json --no-regression baseline.json --tolerance 0.002
-  boxscore check --gt instances.json --dt new.json --baseline-detections old.json --metrics AP
-  boxscore check --gt instances.json --dt results.json --min AP=0.35 --history scores.jsonl --junit check.xml
+  boxscore check instances.json new.json --baseline-detections old.json --metrics AP
+  boxscore check instances.json results.json --min AP=0.35 --history scores.jsonl --junit check.xml
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import Inputs, detection_arguments, evaluate_inputs, read_inputs
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import say, show
+from boxscore.cli.streams import coloured, say, show, signature_lines, width
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
@@ -196,8 +196,8 @@ def _written(
         head = note.replace("\n", "; ")
         return f"### {mark} boxscore check: {head}\n\n{markdown_table(columns)}\n\n`{signature}`"
     if form == "text":
-        table = f"{text_table(columns)}\n\n" if done else ""
-        return f"{table}{note}\n{signature}"
+        table = f"{text_table(columns, width=width(), paint=_painted)}\n\n" if done else ""
+        return f"{table}{note}\n{signature_lines(signature)}"
     return written(
         form, [Section("boxscore check", columns, note.replace("\n", "; "))], value=record, footer=signature
     )
@@ -228,4 +228,9 @@ def _annotate(done: Sequence[gate.Check]) -> None:
             text = f"{check.title} is {value}, must be {check.rule}"
             for mark, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
                 text = text.replace(mark, code)
-            say(f"::error title=boxscore check::{text}")
+            say(f"::error title=boxscore check::{text}", quiet=False)
+
+
+def _painted(_: int, name: str, text: str) -> str:
+    colours = {"FAILED": "red", "passed": "green"}
+    return coloured(text, colours[text.strip()]) if name == "result" and text.strip() in colours else text

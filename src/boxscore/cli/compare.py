@@ -2,10 +2,10 @@
 
 Examples
 --------
-  boxscore compare --gt instances.json --dt old.json new.json
-  boxscore compare --gt instances.json --dt old.json new.json --report comparison
-  boxscore compare --gt instances.json --dt a.json b.json --metrics AP --per-class
-  boxscore compare --gt instances.json --dt a.json b.json --names A B --output latex
+  boxscore compare instances.json old.json new.json
+  boxscore compare instances.json old.json new.json --report comparison
+  boxscore compare instances.json a.json b.json --metrics AP --per-class
+  boxscore compare instances.json a.json b.json --names A B --output latex
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ def run(arguments: argparse.Namespace) -> int:
         show(table)
     else:
         frame = comparison.printed_frame() if arguments.per_class else comparison.total_frame()
-        print_frame(frame, results[0], arguments.output, title="Comparison over resampled images")
+        first_out = ("decided_by_ties", "standard_error", "probability", "class", "value_other")
+        title = "Comparison over resampled images"
+        print_frame(frame, results[0], arguments.output, title=title, first_out=first_out)
     if arguments.report:
         say(f"report written to {arguments.report}")
     return 0

@@ -6,12 +6,12 @@ chosen, drawn and split, in this order.
 
 Examples
 --------
-  boxscore convert --gt instances_val2017.json --output gt.npz
-  boxscore convert --gt gt.npz --dt results.json --output dt.npz
-  boxscore convert --gt VOC2007 --image-set test --output test.json
-  boxscore convert --gt instances.json --output labels --to yolo --lossy
-  boxscore convert --gt a.json b.json --output both.json
-  boxscore convert --gt all.json --output part.json --split train=0.8 val=0.2 --seed 1
+  boxscore convert instances_val2017.json --output gt.npz
+  boxscore convert gt.npz --dt results.json --output dt.npz
+  boxscore convert VOC2007 --image-set test --output test.json
+  boxscore convert instances.json --output labels --to yolo --lossy
+  boxscore convert a.json b.json --output both.json
+  boxscore convert all.json --output part.json --split train=0.8 val=0.2 --seed 1
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from boxscore.cli.arguments import (
     GROUND_TRUTH_FILES,
     IMAGE_SET,
     IMAGES,
+    PART,
     RESULTS_OUTPUT,
     Option,
 )
@@ -66,9 +67,10 @@ OPTIONS = (
     RESULTS_OUTPUT.but(help="what to write: a file, or a folder for VOC and YOLO"),
     Option(
         "to",
-        "the format to write (default: by the ending of --output)",
+        "the format to write, of those that boxscore formats lists (default: by the ending of --output)",
         choices=lambda: ("auto", *writable_formats()),
         default="auto",
+        metavar="FORMAT",
     ),
     Option("lossy", "leave out what the format cannot hold", kind=bool, default=False),
     Option(
@@ -76,34 +78,32 @@ OPTIONS = (
         "rename, unite or leave out classes: a file with lines from,to as for --class-map",
         kind=Path,
         metavar="FILE.csv",
-        group="a part of the data",
+        group=PART,
     ),
-    IMAGES.but(group="a part of the data"),
-    CLASSES.but(group="a part of the data"),
-    Option(
-        "area", "only objects of this area in square pixels", metavar="LOW:HIGH", group="a part of the data"
-    ),
+    IMAGES.but(group=PART),
+    CLASSES.but(group=PART),
+    Option("area", "only objects of this area in square pixels", metavar="LOW:HIGH", group=PART),
     Option(
         "crowd",
         "only crowds, or only what is none",
         choices=("only", "none"),
         variable="of_crowds",
-        group="a part of the data",
+        group=PART,
     ),
     Option(
         "without-empty",
         "leave out images without objects",
         kind=bool,
         default=False,
-        group="a part of the data",
+        group=PART,
     ),
-    Option("sample", "draw N images", kind=int, metavar="N", group="a part of the data"),
+    Option("sample", "draw N images", kind=int, metavar="N", group=PART),
     Option(
         "split",
         "write parts, by image: train=0.8 val=0.2 (of OUT.json: OUT-train.json, OUT-val.json)",
         many=True,
         metavar="NAME=SHARE",
-        group="a part of the data",
+        group=PART,
     ),
     Option(
         "seed",
@@ -111,7 +111,7 @@ OPTIONS = (
         kind=int,
         default=0,
         metavar="N",
-        group="a part of the data",
+        group=PART,
     ),
 )
 

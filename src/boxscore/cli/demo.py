@@ -3,7 +3,7 @@
 Examples
 --------
   boxscore demo
-  boxscore demo --to samples
+  boxscore demo --output samples
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import argparse
 from pathlib import Path
 
 from boxscore._utils.files import write_folder
-from boxscore.cli.arguments import Option
+from boxscore.cli.arguments import FOLDER_OUTPUT
+from boxscore.cli.output import evaluation_text
 from boxscore.cli.streams import show
 from boxscore.evaluation import evaluate
 from boxscore.formats import load_detections, load_ground_truth
-from boxscore.reports import text
 
 __all__ = ["OPTIONS", "SAMPLES", "run"]
 
@@ -24,19 +24,23 @@ SAMPLES = Path(__file__).parent / "samples"
 """Made by ``datasets/make_demo.py``."""
 _FILES = ("instances.json", "detections.json")
 
-OPTIONS = (Option("to", "copy the samples into this folder", kind=Path, metavar="DIR"),)
+OPTIONS = (FOLDER_OUTPUT.but(help="copy the samples into this folder", required=False),)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate, print; return the exit status."""
     folder = SAMPLES
-    if arguments.to is not None:
-        folder = arguments.to
+    if arguments.output is not None:
+        folder = arguments.output
         write_folder(folder, {name: (SAMPLES / name).read_bytes() for name in _FILES})
     truth, results = (folder / name for name in _FILES)
     ground_truth = load_ground_truth(truth)
-    show(text.as_text(evaluate(ground_truth, load_detections(results, ground_truth))))
+    show(evaluation_text(evaluate(ground_truth, load_detections(results, ground_truth))))
     show(f"\nground truth: {truth}\ndetections:   {results}\n\nWhat to type next:\n")
+    if arguments.output is None:
+        folder = Path("samples")
+        show("  # copy the two files into a folder of yours\n  boxscore demo --output samples")
+    truth, results = (folder / name for name in _FILES)
     files = f"{_quoted(truth)} {_quoted(results)}"
     for command, what in (
         (f"boxscore evaluate {files} --per-class", "AP of every class"),

@@ -6,7 +6,7 @@ A row names a function of ``boxscore.diagnostics`` and the options that give its
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore.cli.arguments import (
@@ -25,6 +25,8 @@ from boxscore.cli.arguments import (
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from boxscore.evaluation import Evaluation
 
 __all__ = ["DIAGNOSTICS", "Diagnostic"]
 
@@ -48,6 +50,10 @@ class Diagnostic(NamedTuple):
         An option that asks for another function, and that function.
     digits : int
         Decimals in text, Markdown and LaTeX.
+    first_out : function of a table, optional
+        The columns that a narrow terminal does without first; else those to the right.
+    unset : mapping of str to function of an evaluation
+        The value of an option that is not given.
     examples : tuple of str
         Options of one call each.
     """
@@ -60,6 +66,8 @@ class Diagnostic(NamedTuple):
     instead: Mapping[str, str] = {}
     digits: int = 4
     examples: tuple[str, ...] = ("",)
+    first_out: Callable[[pd.DataFrame], Sequence[str | tuple[str, ...]]] | None = None
+    unset: Mapping[str, Callable[[Evaluation], Any]] = {}
 
     @property
     def arguments(self) -> tuple[Option, ...]:
@@ -68,7 +76,7 @@ class Diagnostic(NamedTuple):
 
     def help(self, name: str) -> str:
         """Return the text above the options."""
-        call = f"  boxscore {name} --gt instances.json --dt results.json"
+        call = f"  boxscore {name} instances.json results.json"
         return "\n".join(
             [
                 self.description,
@@ -88,6 +96,9 @@ class Diagnostic(NamedTuple):
         from boxscore.cli.output import print_frame
 
         evaluation = evaluate_inputs(read_inputs(arguments))
+        for dest, value_of in self.unset.items():
+            if getattr(arguments, dest) is None:
+                setattr(arguments, dest, value_of(evaluation))
         asked = [name for dest, name in self.instead.items() if _is_given(getattr(arguments, dest))]
         function = getattr(diagnostics, asked[0] if asked else self.function)
         values: dict[str, Any] = {"progress": True}
@@ -101,7 +112,8 @@ class Diagnostic(NamedTuple):
         }
         frame = _frame(function(evaluation, **options), per_class=values.get("per_class", True))
         title = self.title.format_map(vars(arguments))
-        print_frame(frame, evaluation, arguments.output, title=title, digits=self.digits)
+        first_out = self.first_out(frame) if self.first_out is not None and not asked else []
+        print_frame(frame, evaluation, arguments.output, title=title, digits=self.digits, first_out=first_out)
         return 0
 
 
@@ -121,6 +133,21 @@ def _frame(result: Any, *, per_class: bool) -> pd.DataFrame:
 def _edges_or_count(values: list[float]) -> int | list[float]:
     """Read a single whole number as a count of slices."""
     return int(values[0]) if len(values) == 1 and values[0].is_integer() else values
+
+
+def _best_score(evaluation: Evaluation) -> float:
+    """Return the score of the best F1, as the report has it; with none, every detection counts."""
+    from boxscore.reports.diagnosis import operating_score
+
+    return max(operating_score(evaluation), -1e300)
+
+
+def _least_confused(frame: pd.DataFrame) -> list[str]:
+    """Order the classes of a confusion matrix by how rarely others are taken for them; background stays."""
+    names = list(map(str, frame.columns[1:]))
+    counts = frame.iloc[:, 1:].to_numpy(dtype=float)
+    wrong = counts.sum(axis=0) - counts.diagonal()
+    return [names[at] for at in wrong[:-1].argsort(kind="stable")]
 
 
 DIAGNOSTICS = {
@@ -169,10 +196,10 @@ DIAGNOSTICS = {
         "what each class was taken for",
         "Show what each class was taken for, with background as a class of its own.",
         "confusion_matrix",
-        "Confusion (rows: truth)",
+        "Confusion at IoU {iou_threshold:g}, detections from a score of {score_threshold:.4g} (rows: truth)",
         (
             HIT_THRESHOLD.but(help="least overlap (default: 0.5)"),
-            score_threshold(0.25),
+            score_threshold(None),
             Option(
                 "assign",
                 "who chooses first: the best-scored detection, or the pair of highest IoU (default: score)",
@@ -192,7 +219,9 @@ DIAGNOSTICS = {
         ),
         instead={"limit": "top_confusions"},
         digits=3,
-        examples=("--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
+        first_out=_least_confused,
+        unset={"score_threshold": _best_score},
+        examples=("", "--score-threshold 0.25", "--normalise truth --output csv", "--top 20"),
     ),
     "operating-points": Diagnostic(
         "which confidence threshold to use",
@@ -255,6 +284,7 @@ DIAGNOSTICS = {
                 "false positives per image (default: the protocol's; 0.125 0.25 0.5 1 2 4 8)",
                 kind=float,
                 many=True,
+                commas=True,
                 metavar="N",
                 exclusive="way",
             ),
@@ -289,6 +319,7 @@ DIAGNOSTICS = {
                 "ascending edges; a single whole number makes as many slices of equal counts",
                 kind=float,
                 many=True,
+                commas=True,
                 metavar="EDGE",
                 combine=_edges_or_count,
             ),
@@ -312,10 +343,11 @@ DIAGNOSTICS = {
         (
             score_threshold(0.5),
             HIT_THRESHOLD,
-            Option("limit", "rows (default: 100)", kind=int, default=100, metavar="N"),
+            Option("top", "the N most confident", kind=int, default=100, metavar="N", variable="limit"),
         ),
         digits=3,
-        examples=("", "--score-threshold 0.7 --limit 50 --output csv"),
+        first_out=lambda _: [("x1", "y1", "x2", "y2"), "annotation_id", "image_id"],
+        examples=("", "--score-threshold 0.7 --top 50 --output csv"),
     ),
 }
 """By name of the command."""

@@ -5,8 +5,8 @@ frame, with a warning.
 
 Examples
 --------
-  boxscore draw --gt instances.json --dt results.json --image-folder val2017 --to pictures
-  boxscore draw --gt instances.json --dt results.json --images 139 285 --at-score 0.5 --to pictures --form svg
+  boxscore draw instances.json results.json --image-folder val2017 --output pictures
+  boxscore draw instances.json results.json --images 139 285 --at-score 0.5 --output pictures --form svg
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from boxscore._utils import checks
 from boxscore._utils.files import write_folder
-from boxscore.cli.arguments import AT_SCORE, IMAGE_FOLDER, INPUTS, PLOT_FORMS, Option
+from boxscore.cli.arguments import AT_SCORE, FOLDER_OUTPUT, IMAGE_FOLDER, INPUTS, PLOT_FORMS, Option
 from boxscore.cli.inputs import evaluate_inputs, existing_folder, read_inputs
 from boxscore.cli.output import picture
 from boxscore.cli.streams import say, show
@@ -31,11 +31,11 @@ __all__ = ["OPTIONS", "plain_file_name", "run"]
 
 OPTIONS = (
     *INPUTS,
-    Option("to", "where to write the pictures", kind=Path, required=True, metavar="DIR"),
+    FOLDER_OUTPUT.but(help="where to write the pictures"),
     IMAGE_FOLDER.but(help="of the pictures; else blank frames", group=""),
     Option("worst", "how many without --images (default: 12)", kind=int, default=12, metavar="N"),
     AT_SCORE.but(help="leave out detections below (default: the score of the best F1)"),
-    Option("form", "default: png", default="png", choices=PLOT_FORMS),
+    Option("form", "of the pictures", default="png", choices=PLOT_FORMS),
 )
 
 
@@ -64,8 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     stems = [plain_file_name(str(images.file_names[row] or images.ids[row])) for row in rows]
     names = [f"{number:03d}_{stem}.{arguments.form}" for number, stem in enumerate(stems, start=1)]
     drawn = (_drawn(evaluation, row, score, arguments) for row in rows)
-    write_folder(arguments.to, zip(names, drawn, strict=True))
-    show("\n".join(str(arguments.to / name) for name in names))
+    write_folder(arguments.output, zip(names, drawn, strict=True))
+    show("\n".join(str(arguments.output / name) for name in names))
     return 0
 
 

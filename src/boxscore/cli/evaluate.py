@@ -2,27 +2,24 @@
 
 Examples
 --------
-  boxscore evaluate --gt instances_val2017.json --dt results.json
-  boxscore evaluate --gt VOC2007 --image-set test --dt results_dir --protocol voc2007 --per-class
-  boxscore evaluate --gt instances.json --dt results.json --verify --output json
+  boxscore evaluate instances_val2017.json results.json
+  boxscore evaluate VOC2007 results_dir --image-set test --protocol voc2007 --per-class
+  boxscore evaluate instances.json results.json --report report
+  boxscore evaluate instances.json results.json --output result.json
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import re
-import sys
 import textwrap
 
 from boxscore._utils.text import printable
 from boxscore.cli.arguments import INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
-from boxscore.cli.output import remembered_warnings, save_report
+from boxscore.cli.output import evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 from boxscore.errors import VerificationError
 from boxscore.evaluation import Evaluation
-from boxscore.reports import text
 
 __all__ = ["OPTIONS", "run"]
 
@@ -65,14 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Whatever can fail comes before the first number is printed.
     remark = _digest(evaluation) if arguments.digest else []
     verification = verify(evaluation) if arguments.verify else None
-    write = {
-        "text": lambda: text.as_text(evaluation, per_class=arguments.per_class),
-        "markdown": lambda: text.as_markdown(evaluation, per_class=arguments.per_class),
-        "csv": lambda: text.as_csv(evaluation, per_class=arguments.per_class).rstrip("\n"),
-        "latex": lambda: text.as_latex(evaluation, per_class=arguments.per_class),
-        "json": lambda: _for_stdout(text.as_json(evaluation, warnings=messages)),
-    }
-    result = write[arguments.output]()
+    result = evaluation_as(arguments.output, evaluation, per_class=arguments.per_class, messages=messages)
     if arguments.report:
         save_report(evaluation, arguments, messages)
     show(result)
@@ -96,10 +86,3 @@ def _digest(evaluation: Evaluation) -> list[str]:
         return []
     text = printable(f"boxscore: {digest(findings)}")
     return textwrap.wrap(text, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-def _for_stdout(text: str) -> str:
-    """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
-    if (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8":
-        return text
-    return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match[0])[1:-1], text)

@@ -2,9 +2,9 @@
 
 Examples
 --------
-  boxscore explain --from ultralytics-old --to coco --gt instances.json --dt results.json
-  boxscore explain --number 0.595 --gt instances.json --dt results.json
-  boxscore explain --from voc2012 --ablation --gt VOC2007 --image-set test --dt results_dir
+  boxscore explain instances.json results.json --from ultralytics-old --to coco
+  boxscore explain instances.json results.json --number 0.595
+  boxscore explain VOC2007 results_dir --image-set test --from voc2012 --ablation
 """
 
 from __future__ import annotations

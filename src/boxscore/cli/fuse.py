@@ -32,9 +32,11 @@ __all__ = ["OPTIONS", "run"]
 
 
 OPTIONS = (
-    DETECTIONS.but(help="results, one per model", positional=True, many=True, short="", metavar="FILE"),
+    DETECTIONS.but(help="results, one per model", many=True, metavar="FILE", key=""),
     RESULTS_OUTPUT,
-    Option("weights", "trust in each model (default: equal)", kind=float, many=True, metavar="W"),
+    Option(
+        "weights", "trust in each model (default: equal)", kind=float, many=True, commas=True, metavar="W"
+    ),
     Option(
         "method",
         "weighted boxes fusion, or non-maximum weighted (default: wbf)",

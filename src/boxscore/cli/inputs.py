@@ -58,9 +58,10 @@ class Inputs(NamedTuple):
 def read_inputs(arguments: argparse.Namespace) -> Inputs:
     """Read the files that the input arguments name."""
     protocol = chosen_protocol(arguments)
+    similarity, processes = similarity_of(protocol), readers(arguments)
     common: dict[str, Any] = {
-        "columns": similarity_of(protocol).needed_columns,
-        "processes": readers(arguments),
+        "columns": similarity.needed_columns,
+        "processes": processes,
         "any_sides": protocol.boxes.degenerate != "count",
         "needs_areas": len(protocol.ignore.area_ranges) > 1,
     }
@@ -81,7 +82,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
         protocol,
         chosen(arguments.images, names=(), integers=ground_truth.images.ids.dtype != object),
         chosen(arguments.classes, names=categories.names.tolist(), integers=categories.ids.dtype != object),
-        arguments.workers or 1,
+        arguments.workers or (processes if similarity.forks_for(detections) else 1),
     )
 
 
@@ -130,7 +131,7 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     thresholds, ranges = arguments.iou_thresholds, arguments.area_ranges
     return changed_protocol(
         protocol,
-        max_detections=arguments.caps,
+        max_detections=getattr(arguments, "caps", None),
         iou_thresholds=None if thresholds is None else iou_thresholds_of_text(thresholds),
         area_ranges=None if ranges is None else area_ranges_of_text(ranges),
         score_threshold=getattr(arguments, "least_score", None),

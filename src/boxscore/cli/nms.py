@@ -6,10 +6,10 @@ methods write the lowered scores, merging methods the merged boxes. The output a
 
 Examples
 --------
-  boxscore nms --detections raw.json --output kept.json --method hard --iou-threshold 0.5
-  boxscore nms --detections raw.json --output kept.json --method soft-gaussian --score-threshold 0.01
-  boxscore nms --detections masks.json --output kept.json --iou-type segm --iou-threshold 0.5
-  boxscore nms --detections results_dir --output kept_dir --iou-threshold 0.45 --pixel-offset 1
+  boxscore nms raw.json --output kept.json --method hard --iou-threshold 0.5
+  boxscore nms raw.json --output kept.json --method soft-gaussian --score-threshold 0.01
+  boxscore nms masks.json --output kept.json --iou-type segm --iou-threshold 0.5
+  boxscore nms results_dir --output kept_dir --iou-threshold 0.45 --pixel-offset 1
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ OPTIONS = (
     Option("method", f"one of {', '.join(METHODS)} (default: hard)", default="hard", metavar="NAME"),
     Option("iou-threshold", "a better box suppresses what overlaps it by more", kind=float, metavar="T"),
     Option("overlap", "over the union or the smaller box (default: iou)", default="iou", metavar="iou|ios"),
-    IOU_TYPE.but(
-        help="what overlaps: boxes or masks (default: bbox)", default="bbox", choices=tuple(SIMILARITIES)
-    ),
+    IOU_TYPE.but(help="what overlaps: boxes or masks", default="bbox", choices=tuple(SIMILARITIES), group=""),
     Option("sigma", "of the Gaussian methods", kind=float, metavar="S"),
     Option("score-threshold", "keep what scores at least this, afterwards", kind=float, metavar="S"),
     *GROUPS,

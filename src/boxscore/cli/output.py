@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
+import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boxscore._utils.text import (
     Columns,
+    Paint,
     csv_table,
     json_text,
     latex_comment,
@@ -18,10 +22,12 @@ from boxscore._utils.text import (
     markdown_table,
     text_table,
 )
+from boxscore._utils.widths import wrapped
 from boxscore.cli.inputs import existing_folder
-from boxscore.cli.streams import show
+from boxscore.cli.streams import settings, show, signature_lines, width
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
+from boxscore.reports import text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Section",
+    "evaluation_as",
+    "evaluation_text",
     "picture",
     "print_frame",
     "remembered_warnings",
@@ -47,12 +55,17 @@ MOST_PRINTED = 1 << 24
 
 
 class Section(NamedTuple):
-    """A table with its title and note."""
+    """A table with its title and note.
+
+    ``first_out`` are the columns that a narrow terminal does without first, ``paint`` colours cells of text.
+    """
 
     title: str
     columns: Columns
     note: str = ""
     digits: int = 4
+    first_out: Sequence[str | tuple[str, ...]] = ()
+    paint: Paint | None = None
 
 
 def written(
@@ -72,15 +85,55 @@ def written(
     write = {"text": _as_text, "markdown": _as_markdown, "latex": _as_latex}[form]
     blocks = [write(section, longest) for section in sections]
     if footer:
-        blocks.append({"text": footer, "markdown": f"`{footer}`", "latex": latex_comment(footer)}[form])
+        blocks.append(
+            {"text": signature_lines(footer), "markdown": f"`{footer}`", "latex": latex_comment(footer)}[form]
+        )
     return "\n\n".join(blocks)
 
 
 def _as_text(section: Section, longest: int) -> str:
-    head = "\n".join(filter(None, [section.title, section.note]))
-    rows = len(next(iter(section.columns.values()), ()))
-    table = text_table(section.columns, digits=section.digits, longest=longest) if rows else "(none)"
+    columns = width()
+    head = "\n".join(wrapped(text, columns) for text in (section.title, section.note) if text)
+    if not len(next(iter(section.columns.values()), ())):
+        return f"{head}\n\n(none)"
+    table = text_table(
+        section.columns,
+        digits=section.digits,
+        longest=longest,
+        width=columns,
+        first_out=section.first_out,
+        paint=section.paint,
+    )
     return f"{head}\n\n{table}"
+
+
+def evaluation_as(
+    form: str, evaluation: Evaluation, *, per_class: bool = False, messages: Sequence[str] = ()
+) -> str:
+    """Write an evaluation in a form of ``--output``."""
+    if form == "latex":
+        return text.as_latex(evaluation, per_class=per_class)
+    if form == "json":
+        return _for_stdout(text.as_json(evaluation, warnings=messages))
+    if form == "csv":
+        return text.as_csv(evaluation, per_class=per_class).rstrip("\n")
+    if form == "markdown":
+        return text.as_markdown(evaluation, per_class=per_class)
+    return evaluation_text(evaluation, per_class=per_class)
+
+
+def _for_stdout(text: str) -> str:
+    """Escape what stdout's encoding does not have the way JSON does; only strings hold such characters."""
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    if settings().file is not None or encoding.lower().replace("-", "") == "utf8":
+        return text
+    return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match[0])[1:-1], text)
+
+
+def evaluation_text(evaluation: Evaluation, *, per_class: bool = False) -> str:
+    """Write an evaluation for the terminal that shows it."""
+    lines = text.as_text(evaluation, per_class=per_class, width=width())
+    return lines.removesuffix(evaluation.signature) + signature_lines(evaluation.signature)
 
 
 def _as_markdown(section: Section, _: int) -> str:
@@ -94,7 +147,13 @@ def _as_latex(section: Section, _: int) -> str:
 
 
 def print_frame(
-    frame: pd.DataFrame, evaluation: Evaluation, form: str, *, title: str, digits: int = 4
+    frame: pd.DataFrame,
+    evaluation: Evaluation,
+    form: str,
+    *,
+    title: str,
+    digits: int = 4,
+    first_out: Sequence[str | tuple[str, ...]] = (),
 ) -> None:
     """Print one table of an evaluation: with title, counts and signature, or alone as CSV."""
     if frame.size > MOST_PRINTED:
@@ -110,7 +169,7 @@ def print_frame(
         "signature": evaluation.signature,
         "rows": table_rows(frame),
     }
-    section = Section(title, table_columns(frame), evaluation.counts_text, digits)
+    section = Section(title, table_columns(frame), evaluation.counts_text, digits, first_out)
     show(written(form, [section], value=value, footer=evaluation.signature))
 
 

@@ -4,9 +4,9 @@ Reads the files of COCO and Cityscapes. Needs Pillow: pip install 'boxscore[labe
 
 Examples
 --------
-  boxscore panoptic --gt panoptic_val2017.json --gt-folder panoptic_val2017
-  ...               --dt predictions.json --dt-folder predictions
-  boxscore panoptic --gt gt.json --gt-folder gt --dt dt.json --dt-folder dt --per-image 20
+  boxscore panoptic panoptic_val2017.json predictions.json
+  ... --gt-folder panoptic_val2017 --dt-folder predictions
+  boxscore panoptic gt.json dt.json --gt-folder gt --dt-folder dt --per-image 20
 """
 
 from __future__ import annotations

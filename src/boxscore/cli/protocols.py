@@ -6,7 +6,7 @@ import argparse
 
 from boxscore._utils.text import text_table
 from boxscore.cli.arguments import Option
-from boxscore.cli.streams import show
+from boxscore.cli.streams import show, width
 from boxscore.protocols import load_protocol, protocol_names, protocol_toml
 
 __all__ = ["OPTIONS", "run"]
@@ -21,14 +21,10 @@ def run(arguments: argparse.Namespace) -> int:
         show(protocol_toml(arguments.name).removesuffix("\n"))
         return 0
     protocols = [load_protocol(name) for name in protocol_names()]
-    show(
-        text_table(
-            {
-                "protocol": [protocol.name for protocol in protocols],
-                "what it is": [protocol.title for protocol in protocols],
-                "signature": [protocol.signature() for protocol in protocols],
-            },
-            longest=200,
-        )
-    )
+    columns = {
+        "protocol": [protocol.name for protocol in protocols],
+        "what it is": [protocol.title for protocol in protocols],
+        "signature": [protocol.signature() for protocol in protocols],
+    }
+    show(text_table(columns, longest=400, width=width(), first_out=["signature"]))
     return 0

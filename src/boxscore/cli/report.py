@@ -2,8 +2,8 @@
 
 Examples
 --------
-  boxscore report --gt instances_val2017.json --dt results.json --report report --image-folder val2017
-  boxscore report --gt VOC2007 --image-set test --dt results_dir --protocol voc2007 --report out --plots pdf
+  boxscore report instances_val2017.json results.json --report report --image-folder val2017
+  boxscore report VOC2007 results_dir --image-set test --protocol voc2007 --report out --plots pdf
 """
 
 from __future__ import annotations
@@ -11,16 +11,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from boxscore.cli.arguments import INPUTS, REPORT, REPORT_CONTENT
+from boxscore.cli.arguments import INPUTS, OUTPUT, REPORT, REPORT_CONTENT
 from boxscore.cli.inputs import evaluate_inputs, read_inputs
-from boxscore.cli.output import remembered_warnings, save_report
+from boxscore.cli.output import evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
-from boxscore.reports.text import as_text
 
 __all__ = ["OPTIONS", "run"]
 
 
-OPTIONS = (*INPUTS, REPORT.but(help="where to", short="-o", default=Path("boxscore-report")), *REPORT_CONTENT)
+OPTIONS = (
+    *INPUTS,
+    OUTPUT.but(key=""),
+    REPORT.but(help="the folder to write", default=Path("boxscore-report"), group=""),
+    *REPORT_CONTENT,
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -28,6 +32,6 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         evaluation = evaluate_inputs(read_inputs(arguments))
     save_report(evaluation, arguments, messages)
-    show(as_text(evaluation))
+    show(evaluation_as(arguments.output, evaluation, messages=messages))
     say(f"report written to {arguments.report}")
     return 0

@@ -13,7 +13,8 @@ from typing import Any
 
 from boxscore._utils import checks
 from boxscore.cli import evaluate
-from boxscore.cli.arguments import Option
+from boxscore.cli.arguments import Form, Option, form_of
+from boxscore.cli.streams import settings, using
 from boxscore.errors import InputError, ProtocolError
 from boxscore.protocols import load_protocol, read_toml
 
@@ -28,7 +29,9 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the file; return the exit status."""
-    return evaluate.run(read_config(arguments.config))
+    config = read_config(arguments.config)
+    with using(settings()._replace(file=config.output.path)):
+        return evaluate.run(config)
 
 
 def known_keys() -> dict[str, dict[str, Option]]:
@@ -88,7 +91,7 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
         if option.required:
             raise ProtocolError(option.key, "be given", got="none")
         return option.default
-    kind, wanted = _KINDS[list if option.many else option.kind]
+    kind, wanted = _KINDS[list if option.many else option.kind if option.kind in _KINDS else str]
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:  # not isinstance: true is no whole number
@@ -100,11 +103,21 @@ def _value(option: Option, values: Mapping[str, Any], key: str, folder: Path) ->
         raise ProtocolError(option.key, "have no NUL character", got=repr(value))
     if option.many:
         return value
+    if option.kind is form_of:
+        return _form(value, option.key, folder)
     if option.known():
         checks.one_of(value, option.known(), name=option.key)
     if option.kind is Path or (option.ending and value.endswith(option.ending)):
         return option.kind(os.path.normpath(folder / value))
     return value
+
+
+def _form(text: str, key: str, folder: Path) -> Form:
+    """Return the form of the result; the path of a file begins at the configuration's folder."""
+    form = form_of(text, key)
+    if form.path is not None:
+        form.path = Path(os.path.normpath(folder / form.path))
+    return form
 
 
 def _item(option: Option, item: Any) -> Any:

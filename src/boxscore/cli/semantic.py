@@ -5,10 +5,10 @@ Pillow: pip install 'boxscore[label-maps]'.
 
 Examples
 --------
-  boxscore semantic --gt truth --dt predictions --rules mmseg --classes 19
-  boxscore semantic --gt truth --dt predictions --rules plain --classes names.txt --per-class
-  boxscore semantic --gt gtFine/val --gt-ending _gtFine_labelIds.png --dt results --dt-ending _pred.png
-  ...               --rules cityscapes --per-image 20
+  boxscore semantic truth predictions --rules mmseg --classes 19
+  boxscore semantic truth predictions --rules plain --classes names.txt --per-class
+  boxscore semantic gtFine/val results --rules cityscapes
+  ... --gt-ending _gtFine_labelIds.png --dt-ending _pred.png
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Examples
 --------
-  boxscore stats --gt instances.json
-  boxscore stats --gt VOC2007 --image-set test --output csv
-  boxscore stats --gt instances.json --output json
+  boxscore stats instances.json
+  boxscore stats VOC2007 --image-set test --output csv
+  boxscore stats instances.json --output stats.json
 """
 
 from __future__ import annotations
@@ -56,7 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
     sections = [
         Section(statistics.source, counts),
         Section("Classes", statistics.per_class),
-        Section(f"Sizes in {statistics.units}, at quantiles", statistics.sizes, digits=2),
+        Section(
+            f"Sizes in {statistics.units}, at quantiles",
+            statistics.sizes,
+            digits=2,
+            first_out=("5%", "95%", "25%", "75%"),
+        ),
     ]
     show(
         written(

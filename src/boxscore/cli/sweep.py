@@ -1,19 +1,20 @@
 """Find the suppression settings that score best: NMS and evaluation over a grid of them.
 
-A grid is a list of numbers, or start:stop:step with both ends, or both: .3:.9:.05 or 0,.05,.1. Every number
+A grid is a list of numbers, or start:stop:step with both ends, or both: .3:.9:.05 or 0 .05 .1. Every number
 is what boxscore nms and boxscore evaluate give with that setting.
 
 Examples
 --------
-  boxscore sweep --gt instances.json --dt raw.json --iou-threshold .3:.9:.05
-  boxscore sweep --gt instances.json --dt raw.json --method hard,soft-gaussian --score-threshold 0,.05,.1
-  boxscore sweep --gt instances.json --dt raw.json --iou-threshold .3:.9:.05 --plot sweep.png
-  boxscore sweep --gt VOC2007 --image-set test --dt raw_dir --protocol voc2007 --pixel-offset 1 --best
+  boxscore sweep instances.json raw.json --iou-threshold .3:.9:.05
+  boxscore sweep instances.json raw.json --method hard soft-gaussian --score-threshold 0 .05 .1
+  boxscore sweep instances.json raw.json --iou-threshold .3:.9:.05 --plot sweep.png
+  boxscore sweep VOC2007 raw_dir --image-set test --protocol voc2007 --pixel-offset 1 --best
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from boxscore._utils.files import write_atomically
 from boxscore.cli.arguments import GROUPS, INPUTS, METRICS, OUTPUT, PER_CLASS, PLOT_FORMS, Option
 from boxscore.cli.inputs import group_options, read_inputs
 from boxscore.cli.output import Section, picture, table_columns, table_rows, written
-from boxscore.cli.streams import show
+from boxscore.cli.streams import coloured, show
 from boxscore.diagnostics.sweeping import Sweep, best_settings, sweep
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
@@ -44,10 +45,16 @@ SHOWN = 3
 OPTIONS = (
     *(option for option in INPUTS if option.name != "score-threshold"),
     OUTPUT,
-    Option("method", f"with commas between: {', '.join(METHODS)}", default="hard", metavar="NAMES"),
-    Option("iou-threshold", "NMS thresholds (default: .3:.7:.1)", default=".3:.7:.1", metavar="GRID"),
-    Option("sigma", "of the Gaussian methods (default: their own)", metavar="GRID"),
-    Option("score-threshold", "keep what scores at least this (default: the methods' own)", metavar="GRID"),
+    Option("method", f"of {', '.join(METHODS)}", default=("hard",), metavar="NAME", many=True, commas=True),
+    Option("iou-threshold", "NMS thresholds", default=(".3:.7:.1",), metavar="GRID", many=True, commas=True),
+    Option("sigma", "of the Gaussian methods (default: their own)", metavar="GRID", many=True, commas=True),
+    Option(
+        "score-threshold",
+        "keep what scores at least this (default: the methods' own)",
+        metavar="GRID",
+        many=True,
+        commas=True,
+    ),
     *GROUPS,
     METRICS,
     PER_CLASS.but(help="add one row per setting and class"),
@@ -65,9 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, sweep, print; return the exit status."""
     if arguments.plot is not None:
         _check_plot(arguments.plot)
-    methods = [
-        checks.one_of(name.strip(), list(METHODS), name="method") for name in arguments.method.split(",")
-    ]
+    methods = [checks.one_of(name, list(METHODS), name="method") for name in arguments.method]
     iou_thresholds = grid(arguments.iou_threshold, name="--iou-threshold")
     sigmas, score_thresholds = (
         None if text is None else grid(text, name=name)
@@ -76,6 +81,15 @@ def run(arguments: argparse.Namespace) -> int:
     for value in iou_thresholds:
         checks.number_between(value, 0, 1, name="--iou-threshold")
     inputs = read_inputs(arguments)
+    keys = inputs.protocol.class_keys
+    metrics = list(keys.values())
+    known = {
+        **dict(zip(metrics, metrics, strict=True)),
+        **keys,
+    }  # a class's name of a metric is one of it too
+    chosen = [known[checks.one_of(name, list(known), name="--metrics")] for name in arguments.metrics or keys]
+    if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
+        chosen = chosen[:SHOWN]
     result = sweep(
         inputs.ground_truth,
         inputs.detections,
@@ -89,14 +103,6 @@ def run(arguments: argparse.Namespace) -> int:
         workers=inputs.workers,
         **group_options(arguments, inputs.detections.categories),
     )
-    keys = inputs.protocol.class_keys
-    metrics = list(keys.values())
-    chosen = [
-        checks.one_of(keys.get(name, name), metrics, name="--metrics")
-        for name in arguments.metrics or metrics
-    ]
-    if arguments.metrics is None and arguments.output in ("text", "markdown", "latex"):
-        chosen = chosen[:SHOWN]
     table = result.printed_frame() if arguments.per_class else result.total_frame().drop(columns="class")
     table = table[[name for name in table.columns if name in chosen or name not in metrics]]
     best = best_settings(result, metrics=[name for name in metrics if name in chosen])
@@ -106,7 +112,12 @@ def run(arguments: argparse.Namespace) -> int:
     unset = [
         name for name, given in (("sigma", sigmas), ("score_threshold", score_thresholds)) if given is None
     ]
-    table, whole, classes = (frame.drop(columns=unset) for frame in (table, whole, classes))
+    named = {value: key for key, value in keys.items()}  # as evaluate and check call them
+    table, whole, classes = (
+        frame.drop(columns=unset).rename(columns=named) for frame in (table, whole, classes)
+    )
+    for frame in (whole, classes):
+        frame["metric"] = frame["metric"].map(named)
     _print(table, whole, classes, inputs.protocol, arguments)
     return 0
 
@@ -159,12 +170,31 @@ def _print(
     show(
         written(
             arguments.output,
-            [Section(title, _columns(frame)) for title, frame in frames.items()],
+            [
+                Section(
+                    title,
+                    _columns(frame),
+                    paint=_best_of(frame, protocol) if frame is table and not arguments.per_class else None,
+                )
+                for title, frame in frames.items()
+            ],
             value={**value, "best": table_rows(best)},
             table=table_columns(best if arguments.best else table),
             footer=protocol.signature(),
         )
     )
+
+
+def _best_of(frame: pd.DataFrame, protocol: Protocol) -> Callable[[int, str, str], str]:
+    """Return what marks the best value of each metric."""
+    metrics = [row.key for row in protocol.rows if row.key in frame.columns]
+    best = {name: frame[name].max() for name in metrics}
+    values = {name: frame[name].tolist() for name in best}
+
+    def paint(row: int, name: str, text: str) -> str:
+        return coloured(text, "green") if name in best and values[name][row] == best[name] else text
+
+    return paint
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, list[object]]:
@@ -176,8 +206,8 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[object]]:
     return columns
 
 
-def grid(text: str, *, name: str) -> list[float]:
-    """Read a grid: numbers and ranges with commas between, each number once.
+def grid(parts: Sequence[str], *, name: str) -> list[float]:
+    """Read a grid: numbers and ranges, each number once.
 
     Ranges are counted in decimals, so that .3:.9:.05 has the .35 that a user would write.
 
@@ -188,17 +218,18 @@ def grid(text: str, *, name: str) -> list[float]:
 
     Examples
     --------
-    >>> grid("0,.3:.45:.05", name="--iou-threshold")
+    >>> grid(["0", ".3:.45:.05"], name="--iou-threshold")
     [0.0, 0.3, 0.35, 0.4, 0.45]
     """
     values: list[float] = []
-    for part in text.split(","):
+    for part in parts:
         try:
             numbers = [Decimal(word.strip()) for word in part.split(":")]
         except InvalidOperation:
             numbers = []
         if len(numbers) not in (1, 3) or not all(number.is_finite() for number in numbers):
-            raise InputError(name, "be numbers or start:stop:step", got=repr(part))
+            cause = "paths come before lists" if Path(part).exists() else ""
+            raise InputError(name, "be numbers or start:stop:step", got=repr(part), cause=cause)
         if len(numbers) == 1:
             values.append(float(numbers[0]))
             continue
@@ -207,5 +238,5 @@ def grid(text: str, *, name: str) -> list[float]:
             raise InputError(name, "rise from start to stop by a step above 0", got=repr(part))
         values += [float(start + step * count) for count in range(int((stop - start) / step) + 1)]
     if len(set(values)) < len(values):
-        raise InputError(name, "have each number once", got=repr(text))
+        raise InputError(name, "have each number once", got=repr(" ".join(parts)))
     return values

@@ -4,9 +4,9 @@ Exit status: 0 without errors, 1 with errors (with --strict: or warnings), 2 whe
 
 Examples
 --------
-  boxscore validate --gt instances.json
-  boxscore validate --gt instances.json --dt results.json
-  boxscore validate --gt VOC2007 --image-set test --dt results_dir --protocol voc2007 --output json
+  boxscore validate instances.json
+  boxscore validate instances.json results.json
+  boxscore validate VOC2007 results_dir --image-set test --protocol voc2007 --output json
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from boxscore._utils.text import Columns, printable
+from boxscore._utils.widths import wrapped
 from boxscore.cli.arguments import (
     DETECTION_FILES,
     DETECTIONS,
@@ -29,7 +30,7 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
-from boxscore.cli.streams import show
+from boxscore.cli.streams import coloured, show, signature_lines, width
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.validation import SEVERITIES, Finding, validate_files
@@ -89,12 +90,17 @@ def _digest(findings: Sequence[Finding]) -> str:
 def _text(findings: Sequence[Finding], protocol: Protocol) -> str:
     lines = []
     for finding in findings:
-        lines.append(f"{finding.severity}: {finding.code} ({finding.count:,})")
-        lines.append(f"    {printable(finding.message)}")
-        lines += [f"    {finding.effect_text}"] if finding.effect_text else []
-        lines += [f"      {printable(example)}" for example in finding.examples]
+        severity = coloured(
+            finding.severity, {"error": "red", "warning": "yellow"}.get(finding.severity, "bold")
+        )
+        lines.append(f"{severity}: {finding.code} ({finding.count:,})")
+        indented = [(4, printable(finding.message)), (4, finding.effect_text)]
+        indented += [(6, printable(example)) for example in finding.examples]
+        for indent, text in indented:
+            if text:
+                lines.append(wrapped(" " * indent + text, width(), indent=" " * (indent + 2 * (indent > 4))))
         lines.append("")
-    return "\n".join([*lines, _digest(findings), protocol.signature()])
+    return "\n".join([*lines, _digest(findings), signature_lines(protocol.signature())])
 
 
 _COLUMNS = ("severity", "kind", "code", "count", "message")

@@ -130,7 +130,15 @@ def _rows_of_stems(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | Non
     """Return the image row of each number that is a file's name without ending; None unless all are."""
     if ids.dtype == object or images.ids.dtype == object:
         return None
-    named = [row for row, name in enumerate(images.file_names.tolist()) if name is not None]
+    names = images.file_names.tolist()
+    equal = _numbers_of_equal_names(names)
+    if equal is not None:
+        order = np.argsort(equal)
+        if (np.diff(equal[order]) <= 0).any():
+            return None
+        at = Vocabulary(equal[order]).rows(ids)
+        return None if at.min() < 0 else order.astype(np.int32)[at]
+    named = [row for row, name in enumerate(names) if name is not None]
     stems = _stems(images.file_names[named].tolist())
     if not all(map(str.isdecimal, stems)):
         chosen = [place for place, stem in enumerate(stems) if stem.isdecimal()]
@@ -141,6 +149,25 @@ def _rows_of_stems(ids: NDArray[Any], images: Images) -> NDArray[np.int32] | Non
     order = np.argsort(numbers)
     at = Vocabulary(np.array(numbers, dtype=np.int64)[order]).rows(ids)
     return None if at.min() < 0 else np.array(named, dtype=np.int32)[order][at]
+
+
+def _numbers_of_equal_names(names: list[Any]) -> NDArray[np.int64] | None:
+    """Return the numbers of names that are equally many digits and one ending; None for others."""
+    digits, dot, ending = names[0].partition(".") if names and isinstance(names[0], str) else ("", "", "")
+    length = len(digits) + 1 + len(ending)
+    if not (dot and 0 < len(digits) < LONGEST and "." not in ending) or None in names:
+        return None
+    together = "".join(names)
+    if len(together) != length * len(names) or not together.isascii():
+        return None
+    text = np.frombuffer(together.encode("ascii"), dtype=np.uint8).reshape(len(names), length)
+    tail = np.frombuffer(f".{ending}".encode("ascii"), dtype=np.uint8)
+    if not (text[:, len(digits) :] == tail).all():
+        return None
+    values = text[:, : len(digits)] - np.uint8(ord("0"))
+    if values.max() > 9:
+        return None
+    return values @ 10 ** np.arange(len(digits) - 1, -1, -1, dtype=np.int64)
 
 
 def _stems(names: list[str]) -> list[str]:
@@ -217,7 +244,7 @@ def spelled_as(
 ) -> tuple[NDArray[Any], int]:
     """Write ids as known ones of the same value are written; return them and how many changed."""
     known = list(known)
-    if ids.dtype != object and not any(isinstance(identifier, str) for identifier in known):
+    if ids.dtype != object and not any(issubclass(kind, str) for kind in set(map(type, known))):
         return ids, 0
     given = ids.tolist()
     other = other_spellings(given, known, names=names)
@@ -252,6 +279,8 @@ def as_numbers(ids: NDArray[Any]) -> tuple[NDArray[Any], int]:
 
     Returns the ids and how many changed.
     """
+    if ids.dtype != object:
+        return ids, 0
     given = ids.tolist()
     texts = sum(isinstance(identifier, str) for identifier in given)
     if not 0 < texts < len(given):

@@ -15,13 +15,13 @@ The TensorFlow Object Detection API, ``oid_hierarchical_labels_expansion.py``.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.records import record
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
@@ -35,7 +35,7 @@ MOST_LEVELS = 500
 """How deep a hierarchy may be; the 600 classes of Open Images have 5 levels."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class Hierarchy:
     """Which classes stand above and below each class, by name.
 

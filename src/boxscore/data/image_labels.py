@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
+from boxscore._utils.records import record
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids, read_only
 from boxscore.errors import InputError
 
@@ -35,7 +36,7 @@ ImageLabelKind = Literal["negative", "positive", "not_exhaustive"]
 IMAGE_LABEL_KINDS: tuple[ImageLabelKind, ...] = get_args(ImageLabelKind)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class ImageLabels:
     """What is known of classes in whole images, one row each.
 

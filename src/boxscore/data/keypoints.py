@@ -30,4 +30,8 @@ def box_of_keypoints(keypoints: FloatArray) -> FloatArray:
     """Box ``x1, y1, x2, y2`` [N, 4] around all keypoints [N, J, 3], labelled or not, as in pycocotools."""
     if not keypoints.shape[1]:
         return np.zeros((len(keypoints), 4))
-    return np.hstack([keypoints[:, :, :2].min(axis=1), keypoints[:, :, :2].max(axis=1)])
+    box = np.hstack([keypoints[:, 0, :2], keypoints[:, 0, :2]])
+    for one in range(1, keypoints.shape[1]):
+        np.minimum(box[:, :2], keypoints[:, one, :2], out=box[:, :2])
+        np.maximum(box[:, 2:], keypoints[:, one, :2], out=box[:, 2:])
+    return box

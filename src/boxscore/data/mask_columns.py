@@ -15,6 +15,7 @@ Conventions
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -62,6 +63,13 @@ class MaskColumns(NamedTuple):
     part_count: Lengths  # [P], numbers of a part: x and y in turn
     points: NDArray[np.float64]
 
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Leave the text where it is when another process is handed the arrays as they are in memory."""
+        columns: dict[str, Any] = self._asdict()
+        if protocol >= 5:
+            columns["text"] = pickle.PickleBuffer(self.text)
+        return _unpickled, (*columns.values(),)
+
     def given(self, row: int) -> Any:
         """Return a mask in the form in which it was given."""
         kind, low, high = int(self.kind[row]), int(self.start[row]), int(self.start[row] + self.length[row])
@@ -84,8 +92,8 @@ class MaskColumns(NamedTuple):
     def texts(self, rows: NDArray[np.intp]) -> list[bytes]:
         """Texts of rows that are compressed RLEs."""
         text, low = self.text, self.start[rows]
-        bounds = zip(low.tolist(), (low + self.length[rows]).tolist(), strict=True)
-        return [text[start:end] for start, end in bounds]
+        bounds = map(slice, low.tolist(), (low + self.length[rows]).tolist())
+        return list(map(text.__getitem__, bounds))
 
     @property
     def weight(self) -> NDArray[np.int64]:
@@ -97,6 +105,11 @@ class MaskColumns(NamedTuple):
             low = self.start[of_polygons]
             weight[of_polygons] = before[low + self.length[of_polygons]] - before[low]
         return weight
+
+
+def _unpickled(*columns: Any) -> MaskColumns:
+    made = MaskColumns(*columns)
+    return made._replace(text=bytes(made.text))
 
 
 def joined_columns(parts: Sequence[MaskColumns]) -> MaskColumns:

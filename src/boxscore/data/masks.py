@@ -122,7 +122,7 @@ class Masks:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, rows: NDArray[Any]) -> Masks:
+    def __getitem__(self, rows: NDArray[Any] | slice) -> Masks:
         """Return these rows; they share what is computed."""
         return self._at(self._rows[rows])
 
@@ -269,6 +269,16 @@ class Masks:
             for row, text in zip(drawn.tolist(), drawn_text, strict=True):
                 texts[row] = text
         return texts
+
+    def remember_area(self, area: FloatArray) -> None:
+        """Keep the pixels of each mask, [N], as another process has counted them."""
+        self._store.area[self._rows] = area
+        self._store.measured[self._rows] = True
+
+    @property
+    def measured_area(self) -> FloatArray:
+        """Pixels of each mask whose spans were asked for, [N]."""
+        return self._store.area[self._rows]
 
     @property
     def area(self) -> FloatArray:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.records import record
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
@@ -192,7 +193,7 @@ def with_classes(detections: Detections, categories: Categories, rows: NDArray[n
 # ---------------------------------------------------------------- finding one
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class FoundClassMap:
     """How the detections number their classes, and the evidence for it.
 

@@ -43,7 +43,7 @@ LARGEST_VERTEX = 1e6
 LONGEST_OUTLINE = 1 << 26
 """Pixels, an edge counted by its longer side: 4 bytes for each are 256 MB."""
 
-PLACES_TOGETHER = 1 << 18
+PLACES_TOGETHER = 1 << 17
 """Steps computed together, about."""
 
 
@@ -60,12 +60,15 @@ def edges_of(points: FloatArray, counts: Positions) -> Edges:
     corners = counts // 2
     if (counts & 1).any():  # an odd last number is not read
         points = np.delete(points, (np.cumsum(counts) - 1)[(counts & 1) == 1])
-    grid = (FINENESS * points + 0.5).astype(np.int32).reshape(-1, 2).T  # towards 0
-    stops = np.cumsum(corners)
-    following = np.arange(1, grid.shape[1] + 1)
+    grid = (FINENESS * points + 0.5).astype(np.int32).reshape(-1, 2)  # towards 0
+    stops = corners.cumsum()
+    following = np.arange(1, len(grid) + 1)
     some = corners > 0
     following[stops[some] - 1] = (stops - corners)[some]
-    ends = np.concatenate([grid, grid[:, following]])
+    ends = np.empty((4, len(grid)), dtype=np.int32)
+    ends[:2] = grid.T
+    for side in (0, 1):
+        ends[side].take(following, out=ends[side + 2])
     polygon = np.repeat(np.arange(len(counts)), corners)
     longer = np.maximum(np.abs(ends[2] - ends[0]), np.abs(ends[3] - ends[1]))
     length = np.zeros(len(counts), dtype=np.int64)
@@ -82,86 +85,93 @@ def toggles(
     ``base`` [P] is the number of each one's first pixel, ``sizes`` [P,2] are height and width of its image.
     """
     (x1, y1, x2, y2), polygon = edges.ends, edges.polygon
-    dx, dy = np.abs(x2 - x1), np.abs(y2 - y1)
-    flat = dx >= dy
-    swap = np.where(flat, x1 > x2, y1 > y2)
-    x1, x2 = np.where(swap, x2, x1), np.where(swap, x1, x2)
-    y1, y2 = np.where(swap, y2, y1), np.where(swap, y1, y2)
-    left, right = np.minimum(x1, x2), np.maximum(x1, x2)
-    begin = np.maximum(-((2 - left) // FINENESS), 0)  # the first step from 5n+2 at or after the left end
-    end = np.minimum((right - 3) // FINENESS, (sizes[:, 1] - 1).astype(np.int32)[polygon])
-    counts = np.maximum(end - begin + 1, 0)
+    dx, dy = x2 - x1, y2 - y1
+    begin = np.maximum((np.minimum(x1, x2) + np.int32(2)) // FINENESS, 0)  # the first step at or after it
+    last = (np.maximum(x1, x2) - np.int32(3)) // FINENESS
+    np.minimum(last, (sizes[:, 1] - 1).astype(np.int32).take(polygon), out=last)
+    counts = np.maximum(last - begin + np.int32(1), 0).astype(np.intp)
     number = np.zeros(len(base), dtype=np.intp)
     starts = run_starts(polygon)
     if len(starts):
         number[polygon[starts]] = np.add.reduceat(counts, starts)
-    places = np.empty(int(counts.sum()), dtype=np.int32)
-    heights = np.int32(sizes[0, 0]) if len(sizes) else np.int32(0)
-    one_height = bool((sizes[:, 0] == heights).all())
-    at = 0
-    for chosen, of_edges in ((flat, _along), (~flat, _across)):
-        rows = np.flatnonzero(chosen & (counts > 0))
-        some = counts[rows]
-        cuts = run_starts(np.cumsum(some) // PLACES_TOGETHER).tolist()
+    flat, some = np.abs(dx) >= np.abs(dy), counts > 0
+    one_height = bool((sizes[:, 0] == sizes[:1, 0]).all())
+    parts = [np.empty(0, dtype=np.int32)]
+    for of_edges, chosen, way in ((_along, flat & some, dx), (_across, ~flat & some, dy)):
+        rows = chosen.nonzero()[0]
+        cuts = run_starts(counts.take(rows).cumsum() // PLACES_TOGETHER).tolist()
         for low, high in itertools.pairwise([*cuts, len(rows)]):
-            part, size = rows[low:high], some[low:high]
-            steps = np.arange(int(size.sum()), dtype=np.int32)
-            steps -= np.repeat((np.cumsum(size) - size - begin[part]).astype(np.int32), size)
-            y = of_edges(FINENESS * steps + np.int32(2), x1[part], y1[part], x2[part], y2[part], size)
-            y += np.int32(2)
-            y //= np.int32(FINENESS)
-            height = heights if one_height else np.repeat(sizes[polygon[part], 0].astype(np.int32), size)
-            np.clip(y, 0, height, out=y)
-            steps *= height
-            y += steps
-            y += np.repeat(base[polygon[part]].astype(np.int32), size)
-            places[at : at + len(y)] = y
-            at += len(y)
-    places.sort()
-    return places, number
+            part = rows[low:high]
+            size, first, of = counts.take(part), begin.take(part), polygon.take(part)
+            starts = size.cumsum() - size
+            backwards = way.take(part) < 0  # walked from its end
+            x = np.where(backwards, x2.take(part), x1.take(part))
+            y = np.where(backwards, y2.take(part), y1.take(part))
+            steps = np.arange(starts[-1] + size[-1], dtype=np.int32)
+            first = first - starts
+            places = of_edges(
+                FINENESS * first + 2, FINENESS * steps, x, y, dx.take(part), dy.take(part), size
+            )
+            places += np.int32(2)
+            places //= np.int32(FINENESS)
+            height = sizes[0, 0] if one_height else sizes[:, 0].take(of)
+            lowest = (base.take(of) + first * height).astype(np.int32)  # wraps, as below
+            heights = np.int32(height) if one_height else height.astype(np.int32).repeat(size)
+            np.clip(places, 0, heights, out=places)
+            steps *= heights
+            places += steps
+            places += lowest.repeat(size)
+            parts.append(places)
+    together = np.concatenate(parts)
+    together.sort()
+    return together, number
 
 
 def _along(
-    c: NDArray[np.int32],
-    x1: NDArray[np.int32],
-    y1: NDArray[np.int32],
-    x2: NDArray[np.int32],
-    y2: NDArray[np.int32],
+    c: Positions,
+    steps: NDArray[np.int32],
+    x: NDArray[np.int32],
+    y: NDArray[np.int32],
+    dx: NDArray[np.int32],
+    dy: NDArray[np.int32],
     size: Positions,
 ) -> NDArray[np.int32]:
     """Y of edges that the C code walks in x, x ascending: the smaller of those at c and c+1."""
-    slope = (y2 - y1) / (x2 - x1)
-    edge = np.repeat(np.stack([x1 - (slope < 0), y1, slope], axis=1), size, axis=0)
-    t = c - edge[:, 0]
-    t *= edge[:, 2]
-    t += edge[:, 1]
+    slope = dy / dx
+    t = (c - x + (slope < 0)).astype(np.float64).repeat(size)
+    t += steps
+    t *= slope.repeat(size)
+    t += y.astype(np.float64).repeat(size)
     t += 0.5
-    y: NDArray[np.int32] = t.astype(np.int32)
-    return y
+    places: NDArray[np.int32] = t.astype(np.int32)
+    return places
 
 
 def _across(
-    c: NDArray[np.int32],
-    x1: NDArray[np.int32],
-    y1: NDArray[np.int32],
-    x2: NDArray[np.int32],
-    y2: NDArray[np.int32],
+    c: Positions,
+    steps: NDArray[np.int32],
+    x: NDArray[np.int32],
+    y: NDArray[np.int32],
+    dx: NDArray[np.int32],
+    dy: NDArray[np.int32],
     size: Positions,
 ) -> NDArray[np.int32]:
     """Y of edges that the C code walks in y, y ascending: that before the first beyond c+1/2."""
-    rise = (y2 - y1).astype(np.float64)
-    edge = np.repeat(np.stack([x1, y1, rise, (x2 - x1).astype(np.float64)], axis=1), size, axis=0)
-    exact = c + 0.5
-    exact -= edge[:, 0]
-    exact *= edge[:, 2]
-    exact /= edge[:, 3]
+    half = (c - x + 0.5).repeat(size)
+    half += steps
+    rise = np.abs(dy).astype(np.float64)
+    run = np.where(dy < 0, -dx, dx).astype(np.float64)
+    exact = half * rise.repeat(size)
+    exact /= run.repeat(size)
     first = np.ceil(exact)
     # Only where the line meets c+1/2 at a whole step does the rounding of the C code decide on its side.
-    tied = np.flatnonzero(first == exact)
-    start, _, rise, run = edge[tied].T
-    beyond = (start + run / rise * first[tied]) + 0.5 >= c[tied] + 1
-    first[tied] += beyond != (run > 0)
-    first += edge[:, 1]
-    first -= 1
-    y: NDArray[np.int32] = first.astype(np.int32)
-    return y
+    tied = (first == exact).nonzero()[0]
+    if len(tied):
+        edge = np.repeat(np.arange(len(size)), size).take(tied)
+        rise, run, start = rise.take(edge), run.take(edge), x.take(edge).astype(np.float64)
+        step = first.take(tied)
+        beyond = (start + run / rise * step) + 0.5 >= half.take(tied) + start + 0.5
+        first[tied] = step + (beyond != (run > 0))
+    places: NDArray[np.int32] = first.astype(np.int32)
+    places += (y - np.int32(1)).repeat(size)
+    return places

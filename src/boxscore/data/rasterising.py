@@ -30,13 +30,14 @@ Positions = NDArray[np.intp]
 
 LARGEST_SIDE = 1_000_000
 BATCH = 1 << 20
-"""Characters, numbers and columns of a batch: what is computed from them fits a core's cache."""
+"""Characters, numbers and pairs of columns of a batch: what is computed from them fits a core's cache."""
 
 
 def weights(columns: MaskColumns) -> NDArray[np.float64]:
     """Part of a batch that each mask takes, [N]; a part of 1 or more is a batch of its own."""
-    content = columns.weight + np.clip(columns.size[:, 1], 1, LARGEST_SIDE)
-    weight: NDArray[np.float64] = np.maximum(content / BATCH, columns.size.astype(float).prod(axis=1) / 2**30)
+    height, width = columns.size.astype(np.float64).T
+    content = columns.weight + np.clip(width, 1, LARGEST_SIDE) / 2
+    weight: NDArray[np.float64] = np.maximum(content / BATCH, height * width / 2**30)
     return weight
 
 
@@ -61,7 +62,7 @@ def spans_of(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans
         ((LIST,), _of_lists),
         ((POLYGONS,), _of_polygons),
     ):
-        chosen = np.flatnonzero((kind >= kinds[0]) & (kind <= kinds[-1]))
+        chosen = ((kind >= kinds[0]) & (kind <= kinds[-1])).nonzero()[0]
         if len(chosen):
             part, own_order = spans(columns, rows[chosen], place)
             parts.append(part)
@@ -75,9 +76,10 @@ def _check_sizes(columns: MaskColumns, rows: Positions, place: Place) -> None:
         row = int(rows[np.argmax(missing)])
         raise InputError("a row", "have a mask", got="none", place=place(row))
     size = columns.size[rows]
-    bad = (size < 1).any(axis=1) | (size > LARGEST_SIDE).any(axis=1) | (size.prod(axis=1) > MOST_PIXELS)
-    if not bad.any():
+    fine = size.min(initial=1) >= 1 and size.max(initial=1) <= LARGEST_SIDE
+    if fine and (size[:, 0] * size[:, 1]).max(initial=1) <= MOST_PIXELS:
         return
+    bad = (size < 1).any(axis=1) | (size > LARGEST_SIDE).any(axis=1) | (size.prod(axis=1) > MOST_PIXELS)
     row = int(rows[np.argmax(bad)])
     height, width = columns.size[row].tolist()
     polygons = columns.kind[row] == POLYGONS
@@ -141,41 +143,37 @@ def _refuse(
 
 
 def _of_polygons(columns: MaskColumns, rows: Positions, place: Place) -> tuple[Spans, Positions | None]:
-    count = columns.length[rows]
-    several = count > 1
-    if not several.any():
-        return _of_single_parts(columns, rows, place), None
-    single, multiple = np.flatnonzero(~several), np.flatnonzero(several)
-    parts = [_of_several_parts(columns, rows[multiple], place)]
-    if len(single):
-        parts.insert(0, _of_single_parts(columns, rows[single], place))
-    return joined_spans(parts), np.concatenate([single, multiple])
-
-
-def _of_single_parts(columns: MaskColumns, rows: Positions, place: Place) -> Spans:
+    count, order = columns.length[rows], None
+    if (count != 1).any():  # those of one part first
+        order = np.argsort(count != 1, kind="stable")
+        rows, count = rows[order], count[order]
     size = columns.size[rows]
-    pixels = size.prod(axis=1)
+    pixels = size[:, 0] * size[:, 1]
     base = np.cumsum(pixels) - pixels
-    bounds, counts = _part_bounds(columns, columns.start[rows], base, size, rows, place)
-    return Spans(bounds, counts, base, size, np.empty(0, np.int32))
-
-
-def _of_several_parts(columns: MaskColumns, rows: Positions, place: Place) -> Spans:
-    """Unions; parts are rasterised each on its own, in batches again."""
-    size = columns.size[rows]
-    pixels = size.prod(axis=1)
-    base = np.cumsum(pixels) - pixels
-    mask = np.repeat(np.arange(len(rows)), columns.length[rows])
-    parts = ragged_ranges(columns.start[rows], columns.length[rows])
-    bounds, counts = [], []
-    for low, high in batches(pixels[mask] / 2**30):
-        owner = mask[low:high]
-        own = np.cumsum(pixels[owner]) - pixels[owner]
-        some, number = _part_bounds(columns, parts[low:high], own, size[owner], rows[owner], place)
-        bounds.append(some + np.repeat(base[owner] - own, number).astype(np.int32)[:, None])
-        counts.append(number)
-    total = np.bincount(mask, weights=np.concatenate(counts), minlength=len(rows)).astype(np.intp)
-    return union_of_parts(np.concatenate(bounds), total, base, size)
+    if order is None:
+        bounds, counts = _part_bounds(columns, columns.start[rows], base, size, rows, place)
+        return Spans(bounds, counts, base, size, np.empty(0, np.int32)), None
+    # Parts are rasterised each on its own, in batches again.
+    owner, parts = np.repeat(np.arange(len(rows)), count), ragged_ranges(columns.start[rows], count)
+    some: list[NDArray[np.int32]] = []
+    numbers: list[Positions] = []
+    for low, high in batches(pixels[owner] / 2**30):
+        mask = owner[low:high]
+        own = np.cumsum(pixels[mask]) - pixels[mask]
+        bounds, number = _part_bounds(columns, parts[low:high], own, size[mask], rows[mask], place)
+        shift = base[mask] - own
+        moved = int(np.argmax(shift != 0)) if shift.any() else len(mask)
+        before = int(number[:moved].sum())
+        bounds[before:] += shift[moved:].astype(np.int32).repeat(number[moved:])[:, None]
+        some.append(bounds)
+        numbers.append(number)
+    bounds, number = np.concatenate(some), np.concatenate(numbers)
+    single = int(np.argmax(count != 1))
+    cut = int(number[:single].sum())
+    union = union_of_parts(bounds[cut:])
+    inside = np.diff(np.searchsorted(union[:, 0], np.append(base[single:], np.iinfo(np.int64).max)))
+    counts = np.concatenate([number[:single], inside])
+    return Spans(np.concatenate([bounds[:cut], union]), counts, base, size, np.empty(0, np.int32)), order
 
 
 def _part_bounds(

@@ -28,6 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import ragged_ranges
+
 __all__ = [
     "DAMAGED",
     "MOST_CHARACTERS",
@@ -47,6 +49,12 @@ MOST_PIXELS = 2**31 - 1
 MOST_CHARACTERS = 7
 """Characters of one number; the last may only be a sign and a bit, 32 bits in all."""
 
+ZERO = b"0"
+GOING_ON = bytes(range(48 + 32, 48 + 64))
+"""Characters that end no number."""
+LAST_DIGIT = bytes((((code - 48) & 31) ^ 16) - 16 & 255 for code in range(256))
+"""The number, an int8, that each of the other characters ends."""
+
 BATCH = 1 << 17
 """Characters read together: their columns fit a core's cache."""
 
@@ -54,21 +62,25 @@ Positions = NDArray[np.intp]
 
 
 class Runs(NamedTuple):
-    """Runs of several masks, in pairs of foreground and background; each mask has a pair at least."""
+    """Runs of several masks one after the other: those of each begin with a zero, and are even in number."""
 
-    first: NDArray[np.int32]  # [N], the background before all pairs
-    pairs: NDArray[np.int32]  # [R,2], foreground and the background after it
+    lengths: NDArray[
+        np.int32
+    ]  # [2 R + 1], zero, background, foreground, background, ..., zero; one zero last
     counts: Positions  # [N], pairs of each mask
-    given: Positions  # [N], runs that its code has; the rest are zeros
+    given: Positions  # [N], runs that its code has
     damaged: NDArray[np.bool_]  # [N], what can be told from the text alone
+
+    @property
+    def starts(self) -> Positions:
+        """Where the lengths of each mask start, [N]."""
+        return 2 * (np.cumsum(self.counts) - self.counts)
 
     def totals(self) -> NDArray[np.int64]:
         """Pixels of each mask, [N]; :data:`DAMAGED` where it cannot be one."""
-        starts = np.cumsum(self.counts) - self.counts
-        totals: NDArray[np.int64] = self.first.astype(np.int64)
-        totals += np.add.reduceat(self.pairs.astype(np.int64).sum(axis=1), starts)
-        negative = np.minimum.reduceat(self.pairs.min(axis=1), starts) < 0
-        totals[self.damaged | negative | (self.first < 0)] = DAMAGED
+        starts, lengths = self.starts, self.lengths[:-1]
+        totals: NDArray[np.int64] = np.add.reduceat(lengths, starts, dtype=np.int64)
+        totals[self.damaged | (np.minimum.reduceat(lengths, starts) < 0)] = DAMAGED
         return totals
 
 
@@ -76,128 +88,101 @@ def run_totals(codes: Sequence[bytes]) -> NDArray[np.int64]:
     """Count the pixels of each code, int64 [N]; :data:`DAMAGED` where it cannot be one."""
     lengths = np.fromiter(map(len, codes), np.intp, len(codes))
     batch = np.cumsum(lengths) // BATCH
-    bounds = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(codes)]
+    bounds = [0, *(np.diff(batch).nonzero()[0] + 1).tolist(), len(codes)]
     parts = [read_runs(codes[low:high]).totals() for low, high in itertools.pairwise(bounds) if high > low]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def read_runs(codes: Sequence[bytes]) -> Runs:
     """Read codes, one at least."""
-    text = b"".join([code or b"0" for code in codes])  # no number is no pixel
-    lengths = np.fromiter(map(len, codes), np.intp, len(codes)).clip(1)
-    ends = np.cumsum(lengths)
+    text = ZERO + ZERO.join(codes) + ZERO  # a zero before each code, which makes pairs of what follows
+    sizes = np.fromiter(map(len, codes), np.intp, len(codes))
+    ends = np.cumsum(sizes + 1)
     damaged = np.zeros(len(codes), dtype=bool)
     digits = np.frombuffer(text, dtype=np.uint8) - np.uint8(48)
-    if digits.max() > 63:
-        damaged[np.searchsorted(ends, np.flatnonzero(digits > 63), side="right")] = True
-        digits &= 63
     unfinished = digits[ends - 1] > 31
-    if unfinished.any():
+    if digits.max() > 63 or unfinished.any():
+        foreign = (digits > 63).nonzero()[0]
         damaged |= unfinished
+        damaged[np.searchsorted(ends, foreign)] = True
+        digits[foreign] = 0
         digits[ends[unfinished] - 1] &= 31
         text = (digits + np.uint8(48)).tobytes()
-    starts = ends - lengths
-    first, width, wrong = _first_numbers(digits, starts)
-    damaged |= wrong
-    # Without the first number all that is left are pairs, whose differences go from pair to pair.
-    begin, end = (starts + width).tolist(), ends.tolist()
-    rest = np.frombuffer(b"".join([text[a:b] for a, b in zip(begin, end, strict=True)]), dtype=np.uint8)
-    values, more, wrong_numbers = _numbers(rest - np.uint8(48) & np.uint8(63))
-    stops = np.cumsum(lengths - width)
-    stops -= np.searchsorted(more, stops)
-    counts = np.diff(stops, prepend=0)
-    if len(wrong_numbers):
-        damaged[np.searchsorted(stops, wrong_numbers, side="right")] = True
-    values, pads = _padded(values, counts)
-    pairs = values.reshape(-1, 2)
-    n = (counts + 1 + (counts == 0)) // 2
-    np.cumsum(pairs, axis=0, out=pairs)  # over all masks; int32 wraps
-    stops = np.cumsum(n)
-    before = np.zeros((len(codes), 2), dtype=np.int32)  # the sums before each mask, to be taken off again
-    before[1:] = pairs[stops[:-1] - 1]
-    pairs -= np.repeat(before.view(np.int64).ravel(), n).view(np.int32).reshape(-1, 2)
-    values[pads] = 0
-    return Runs(first, pairs, n, counts + 1, damaged)
+    more = (digits > 31).nonzero()[0]
+    before = np.searchsorted(more, ends)
+    given = sizes - np.diff(before, prepend=0)
+    numbers = text.translate(LAST_DIGIT, GOING_ON)
+    number = more - np.arange(len(more))  # as many numbers end before a character as are no such characters
+    # A code that ends in foreground gets a zero more, so that all have pairs.
+    odd = (given & 1 == 0).nonzero()[0]
+    counts = given // 2 + 1
+    if len(odd):
+        cuts = np.cumsum(given + 1)[odd]
+        bounds = [0, *cuts.tolist(), len(numbers)]
+        numbers = b"\0".join([numbers[low:high] for low, high in itertools.pairwise(bounds)])
+        number += np.repeat(
+            np.arange(len(cuts) + 1), np.diff(np.searchsorted(number, cuts), prepend=0, append=len(number))
+        )
+    lengths = np.frombuffer(numbers, dtype=np.int8).astype(np.int32)
+    wrong = _longer_numbers(lengths, digits, more, number)
+    starts = 2 * (np.cumsum(counts) - counts)
+    if len(wrong):
+        damaged[np.searchsorted(starts, wrong, side="right") - 1] = True
+    _add_differences(lengths[:-1], starts, counts)
+    lengths[starts[odd] + 2 * counts[odd] - 1] = 0
+    return Runs(lengths, counts, given, damaged)
 
 
 def split_runs(numbers: NDArray[np.int64], counts: Positions) -> Runs:
     """Arrange runs that are given as numbers, ``counts`` [N] of each mask; one without any has no pixel."""
     damaged = np.zeros(len(counts), dtype=bool)
-    odd = np.flatnonzero((numbers < 0) | (numbers > MOST_PIXELS))
+    odd = ((numbers < 0) | (numbers > MOST_PIXELS)).nonzero()[0]
     if len(odd):
         damaged[np.searchsorted(np.cumsum(counts), odd, side="right")] = True
-    starts = np.cumsum(counts) - counts
-    runs = numbers.astype(np.int32)
-    first = np.zeros(len(counts), dtype=np.int32)
-    some = counts > 0
-    first[some] = runs[starts[some]]
-    left = np.maximum(counts - 1, 0)
-    values, _ = _padded(np.delete(runs, starts[some]), left)
-    return Runs(first, values.reshape(-1, 2), (left + 1 + (left == 0)) // 2, counts, damaged)
+    pairs = counts // 2 + 1
+    lengths = np.zeros(2 * int(pairs.sum()) + 1, dtype=np.int32)
+    lengths[ragged_ranges(2 * (np.cumsum(pairs) - pairs) + 1, counts)] = numbers
+    return Runs(lengths, pairs, counts, damaged)
 
 
-def _first_numbers(
-    digits: NDArray[np.uint8], starts: Positions
-) -> tuple[NDArray[np.int32], Positions, NDArray[np.bool_]]:
-    """Return the first number of each code, how many characters it has, and which are no run."""
-    value = np.zeros(len(starts), dtype=np.int64)
-    width = np.ones(len(starts), dtype=np.intp)
-    going = np.arange(len(starts))
-    for place in range(MOST_CHARACTERS):
-        digit = digits[starts[going] + place].astype(np.int64)
-        value[going] |= (digit & 31) << 5 * place
-        width[going] = place + 1
-        negative = going[(digit & 48) == 16]
-        value[negative] -= 1 << 5 * (place + 1)
-        going = going[digit > 31]
-        if not len(going):
-            break
-    wrong = (value < 0) | (value > MOST_PIXELS)
-    wrong[going] = True
-    return np.where(wrong, -1, value).astype(np.int32), width, wrong
+def _longer_numbers(
+    values: NDArray[np.int32], digits: NDArray[np.uint8], more: Positions, number: Positions
+) -> Positions:
+    """Complete the numbers of several characters, of which ``values`` has the last; return the wrong ones.
 
-
-def _numbers(digits: NDArray[np.uint8]) -> tuple[NDArray[np.int32], Positions, Positions]:
-    """Return all numbers, the places of characters that end none, and which numbers are too large."""
-    more = np.flatnonzero(digits > 31)
-    signed = ((digits ^ np.uint8(16)) - np.uint8(16)).view(np.int8)
-    values = signed[digits < 32].astype(np.int32)
-    number = more - np.arange(len(more))  # as many numbers end before a character as are no such characters
-    heads = np.flatnonzero(np.diff(number, prepend=-1))
+    ``more`` are the characters that do not end a number, ``number`` those to which they belong.
+    """
+    heads = (number[1:] != number[:-1]).nonzero()[0]
+    heads += 1
+    heads = np.concatenate([np.arange(min(len(number), 1)), heads])
+    longer, head = number[heads], more[heads]
+    if len(heads) == len(more):  # two characters each
+        values[longer] = (values[longer] << 5) | (digits[head] & 31)
+        return heads[:0]
     extra = np.diff(heads, append=len(number))  # characters before the last
-    longer = number[heads]
-    end, value = more[heads] + extra, values[longer]
-    wrong = longer[
-        (extra >= MOST_CHARACTERS) | ((extra == MOST_CHARACTERS - 1) & (np.abs(2 * value + 1) > 3))
-    ]
+    end, value = head + extra, values[longer]
+    left = (extra >= MOST_CHARACTERS - 1).nonzero()[0]
+    wrong: Positions = longer[left[(extra[left] >= MOST_CHARACTERS) | (np.abs(2 * value[left] + 1) > 3)]]
     value = (value << 5) | (digits[end - 1] & 31)
-    left = np.flatnonzero(extra > 1)
+    left = (extra > 1).nonzero()[0]
     for back in range(2, MOST_CHARACTERS):
         if not len(left):
             break
         value[left] = (value[left] << 5) | (digits[end[left] - back] & 31)
         left = left[extra[left] > back]
     values[longer] = value
-    return values, more, wrong
+    return wrong
 
 
-def _padded(values: NDArray[np.int32], counts: Positions) -> tuple[NDArray[np.int32], Positions]:
-    """Give each mask an even number of runs, two at least; also return where the zeros are."""
-    missing = (counts & 1) + 2 * (counts == 0)
-    short = np.flatnonzero(missing)
-    if not len(short):
-        return np.ascontiguousarray(values), short
-    total = len(values) + int(missing.sum())
-    pads = np.repeat(np.cumsum(counts + missing)[short], missing[short]) - 1
-    twice = np.flatnonzero(missing[short] == 2)
-    pads[twice + np.arange(len(twice))] -= 1
-    padded = np.zeros(total, dtype=np.int32)
-    cuts = [0, *np.cumsum(counts)[short].tolist(), len(values)]
-    at = 0
-    for low, high, gap in zip(cuts, cuts[1:], [*missing[short].tolist(), 0], strict=False):
-        padded[at : at + high - low] = values[low:high]
-        at += high - low + gap
-    return padded, pads
+def _add_differences(values: NDArray[np.int32], starts: Positions, counts: Positions) -> None:
+    """Turn the differences of each mask into runs; its first pair stays as it is."""
+    first = values[starts + 1]
+    pairs = values.reshape(-1, 2)
+    np.cumsum(pairs, axis=0, out=pairs)  # over all masks; int32 wraps
+    sums = values.view(np.int64)
+    before = np.repeat(sums[starts >> 1], counts)  # to be taken off again, with the first pair of the mask
+    pairs -= before.view(np.int32).reshape(-1, 2)
+    values[starts + 1] = first
 
 
 def code_text(runs: NDArray[np.int64], counts: Positions) -> list[bytes]:
@@ -205,7 +190,7 @@ def code_text(runs: NDArray[np.int64], counts: Positions) -> list[bytes]:
     starts = np.cumsum(counts) - counts
     rank = np.arange(len(runs)) - np.repeat(starts, counts)
     numbers = runs.astype(np.int64)
-    later = np.flatnonzero(rank > 2)
+    later = (rank > 2).nonzero()[0]
     numbers[later] -= runs[later - 2]
     size = np.ones(len(numbers), dtype=np.intp)
     for characters in range(1, MOST_CHARACTERS):

@@ -15,7 +15,6 @@ Conventions
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
+from boxscore._utils.records import record
 from boxscore.data.keypoints import box_of_keypoints, keypoint_array
 from boxscore.data.rotated import area_of_rotated, box_of_rotated
 
@@ -44,7 +44,7 @@ Form = Literal["rows", "numbers", "flags", "counts", "ids", "masks"]
 _DTYPES: dict[Form, type] = {"rows": np.int32, "numbers": np.float64, "flags": np.bool_, "counts": np.int64}
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class Column:
     """One column of a table.
 
@@ -131,7 +131,7 @@ class Column:
             checks.sizes_not_negative(sizes, name=name, place=place, cause="")
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class Schema:
     """The columns of one kind of table.
 

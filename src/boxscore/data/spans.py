@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import ragged_ranges, run_starts
+from boxscore._utils.ordering import run_starts
 from boxscore.data.run_lengths import Runs
 
 __all__ = ["Spans", "equal_sizes", "joined_spans", "spans_of_runs", "union_of_parts"]
@@ -44,7 +44,7 @@ class Spans(NamedTuple):
         """Pixels of each mask, [N]."""
         length = self.bounds[:, 1] - self.bounds[:, 0]
         area = np.zeros(len(self.counts), dtype=np.int64)
-        some = np.flatnonzero(self.counts)
+        some = self.counts.nonzero()[0]
         if len(some):
             area[some] = np.add.reduceat(length, (np.cumsum(self.counts) - self.counts)[some])
         return area
@@ -59,7 +59,7 @@ class Spans(NamedTuple):
             bounds = bounds[full]
         stops = np.append(0, np.cumsum(counts))
         for low, high in equal_sizes(self.sizes):
-            some = np.flatnonzero(counts[low:high]) + low
+            some = counts[low:high].nonzero()[0] + low
             if not len(some):
                 continue
             height, width = (np.int32(side) for side in self.sizes[low].tolist())
@@ -81,10 +81,10 @@ class Spans(NamedTuple):
 
     def merged(self) -> Spans:
         """Return the same pixels, no span empty and none touching the next."""
-        kept = np.flatnonzero(self.bounds[:, 1] > self.bounds[:, 0])
+        kept = (self.bounds[:, 1] > self.bounds[:, 0]).nonzero()[0]
         mask = np.repeat(np.arange(len(self.counts)), self.counts)[kept]
         bounds = self.bounds[kept]
-        apart = np.flatnonzero((bounds[1:, 0] != bounds[:-1, 1]) | (mask[1:] != mask[:-1]))
+        apart = ((bounds[1:, 0] != bounds[:-1, 1]) | (mask[1:] != mask[:-1])).nonzero()[0]
         first = np.concatenate([np.arange(len(kept))[:1], apart + 1])
         last = np.append(apart, len(kept) - 1)[: len(first)]
         return self._replace(
@@ -111,57 +111,46 @@ class Spans(NamedTuple):
 
 
 def spans_of_runs(runs: Runs, sizes: NDArray[np.int64]) -> Spans | None:
-    """Return the spans of runs that add up to their masks' sizes [N,2]; None if those of any do not."""
-    pixels = sizes.prod(axis=1)
+    """Return the spans of runs that add up to their masks' sizes [N,2]; None if those of any do not.
+
+    The last span of every mask is empty.
+    """
+    pixels = sizes[:, 0] * sizes[:, 1]
     ends = np.cumsum(pixels)
     base = ends - pixels
-    values = runs.pairs.ravel()
-    empty = np.flatnonzero(values == 0)
-    stops = np.cumsum(runs.counts)
-    bounds = np.empty(len(values) + 1, dtype=np.int32)
-    bounds[0] = runs.first[0]
-    values[2 * stops[:-1] - 1] += runs.first[1:]  # on through the first background of the next mask
-    np.cumsum(values, out=bounds[1:])
-    bounds[1:] += runs.first[0]
-    values[2 * stops[:-1] - 1] -= runs.first[1:]
-    starts = stops - runs.counts
+    lengths, starts = runs.lengths, runs.starts
+    bounds = np.cumsum(lengths, dtype=np.int32)
     if (
         runs.damaged.any()
-        or runs.first.min() < 0
-        or values.min() < 0
+        or lengths.min() < 0
         or bounds.min() < 0
         or bounds[-1] != ends[-1]
-        or (bounds[2 * starts] != base + runs.first).any()
+        or (bounds[starts] != base).any()
     ):
         return None
     places = np.empty(0, dtype=np.int32)
-    if len(empty):
-        # A zero is one of the code's own, unless it only fills up the last pair.
-        mask = np.searchsorted(2 * stops, empty, side="right")
-        own = (empty - 2 * starts[mask] + 1 < runs.given[mask]) & (bounds[empty] < ends[mask])
+    # A code may begin with an empty run, and each mask with its zero; one fills up an odd number.
+    filled = len(starts) + int((lengths[starts + 1] == 0).sum()) + int((runs.given & 1 == 0).sum())
+    if len(lengths) - np.count_nonzero(lengths) != filled + 1:
+        empty = (lengths[:-1] == 0).nonzero()[0]
+        mask = np.searchsorted(starts, empty, side="right") - 1
+        run = empty - starts[mask] - 1
+        own = (run > 0) & (run < runs.given[mask]) & (bounds[empty] < ends[mask])
         places = bounds[empty[own]]
-        counts = runs.given // 2
-        if (counts < runs.counts).any():
-            kept = ragged_ranges(starts, counts)
-            return Spans(bounds[:-1].reshape(-1, 2)[kept], counts, base, sizes, places)
-    return Spans(bounds[:-1].reshape(-1, 2), runs.counts, base, sizes, places)
+    return Spans(bounds[1:].reshape(-1, 2), runs.counts, base, sizes, places)
 
 
-def union_of_parts(
-    bounds: NDArray[np.int32], counts: Positions, base: NDArray[np.int64], sizes: NDArray[np.int64]
-) -> Spans:
-    """Return the spans that any part of a mask covers; ``counts`` [N] are those of all its parts."""
-    kept = bounds[:, 1] > bounds[:, 0]
-    mask = np.repeat(np.arange(len(counts)), counts)[kept]
-    starts, ends = bounds[kept].T
-    places = np.concatenate([ends, starts])  # at one place ends come first
-    owner = np.concatenate([mask, mask])
-    order = np.lexsort((np.repeat([0, 1], len(starts)), places, owner))
-    cover = np.cumsum(np.where(order < len(starts), -1, 1))
-    before = np.concatenate([[0], cover[:-1]])
-    opened, closed = order[(before == 0) & (cover == 1)], order[(before == 1) & (cover == 0)]
-    union = np.stack([places[opened], places[closed]], axis=1)
-    return Spans(union, np.bincount(owner[opened], minlength=len(counts)), base, sizes, np.empty(0, np.int32))
+def union_of_parts(bounds: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the spans [U,2] of pixels that any of some spans [S,2] covers, in order; two may touch."""
+    bounds = bounds[bounds[:, 1] > bounds[:, 0]]
+    # Both in order, a span starts a new one where as many have ended as have started before it.
+    starts, ends = np.sort(bounds[:, 0]), np.sort(bounds[:, 1])
+    apart = (starts[1:] >= ends[:-1]).nonzero()[0]
+    union = np.empty((len(apart) + min(len(starts), 1), 2), dtype=np.int32)
+    if len(starts):
+        union[0, 0], union[-1, 1] = starts[0], ends[-1]
+        union[1:, 0], union[:-1, 1] = starts[apart + 1], ends[apart]
+    return union
 
 
 def joined_spans(parts: list[Spans]) -> Spans:

@@ -29,8 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
+from boxscore._utils.records import record
 from boxscore._utils.text import html_lines, printable, short_list
-from boxscore.data import frames
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.building import (
     CategoriesLike,
@@ -58,7 +58,7 @@ RowArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True, init=False, repr=False)
+@record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class BoxTable:
     """The columns of both tables: rows of boxes, each in an image and of a category.
 
@@ -203,7 +203,9 @@ class BoxTable:
             When a user column has the name of one of the table's own or more than one number per row, or a
             chosen column is unknown.
         """
-        return frames.frame_of(self, columns)
+        from boxscore.data.frames import frame_of
+
+        return frame_of(self, columns)
 
     @classmethod
     def _from_frame(
@@ -213,7 +215,9 @@ class BoxTable:
         categories: Any,
         box_format: BoxFormat | None,
     ) -> Self:
-        return cls(**frames.columns_of(cls.schema, frame, images, categories, box_format))
+        from boxscore.data.frames import columns_of
+
+        return cls(**columns_of(cls.schema, frame, images, categories, box_format))
 
     def _repr_html_(self) -> str:
         return html_lines(repr(self))
@@ -237,7 +241,7 @@ class BoxTable:
         return []
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True, init=False, repr=False)
+@record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class GroundTruth(BoxTable):
     """Annotated objects, one row each, in file order.
 
@@ -480,7 +484,7 @@ class GroundTruth(BoxTable):
         return lines if labels is None else [*lines, f"image labels: {repr(labels).partition(': ')[2]}"]
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True, init=False, repr=False)
+@record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
 class Detections(BoxTable):
     """A detector's results, one row each, in file order.
 

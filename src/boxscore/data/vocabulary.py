@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.records import record
 from boxscore._utils.text import html_lines, short_list
 from boxscore.errors import InputError
 
@@ -95,7 +96,7 @@ def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
     """Return ids as an int64 array, or as an object array when any is a string."""
     if not isinstance(values, np.ndarray):
         values = list(values)
-        if all(type(item) is int for item in values):
+        if set(map(type, values)) <= {int}:
             with contextlib.suppress(OverflowError):
                 return np.array(values, dtype=np.int64)
     array = (
@@ -125,7 +126,7 @@ def _sort_key(identifier: Id) -> tuple[bool, Id]:
     return isinstance(identifier, str), identifier
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """Sorted unique ids, and what is known of each.
 
@@ -191,7 +192,7 @@ def _integer_rows(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArra
     return np.where(known[rows] == values, rows, -1).astype(np.int32)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Images(Vocabulary):
     """The images of a data set.
 
@@ -268,7 +269,7 @@ class Images(Vocabulary):
         return "\n  ".join(lines)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Categories(Vocabulary):
     """The classes of a data set.
 

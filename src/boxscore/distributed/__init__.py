@@ -7,5 +7,6 @@
 
 from boxscore.distributed.merging import MergedEvaluation, merge
 from boxscore.distributed.parts import Part, load_part, part_of
+from boxscore.distributed.scanning import scan
 
-__all__ = ["MergedEvaluation", "Part", "load_part", "merge", "part_of"]
+__all__ = ["MergedEvaluation", "Part", "load_part", "merge", "part_of", "scan"]

@@ -56,10 +56,11 @@ def box_order(table: BoxTable, *, given_sizes: bool) -> BoxOrder | None:
         return None
     rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
     extent = table.images.sizes[table.image[rows]]
-    known = ~np.isnan(extent).any(axis=1)
-    if not known.any():
+    known = ~(np.isnan(extent[:, 0]) | np.isnan(extent[:, 1]))
+    if not known.all():
+        extent, rows = extent[known], rows[known]
+    if not len(rows):
         return None
-    extent, rows = extent[known], rows[known]
     corners = table.boxes[rows]
     numbers = _numbers(table, rows, given_sizes=given_sizes)
     outside = _share_outside(corners, extent)
@@ -111,7 +112,8 @@ def _readings(numbers: FloatArray, *, given_sizes: bool) -> dict[str, FloatArray
 
 def _share_outside(corners: FloatArray, extent: FloatArray) -> float:
     """Share of boxes that leave their image or are inside out."""
-    slack = SLACK * extent
-    inside = (corners[:, :2] >= -slack) & (corners[:, 2:] <= extent + slack)
-    inside &= corners[:, 2:] >= corners[:, :2]
-    return 1.0 - float(inside.all(axis=1).mean())
+    inside = np.ones(len(corners), dtype=bool)
+    for low, high, end in zip(corners.T[:2], corners.T[2:], extent.T, strict=True):
+        slack = SLACK * end
+        inside &= (low >= -slack) & (high <= end + slack) & (high >= low)
+    return 1.0 - float(inside.mean())

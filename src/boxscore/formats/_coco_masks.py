@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import itertools
 import operator
+import struct
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore.data.mask_columns import LIST, MISSING, POLYGONS, TEXT, MaskColumns
+from boxscore.formats._packed import numbers_of
 
 __all__ = ["Segmentation", "mask_columns"]
 
@@ -36,6 +39,29 @@ LARGEST = 1 << 40
 def mask_columns(records: list[Any], name: str) -> MaskColumns:
     """Return the masks of some records."""
     values = list(map(operator.attrgetter(name), records))
+    try:
+        return _of_texts(values)
+    except (AttributeError, TypeError):
+        return _of_any(values)
+
+
+def _of_texts(values: list[_Code]) -> MaskColumns:
+    """Return masks that are all compressed RLEs, as those of results are."""
+    text, length = _joined(list(map(operator.attrgetter("counts"), values)))
+    return MaskColumns(
+        np.full(len(values), TEXT, dtype=np.uint8),
+        _sizes(values),
+        np.cumsum(length) - length,
+        length,
+        text,
+        np.empty(0, dtype=np.int64),
+        np.empty(0, dtype=np.int64),
+        np.empty(0, dtype=np.int64),
+        np.empty(0),
+    )
+
+
+def _of_any(values: list[Any]) -> MaskColumns:
     kind = np.fromiter(map(_KINDS.__getitem__, map(type, values)), np.uint8, len(values))
     codes = [value for value in values if type(value) is _Code]
     if len(codes):
@@ -46,17 +72,14 @@ def mask_columns(records: list[Any], name: str) -> MaskColumns:
     text_rows, list_rows, polygon_rows = (np.flatnonzero(kind == one) for one in (TEXT, LIST, POLYGONS))
     size = np.full((len(values), 2), -1, dtype=np.int64)
     start, count = np.zeros((2, len(values)), dtype=np.int64)
-    texts = [values[row].counts for row in text_rows.tolist()]
-    text = "".join(texts)
-    if text.isascii():
-        joined, lengths = text.encode("ascii"), list(map(len, texts))
-    else:
-        parts = [one.encode("utf-8", "surrogatepass") for one in texts]
-        joined, lengths = b"".join(parts), list(map(len, parts))
+    text, lengths = _joined([values[row].counts for row in text_rows.tolist()])
     numbers = [values[row].counts for row in list_rows.tolist()]
     polygons = [values[row] for row in polygon_rows.tolist()]
-    rings = list(itertools.chain.from_iterable(polygons))
+    rings: list[list[float]] = list(itertools.chain.from_iterable(polygons))
     ring_count = np.fromiter(map(len, rings), np.int64, len(rings))
+    points: list[float] = []
+    for ring in rings:
+        points += ring
     for rows, counts in (
         (text_rows, lengths),
         (list_rows, list(map(len, numbers))),
@@ -64,24 +87,36 @@ def mask_columns(records: list[Any], name: str) -> MaskColumns:
     ):
         count[rows] = counts
         start[rows] = np.cumsum(count[rows]) - count[rows]
-    size[(kind == TEXT) | (kind == LIST)] = _numbers(
-        list(itertools.chain.from_iterable([code.size for code in codes]))
-    ).reshape(-1, 2)
+    size[(kind == TEXT) | (kind == LIST)] = _sizes(codes)
     return MaskColumns(
         kind,
         size,
         start,
         count,
-        joined,
-        _numbers(list(itertools.chain.from_iterable(numbers))),
+        text,
+        _whole_numbers(list(itertools.chain.from_iterable(numbers))),
         np.cumsum(ring_count) - ring_count,
         ring_count,
-        np.fromiter(itertools.chain.from_iterable(rings), np.float64, int(ring_count.sum())),
+        numbers_of(points, "d"),
     )
 
 
-def _numbers(values: list[int]) -> Any:
+def _joined(texts: list[str]) -> tuple[bytes, NDArray[np.int64]]:
+    """Return the texts as bytes, one after the other, and their lengths."""
+    text = "".join(texts)
+    if text.isascii():
+        return text.encode("ascii"), np.fromiter(map(len, texts), np.int64, len(texts))
+    parts = [one.encode("utf-8", "surrogatepass") for one in texts]
+    return b"".join(parts), np.fromiter(map(len, parts), np.int64, len(parts))
+
+
+def _sizes(codes: list[_Code]) -> NDArray[np.int64]:
+    sizes = map(operator.attrgetter("size"), codes)
+    return _whole_numbers(list(itertools.chain.from_iterable(sizes))).reshape(-1, 2)
+
+
+def _whole_numbers(values: list[int]) -> NDArray[np.int64]:
     try:
-        return np.array(values, dtype=np.int64)
-    except OverflowError:
+        return numbers_of(values, "q")
+    except struct.error:
         return np.array([max(-1, min(value, LARGEST)) for value in values], dtype=np.int64)

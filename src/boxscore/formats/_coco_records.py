@@ -43,7 +43,7 @@ from boxscore.data.vocabulary import as_ids
 from boxscore.errors import FileFormatError
 from boxscore.formats import _json
 from boxscore.formats._coco_masks import Segmentation, mask_columns
-from boxscore.formats._packed import packed_columns
+from boxscore.formats._packed import numbers_of, packed_columns
 
 __all__ = [
     "DECODING_ERRORS",
@@ -75,12 +75,15 @@ Readers = Mapping[str, Callable[[list[Any], str], Any]]
 DECODING_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 IDS = ("image_id", "category_id", "id")
 FLAGS = ("iscrowd", "difficult", "ignore")
+COUNTS = ("num_keypoints",)
 LARGEST_FLAG = 255
 LARGEST_COUNT = 2**63 - 1
 EXACT = 2.0**53
 """Whole numbers below it are exact as floats."""
 PEEK_BYTES = 1 << 12
 """Looked at first for the first record."""
+MOST_KEYPOINT_NUMBERS = 3_000
+"""Of a record whose keypoints are read as a struct of numbers; longer ones are read as lists."""
 
 
 class _Result(msgspec.Struct, gc=False):
@@ -119,6 +122,10 @@ class _NumericAnnotation(msgspec.Struct, gc=False):
     difficult: float = 0.0
 
 
+class _NumericInstance(msgspec.Struct, gc=False):
+    """The numbers of a record that is read for an instance column alone."""
+
+
 _INSTANCE_FIELDS: dict[str, list[tuple[str, Any, Any]]] = {
     "masks": [("segmentation", Segmentation, None)],
     "keypoints": [("keypoints", list[float] | None, None), ("num_keypoints", int | float | None, None)],
@@ -132,7 +139,13 @@ class FirstRecord(msgspec.Struct):
     bbox: Any = None
     segmentation: Any = None
     keypoints: Any = None
+    num_keypoints: Any = None
     file_name: Any = None
+
+    @property
+    def keypoint_numbers(self) -> int:
+        """How many numbers its keypoints are; 0 for none."""
+        return len(self.keypoints) if isinstance(self.keypoints, list) else 0
 
     @property
     def sides(self) -> int:
@@ -265,8 +278,8 @@ class Reading:
             slices = _json.decode_records(chunks(), decode, _refuse)
             try:
                 columns = packed_columns(slices, kind.numeric, expected_slices=size / _json.SLICE_BYTES)
-                if all(_are_whole(columns[name]) for name in {*IDS, *FLAGS} & {*columns}):
-                    return columns
+                if all(_are_whole(columns[name]) for name in {*IDS, *FLAGS, *COUNTS} & {*columns}):
+                    return _with_boxes(columns, kind.readers)
             except DECODING_ERRORS:
                 pass  # something else than numbers: text, null, or what breaks a rule
         decode = msgspec.json.Decoder(list[kind.general]).decode  # type: ignore[name-defined]
@@ -333,23 +346,34 @@ def _joined(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], MaskColumns):
         return joined_columns(parts)
     if any(part.dtype == object for part in parts):
-        parts = [part.astype(object) for part in parts]
+        parts = [_as_objects(part) for part in parts]
     return np.concatenate(parts)
 
 
+def _as_objects(part: NDArray[Any]) -> NDArray[Any]:
+    """Return a column as objects; rows of numbers as lists, which is what they are where lengths differ."""
+    if part.ndim == 1:
+        return part.astype(object)
+    rows = np.empty(len(part), dtype=object)
+    rows[:] = part.tolist()
+    return rows
+
+
+def _with_boxes(columns: Columns, readers: Readers) -> Columns:
+    """Return the columns of numbers, with missing boxes where no record has one."""
+    if "bbox" in readers and "bbox" not in columns:
+        columns["bbox"] = np.full((len(columns["image_id"]), 4), np.nan)
+    return columns
+
+
 # ---------------------------------------------------------------- records that hold more than numbers
-
-
-def _numbers_of(values: list[Any], code: str) -> NDArray[Any]:
-    """Turn Python numbers into an array; struct reads them several times faster than NumPy."""
-    return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
 
 
 def _ids(records: list[Any], name: str) -> NDArray[Any]:
     """Read a column of ids: int64, or object where any is no integer or a large one."""
     values = list(map(operator.attrgetter(name), records))
     try:
-        return _numbers_of(values, "q")
+        return numbers_of(values, "q")
     except struct.error:
         column = np.empty(len(values), dtype=object)
         column[:] = values
@@ -358,13 +382,22 @@ def _ids(records: list[Any], name: str) -> NDArray[Any]:
 
 def _numbers(records: list[Any], name: str) -> NDArray[np.float64]:
     """Read a column of numbers; null is NaN."""
-    return np.array(list(map(operator.attrgetter(name), records)), dtype=np.float64)
+    values = list(map(operator.attrgetter(name), records))
+    try:
+        return numbers_of(values, "d")
+    except struct.error:
+        return np.array(values, dtype=np.float64)
 
 
 def _flags(records: list[Any], name: str) -> FloatArray:
     """Read a column of flags; null is 0."""
-    values = (record or 0 for record in map(operator.attrgetter(name), records))
-    return np.fromiter((max(-EXACT, min(value, EXACT)) for value in values), np.float64, len(records))
+    values = list(map(operator.attrgetter(name), records))
+    try:
+        flags: FloatArray = np.clip(numbers_of(values, "d"), -EXACT, EXACT)
+        return flags
+    except (struct.error, OverflowError):  # null, or more than a float holds
+        whole_numbers = (max(-EXACT, min(value or 0, EXACT)) for value in values)
+        return np.fromiter(whole_numbers, np.float64, len(values))
 
 
 def _boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
@@ -372,7 +405,7 @@ def _boxes(records: list[Any], name: str, *, sides: int) -> FloatArray:
     flat: list[float] = []
     for record in records:
         flat += record.bbox
-    return _numbers_of(flat, "d").reshape(-1, sides).copy()  # the table overwrites it
+    return numbers_of(flat, "d").reshape(-1, sides).copy()  # the table overwrites it
 
 
 def _objects(records: list[Any], name: str) -> NDArray[Any]:
@@ -382,9 +415,9 @@ def _objects(records: list[Any], name: str) -> NDArray[Any]:
 def _boxes_or_nan(records: list[Any], name: str, *, sides: int) -> FloatArray:
     """Read boxes [N, sides]; NaN for a record without one, infinite for one of another length."""
     missing, wrong = [np.nan] * sides, [np.inf] * sides
+    if not any(map(operator.attrgetter(name), records)):
+        return np.full((len(records), sides), np.nan)
     boxes = list(map(operator.attrgetter(name), records))
-    if not any(boxes):
-        return np.full((len(boxes), sides), np.nan)
     rows = [wrong if box and len(box) != sides else box or missing for box in boxes]
     return np.array(rows, dtype=np.float64).reshape(-1, sides)
 
@@ -392,40 +425,40 @@ def _boxes_or_nan(records: list[Any], name: str, *, sides: int) -> FloatArray:
 # ---------------------------------------------------------------- the kinds
 
 
-def annotation_kind(instances: Sequence[str], *, sides: int, with_ignore: bool = False) -> Kind:
+def annotation_kind(instances: Sequence[str], first: FirstRecord, *, with_ignore: bool = False) -> Kind:
     """Return the kind of ground truth's records, read for boxes, these instance columns and LVIS's flag."""
     readers: Readers = {
         "image_id": _ids,
         "category_id": _ids,
-        "bbox": functools.partial(_boxes, sides=sides),
+        "bbox": functools.partial(_boxes, sides=first.sides),
         "id": _ids,
         "area": _numbers,
         "iscrowd": _flags,
         "difficult": _flags,
     }
     if not with_ignore:
-        return _kind(_Annotation, _NumericAnnotation, readers, instances, sides=sides, of_results=False)
+        return _kind(_Annotation, _NumericAnnotation, readers, instances, first, of_results=False)
     flag, number = ("ignore", int | bool | None, 0), ("ignore", float, 0.0)
     general = msgspec.defstruct(_Annotation.__name__, [flag], bases=(_Annotation,), gc=False)
     numeric = msgspec.defstruct(_NumericAnnotation.__name__, [number], bases=(_NumericAnnotation,), gc=False)
-    return _kind(general, numeric, {**readers, "ignore": _flags}, instances, sides=sides, of_results=False)
+    return _kind(general, numeric, {**readers, "ignore": _flags}, instances, first, of_results=False)
 
 
-def result_kind(instances: Sequence[str], *, sides: int, with_file_name: bool = False) -> Kind:
+def result_kind(instances: Sequence[str], first: FirstRecord, *, with_file_name: bool = False) -> Kind:
     """Return the kind of results' records, read for boxes, these instance columns and file names."""
-    boxes = functools.partial(_boxes, sides=sides)
+    boxes = functools.partial(_boxes, sides=first.sides)
     readers: Readers = {"image_id": _ids, "category_id": _ids, "bbox": boxes, "score": _numbers}
     if not with_file_name:
-        return _kind(_Result, NumericResult, readers, instances, sides=sides, of_results=True)
+        return _kind(_Result, NumericResult, readers, instances, first, of_results=True)
     file_name = [("file_name", str | None, None)]
     base = msgspec.defstruct(_Result.__name__, file_name, bases=(_Result,), gc=False)
-    return _kind(base, None, {**readers, "file_name": _objects}, instances, sides=sides, of_results=True)
+    return _kind(base, None, {**readers, "file_name": _objects}, instances, first, of_results=True)
 
 
-def instance_kind(instance: str, *, of_results: bool) -> Kind:
+def instance_kind(instance: str, first: FirstRecord, *, of_results: bool) -> Kind:
     """Return the kind of records that are read for one instance column and nothing else."""
     base = msgspec.defstruct("_Instance", [], gc=False)
-    return _kind(base, None, {}, [instance], of_results=of_results)
+    return _kind(base, _NumericInstance, {}, [instance], first, of_results=of_results)
 
 
 def _kind(
@@ -433,12 +466,13 @@ def _kind(
     numeric: type[msgspec.Struct] | None,
     readers: Readers,
     instances: Sequence[str],
+    first: FirstRecord,
     *,
-    sides: int = 4,
     of_results: bool,
 ) -> Kind:
     """Return a kind that has instance columns as well; of results, with or without a box."""
-    if sides == 5:
+    sides = first.sides
+    if sides == 5 and "bbox" in readers:
         rotated = [("bbox", RotatedBox)]
         base = msgspec.defstruct(base.__name__, rotated, bases=(base,), gc=False)
         numeric = numeric and msgspec.defstruct(numeric.__name__, rotated, bases=(numeric,), gc=False)
@@ -451,14 +485,35 @@ def _kind(
     readers = {**readers, **dict.fromkeys((name for name, _, _ in fields), _objects)}
     if "segmentation" in readers:
         readers = {**readers, "segmentation": mask_columns}
+    if fields and numeric is not None:
+        numeric = _numeric_with(numeric, instances, first, of_results=of_results)
     if fields and "bbox" in readers and of_results:
         fields.append(("bbox", list[float] | None, None))
         readers = {**readers, "bbox": functools.partial(_boxes_or_nan, sides=sides)}
     if fields:
         base = msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True, gc=False)
     name, whole = ("detection", "a list of results") if of_results else ("annotation", "a list")
-    in_arrays = not any(reader is _objects for reader in readers.values())
-    return Kind(name, whole, base, readers, None if fields else numeric, in_arrays)
+    in_arrays = numeric is not None or not any(reader is _objects for reader in readers.values())
+    return Kind(name, whole, base, readers, numeric, in_arrays)
+
+
+def _numeric_with(
+    numeric: type[msgspec.Struct], instances: Sequence[str], first: FirstRecord, *, of_results: bool
+) -> type[msgspec.Struct] | None:
+    """Return a kind of numbers alone with the keypoints of the first record; None where it has others."""
+    count = first.keypoint_numbers
+    fits = (
+        0 < count <= MOST_KEYPOINT_NUMBERS
+        and count % 3 == 0
+        and (of_results or first.num_keypoints is not None)
+    )
+    if list(instances) != ["keypoints"] or not fits:
+        return None
+    fields: list[tuple[str, Any]] = [("keypoints", tuple[(float,) * count])]  # type: ignore[misc]
+    if not of_results:
+        fields.append(("num_keypoints", float))
+    missing = [("bbox", None, None)] if "bbox" in numeric.__struct_fields__ and not first.bbox else []
+    return msgspec.defstruct(numeric.__name__, [*missing, *fields], bases=(numeric,), kw_only=True, gc=False)
 
 
 def first_record(text: Text) -> FirstRecord:
@@ -521,24 +576,39 @@ def instance_columns(
 
 
 def _keypoints(columns: Columns, place: Place) -> dict[str, Any]:
-    given = columns["keypoints"].tolist()
+    points = columns["keypoints"]
+    if points.ndim == 1:
+        points = _points_of_lists(points.tolist(), place)
+    length = points.shape[1]
+    if not np.isfinite(points.sum()):
+        checks.finite(points, name="keypoints", place=place)
+    points = points.reshape(len(points), length // 3, 3)
+    instances: dict[str, Any] = {"keypoints": points if length else None}
+    if "num_keypoints" in columns:
+        instances["keypoint_count"] = _counts(columns["num_keypoints"], points, place)
+    return instances
+
+
+def _points_of_lists(given: list[list[float] | None], place: Place) -> FloatArray:
+    """Return the numbers of lists, all as long as the longest or missing, as rows."""
     length = max((len(values) for values in given if values), default=0)
     for row, values in enumerate(given):
         if values and (len(values) != length or length % 3):
             rule = "be three numbers per keypoint, and as many in every record"
             raise FileFormatError("keypoints", rule, got=f"{len(values)} numbers", place=place(row))
     none = [0.0] * length
-    points = np.array([values or none for values in given], dtype=np.float64)
-    points = points.reshape(len(given), length // 3, 3)
-    checks.finite(points.reshape(len(given), length), name="keypoints", place=place)
-    instances: dict[str, Any] = {"keypoints": points if length else None}
-    if "num_keypoints" in columns:
-        stated = [_count(count, place, row) for row, count in enumerate(columns["num_keypoints"].tolist())]
-        labelled = (points[:, :, 2] > 0).sum(axis=1).tolist()
-        counts = [own if count is None else count for count, own in zip(stated, labelled, strict=True)]
-        known = length > 0 or any(count is not None for count in stated)
-        instances["keypoint_count"] = np.array(counts, dtype=np.int64) if known else None
-    return instances
+    return np.array([values or none for values in given], dtype=np.float64).reshape(len(given), length)
+
+
+def _counts(given: NDArray[Any], points: FloatArray, place: Place) -> NDArray[np.int64] | None:
+    """Return how many keypoints are labelled: as stated, or counted; None where nothing is known."""
+    if given.dtype != object:
+        return given.astype(np.int64)
+    stated = [_count(count, place, row) for row, count in enumerate(given.tolist())]
+    labelled = (points[:, :, 2] > 0).sum(axis=1).tolist()
+    counts = [own if count is None else count for count, own in zip(stated, labelled, strict=True)]
+    known = points.size > 0 or any(count is not None for count in stated)
+    return np.array(counts, dtype=np.int64) if known else None
 
 
 def _count(count: float | None, place: Place, row: int) -> int | None:

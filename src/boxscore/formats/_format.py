@@ -10,7 +10,6 @@ before it is asked. ``columns`` and ``processes`` are hints that it may ignore.
 from __future__ import annotations
 
 import abc
-import dataclasses
 import math
 import os
 import time
@@ -19,6 +18,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from boxscore._utils.records import record
 from boxscore.data.boxes import ROUNDING, BoxFormat
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
@@ -49,7 +49,7 @@ Read = Callable[[GroundTruth | None], Detections]
 """Finishes reading detections, aligned to a ground truth or, with None, on their own."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class ReadOptions:
     """What a user says beside a path.
 

@@ -16,7 +16,6 @@ import codecs
 import contextlib
 import itertools
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -24,6 +23,7 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from boxscore._utils.collector import paused_collector
+from boxscore._utils.progress import progress_is_shown
 from boxscore.errors import FileFormatError
 
 __all__ = [
@@ -78,7 +78,7 @@ def chunks_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[by
 @contextlib.contextmanager
 def _progress(path: Path) -> Iterator[Callable[[int], object]]:
     size = path.stat().st_size
-    if size < PROGRESS_BYTES or not sys.stderr.isatty():
+    if size < PROGRESS_BYTES or not progress_is_shown():
         yield lambda count: None
         return
     from tqdm import tqdm
@@ -118,7 +118,7 @@ def decode_records(
         if not cut:
             continue
         try:
-            records = _decoded(decode, b"[" + buffer[: cut[0]] + b"]")
+            records = _decoded(decode, b"".join((b"[", memoryview(buffer)[: cut[0]], b"]")))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             break
         yield records

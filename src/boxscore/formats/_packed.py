@@ -10,7 +10,7 @@ Conventions
 -----------
 - Columns are allocated once, for the number of records estimated from the first slice; memory pages that are
   never touched cost nothing.
-- A struct's fields are ``float``, or a tuple of them.
+- A struct's fields are ``float``, a tuple of them, or ``None``, which gives no column.
 
 References
 ----------
@@ -19,7 +19,8 @@ https://github.com/msgpack/msgpack/blob/master/spec.md: maps, strings, arrays an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -28,13 +29,18 @@ from numpy.typing import NDArray
 
 from boxscore._utils.collector import paused_collector
 
-__all__ = ["packed_columns"]
+__all__ = ["numbers_of", "packed_columns"]
 
 Columns = dict[str, NDArray[Any]]
 
 _NUMBER = np.dtype({"names": ["number"], "formats": [">f8"], "offsets": [1], "itemsize": 9})
 _SPARE = 17 / 16
 """Room for this multiple of the estimate."""
+
+
+def numbers_of(values: Sequence[Any], code: str) -> NDArray[Any]:
+    """Turn Python numbers into an array; struct reads them several times faster than NumPy."""
+    return np.frombuffer(struct.pack(f"{len(values)}{code}", *values), dtype=code)
 
 
 def packed_columns(
@@ -67,10 +73,15 @@ def _layout(kind: type[msgspec.Struct]) -> np.dtype[Any]:
     """Where MessagePack puts the numbers of one record: a map of names to floats or arrays of floats."""
     offset = 1
     names, formats, offsets = [], [], []
-    for name, hint in get_type_hints(kind).items():
+    hints = get_type_hints(kind)
+    for name in kind.__struct_fields__:
+        hint = hints[name]
         offset += 1 + len(name)
+        if hint is type(None):
+            offset += 1  # nil
+            continue
         shape = (len(get_args(hint)),) if get_args(hint) else ()
-        offset += len(shape)  # an array's own marker
+        offset += len(shape) * (1 if len(get_args(hint)) < 16 else 3)  # an array's own marker
         names.append(name)
         formats.append((_NUMBER, shape))
         offsets.append(offset)

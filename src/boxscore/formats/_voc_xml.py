@@ -7,6 +7,9 @@ Conventions
   is searched is what is parsed, the text is decoded here, by its byte order mark or its declaration, and may
   hold no NUL: by NULs the parser would recognise UTF-16 in text that was decoded as something else.
 - Only encodings that people write XML in are decoded, each in time proportional to the file.
+- A file of plain tags without attributes, as annotation tools write them, is split at its tags: what stands
+  where follows from the sequence of its tags, which most files of a folder share. Whatever is not as plain,
+  or breaks a rule, goes to the parser, so that both give the same and only the parser refuses.
 - Elements are the standard library's. They do not know their lines: a file that breaks a rule is parsed once
   more, by the parser beneath, which counts lines.
 - Missing ``difficult``, ``truncated`` and ``occluded`` mean 0.
@@ -16,9 +19,13 @@ Conventions
 from __future__ import annotations
 
 import codecs
+import functools
+import operator
+import os
 import re
+import stat
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -29,6 +36,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import is_file
+from boxscore._utils.progress import progress
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Images
 from boxscore.errors import FileFormatError, InputError
@@ -149,57 +157,197 @@ def _line_of(text: str, number: int) -> int:
 @paused_collector()
 def read_annotations(path: Path, folder: Path, names: Sequence[str]) -> GroundTruth:
     """Read the annotations of the named images in a folder; ``path`` is what messages call the whole."""
-    from tqdm import tqdm
-
-    image_ids: list[str] = []
-    classes: list[str] = []
-    boxes: list[list[float]] = []
-    flags: list[list[bool]] = []
-    positions: list[tuple[Path, int]] = []
-    file_names: list[str | None] = []
-    sizes: list[tuple[float, float]] = []
-    for name in tqdm(names, desc=f"reading {path.name}", unit="file", delay=1, disable=None, leave=False):
-        file = folder / f"{name}.xml"
-        if not is_file(file):
-            raise FileFormatError(
-                "every image of the set",
-                "have its XML",
-                got=f"no {file.name}",
-                place=str(folder),
-                cause="is this the right image set?",
-            )
-        read = read_xml(file)
-        root = read.root
-        if root.tag != "annotation":
-            raise FileFormatError(
-                "a VOC file",
-                "be an <annotation>",
-                got=f"<{root.tag}>",
-                place=str(file),
-                cause="was it written by another program?",
-            )
-        file_names.append(_text_of(root, "filename"))
-        sizes.append(_image_size(read))
-        for number, element in enumerate(root.findall("object")):
-            image_ids.append(name)
-            classes.append(_class_name(element, read))
-            boxes.append(_box(element, read))
-            flags.append([_flag(element, tag, read) for tag in FLAGS])
-            positions.append((file, number))
-    marks = np.array(flags, dtype=bool).reshape(-1, len(FLAGS))
+    annotations = []
+    for name in progress(names, desc=f"reading {path.name}", unit="file", delay=1, leave=False):
+        file = f"{folder}{os.sep}{name}.xml"
+        annotations.append(_plainly_read(file) or _parsed(Path(file)))
+    counts = [len(one.classes) for one in annotations]
+    classes = [label for one in annotations for label in one.classes]
+    marks = np.array([mark for one in annotations for mark in one.flags], dtype=bool)
+    marks = marks.reshape(-1, len(FLAGS))
+    boxes = np.array([side for one in annotations for side in one.boxes], dtype=np.float64)
     numbers = {label: index for index, label in enumerate(sorted(set(classes)), start=1)}
+
+    def place(row: int) -> str:
+        image = int(np.searchsorted(np.cumsum(counts), row, side="right"))
+        return _place_of_object(folder / f"{names[image]}.xml", row - sum(counts[:image]))
+
     return GroundTruth.from_arrays(
-        image_ids,
+        [name for name, count in zip(names, counts, strict=True) for _ in range(count)],
         np.array([numbers[label] for label in classes], dtype=np.int64),
-        np.array(boxes, dtype=np.float64).reshape(-1, 4),
+        boxes.reshape(-1, len(SIDES)),
         box_format="xyxy",
         difficult=marks[:, 0],
-        images=Images.build(names, file_names=file_names, sizes=np.array(sizes).reshape(-1, 2)),
+        images=Images.build(
+            names,
+            file_names=[one.file_name for one in annotations],
+            sizes=np.array([one.size for one in annotations]).reshape(-1, 2),
+        ),
         categories={index: label for label, index in numbers.items()},
         columns={"truncated": marks[:, 1], "occluded": marks[:, 2]},
         source=str(path),
-        place=lambda row: _place_of_object(*positions[row]),
+        place=place,
     )
+
+
+class _Annotation(NamedTuple):
+    """What is read of one file; boxes and flags of all objects one after the other."""
+
+    file_name: str | None
+    size: tuple[float, float]
+    classes: list[str]
+    boxes: list[float]
+    flags: list[bool]
+
+
+def _parsed(file: Path) -> _Annotation:
+    """Read a file by the parser."""
+    if not is_file(file):
+        raise FileFormatError(
+            "every image of the set",
+            "have its XML",
+            got=f"no {file.name}",
+            place=str(file.parent),
+            cause="is this the right image set?",
+        )
+    read = read_xml(file)
+    root = read.root
+    if root.tag != "annotation":
+        raise FileFormatError(
+            "a VOC file",
+            "be an <annotation>",
+            got=f"<{root.tag}>",
+            place=str(file),
+            cause="was it written by another program?",
+        )
+    file_name, size = _text_of(root, "filename"), _image_size(read)
+    classes: list[str] = []
+    boxes: list[float] = []
+    flags: list[bool] = []
+    for element in root.findall("object"):
+        classes.append(_class_name(element, read))
+        boxes += _box(element, read)
+        flags += [_flag(element, tag, read) for tag in FLAGS]
+    return _Annotation(file_name, size, classes, boxes, flags)
+
+
+# ---------------------------------------------------------------- files of plain tags
+
+_DECLARATION = re.compile(rb'<\?xml version="1\.0"(?: encoding="[Uu][Tt][Ff]-8")?\?>')
+_PLAIN = bytes({*b"\t\n", *range(0x20, 0x7F)} - {*b"&<>"})
+"""ASCII but control characters and what marks something up."""
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_FLAG_VALUES = {"": False, "0": False, "1": True}
+LARGEST_PLAIN, MOST_TAGS = 1 << 16, 1000
+"""Bytes and tags of a file that is split; larger ones are parsed."""
+Pick = Callable[[Sequence[str]], tuple[str, ...]]
+
+
+class _Layout(NamedTuple):
+    """What picks the values out of the parts of a file; the last one picked of each kind is no value."""
+
+    head: Pick
+    """The file's name, its width and height."""
+    names: Pick
+    sides: Pick
+    flags: Pick
+
+
+def _plainly_read(path: str) -> _Annotation | None:
+    """Read a file of plain tags that breaks no rule; None for every other."""
+    try:
+        content = _small_file(path)
+    except (OSError, ValueError):
+        return None
+    if content.startswith(b"<?"):
+        declared = _DECLARATION.match(content)
+        content = b"" if declared is None else content[declared.end() :]
+    marks = content.translate(None, _PLAIN)
+    if not 0 < len(marks) <= 2 * MOST_TAGS or marks != b"<>" * (len(marks) // 2):
+        return None
+    parts = content.decode("ascii").replace(">", "<").split("<")  # text, tag, text, ..., tag, text
+    layout = _layout(tuple(parts[1::2]))
+    if layout is None or parts[0].strip() or parts[-1].strip():
+        return None
+    parts[-1] = ""
+    file_name, *size = (value.strip() for value in layout.head(parts)[:-1])
+    classes = [name.strip() for name in layout.names(parts)[:-1]]
+    sides = layout.sides(parts)[:-1]
+    if "_" in "".join(sides) or not all(classes):
+        return None
+    try:
+        width, height = (checks.plain_number(side) if side else np.nan for side in size)
+        flags = [_FLAG_VALUES[flag] for flag in layout.flags(parts)[:-1]]
+        return _Annotation(file_name or None, (width, height), classes, list(map(float, sides)), flags)
+    except (ValueError, KeyError):
+        return None
+
+
+def _small_file(path: str) -> bytes:
+    """Return the content of a regular file; none of a larger one."""
+    status = os.stat(path)  # noqa: PTH116, one of thousands
+    if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_PLAIN:
+        return b""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+    try:
+        content = os.read(file, LARGEST_PLAIN + 1)
+    finally:
+        os.close(file)
+    return content if len(content) == status.st_size else b""
+
+
+@functools.lru_cache(maxsize=1024)
+def _layout(tags: tuple[str, ...]) -> _Layout | None:
+    """Return where the values stand among tags and the texts behind them; None for tags that do not nest.
+
+    The end of the file, where there is only blank text, stands for what is missing.
+    """
+    outermost: dict[str, _Place] = {}
+    open_: list[tuple[str, dict[str, _Place]]] = []
+    objects: list[dict[str, _Place]] = []
+    end = 2 * len(tags)
+    for number, tag in enumerate(tags):
+        if tag.startswith("/"):
+            if not open_ or open_.pop()[0] != tag[1:] or (not open_ and number < len(tags) - 1):
+                return None
+            continue
+        if _NAME.fullmatch(tag) is None:
+            return None
+        place = _Place(2 * number + 2, {})
+        if open_:
+            open_[-1][1].setdefault(tag, place)  # the first child with this tag counts
+            if [name for name, _ in open_] == ["annotation"] and tag == "object":
+                objects.append(place.children)
+        elif tag == "annotation":
+            outermost = place.children
+        else:
+            return None
+        open_.append((tag, place.children))
+    missing = _Place(end, {})
+    boxes = [one.get("bndbox", missing).children for one in objects]
+    if open_ or not all(box.keys() >= {*SIDES} for box in boxes) or not all("name" in one for one in objects):
+        return None
+    size = outermost.get("size", missing).children
+    picked = (
+        [outermost.get("filename", missing), *(size.get(side, missing) for side in ("width", "height"))],
+        [one["name"] for one in objects],
+        [box[side] for box in boxes for side in SIDES],
+        [one.get(flag, missing) for one in objects for flag in FLAGS],
+    )
+    return _Layout(*(_picker([place.text for place in places], end) for places in picked))
+
+
+class _Place(NamedTuple):
+    """Where the text behind an element's tag stands, and those of its first children by their tags."""
+
+    text: int
+    children: dict[str, _Place]
+
+
+def _picker(places: list[int], end: int) -> Pick:
+    if not places:
+        return lambda parts: ("",)
+    return operator.itemgetter(*places, end)  # of two places at least: a tuple
 
 
 def _place_of_object(path: Path, number: int) -> str:

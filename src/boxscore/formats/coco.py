@@ -138,7 +138,7 @@ class CocoFormat(Format):
         content = _ground_truth_object(path)
         text = text_in_memory(content.annotations)
         federated = _is_federated(content)
-        kind = annotation_kind(columns, sides=first_record(text).sides, with_ignore=federated)
+        kind = annotation_kind(columns, first_record(text), with_ignore=federated)
         with Reading(text, path, kind, processes=options.processes) as reading:
             records = reading.columns()
         snapshot.check_reading()
@@ -262,7 +262,7 @@ class ResultsReading:
         first = first_record(text)
         self._instances = list(dict.fromkeys([*columns, *([first.stand_in] if first.stand_in else [])]))
         self._with_file_name = isinstance(first.file_name, str)
-        kind = result_kind(self._instances, sides=first.sides, with_file_name=self._with_file_name)
+        kind = result_kind(self._instances, first, with_file_name=self._with_file_name)
         if classes is not None:
             self._own = self._named_classes(classes)
         self._reading = Reading(text, path, kind, processes=processes, beside=beside)
@@ -403,8 +403,9 @@ def _later(
     def read(name: str) -> Mapping[str, Any]:
         name = "keypoints" if name == "keypoint_count" else name
         snapshot.check()
-        kind = instance_kind(name, of_results=of_results)
-        with Reading(text_of(snapshot.path), snapshot.path, kind, processes=1) as reading:
+        text = text_of(snapshot.path)
+        kind = instance_kind(name, first_record(text), of_results=of_results)
+        with Reading(text, snapshot.path, kind, processes=1) as reading:
             records = reading.columns()
         snapshot.check()
         columns = instance_columns(records, [name], image_sizes=image_sizes, place=place)
@@ -470,15 +471,12 @@ def _explain_object(error: Exception, path: Path, text: bytes) -> FileFormatErro
 
 def _vocabularies(content: _File, path: Path) -> tuple[Images, Categories]:
     images, categories = content.images or [], content.categories or []
-    sizes = [
-        (np.nan if image.width is None else image.width, np.nan if image.height is None else image.height)
-        for image in images
-    ]
+    sizes = [[image.width for image in images], [image.height for image in images]]  # None becomes NaN
     return (
         Images.build(
             _listed_ids(images, "image", path),
             file_names=[_file_name(image) for image in images],
-            sizes=np.array(sizes, dtype=np.float64).reshape(-1, 2),
+            sizes=np.array(sizes, dtype=np.float64).T.copy(),
         ),
         Categories.build(
             _listed_ids(categories, "category", path),
@@ -542,8 +540,10 @@ def _image_labels(content: _File, images: Images, categories: Categories, path: 
 
 def _listed_ids(records: Sequence[_Image | _Category], record: str, path: Path) -> NDArray[Any]:
     """Ids of images or categories; text is a number where others are numbers, and none has its value."""
-    ids = [whole(each.id) for each in records]
-    for row, identifier in enumerate(ids):
+    ids = [each.id for each in records]
+    if not set(map(type, ids)) <= {int}:
+        ids = list(map(whole, ids))
+    for row, identifier in enumerate(ids if float in set(map(type, ids)) else []):
         if isinstance(identifier, float):
             raise FileFormatError(
                 "id", "be an integer or a string", got=repr(identifier), place=f"{record} {row} of {path}"

@@ -3,14 +3,17 @@
 Conventions
 -----------
 A format is detected from what lies at the path, never from the file's name alone. The first in the list that
-recognises it wins; what none recognises is named if it looks like anything.
+recognises it wins; what none recognises is named if it looks like anything. Only the modules of formats that
+may recognise the path are imported.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from boxscore._utils import checks
 from boxscore.errors import FileFormatError
@@ -21,35 +24,60 @@ from boxscore.formats.recognising import resemblance
 
 __all__ = ["detect_format", "format_at", "format_named", "format_names"]
 
-_MODULES = {
-    "columns": "boxscore.formats.columns",
-    "cvat": "boxscore.formats.cvat",
-    "voc": "boxscore.formats.voc",
-    "yolo": "boxscore.formats.yolo",
-    "darknet": "boxscore.formats.darknet",
-    "text": "boxscore.formats.text",
-    "tfrecord": "boxscore.formats.tfrecord",
-    "bdd": "boxscore.formats.bdd",
-    "createml": "boxscore.formats.createml",
-    "vott": "boxscore.formats.vott",
-    "via": "boxscore.formats.via",
-    "sagemaker": "boxscore.formats.sagemaker",
-    "supervisely": "boxscore.formats.supervisely",
-    "datumaro": "boxscore.formats.datumaro",
-    "labelstudio": "boxscore.formats.labelstudio",
-    "labelme": "boxscore.formats.labelme",
-    "parquet": "boxscore.formats.parquet",
-    "jsonl": "boxscore.formats.json_lines",
-    "csv": "boxscore.formats.csv_tables",
-    "coco": "boxscore.formats.coco",
+
+class _Entry(NamedTuple):
+    """The module of a format, which defines ``FORMAT``, and a quick test that all its files pass."""
+
+    module: str
+    may_be: Callable[[Look], bool] = lambda look: True
+
+
+def _json(*keys: str) -> Callable[[Look], bool]:
+    """JSON with one of these keys near its beginning."""
+    return lambda look: look.is_json and any(f'"{key}"' in look.text for key in keys)
+
+
+def _folder_or(test: Callable[[Look], bool]) -> Callable[[Look], bool]:
+    return lambda look: look.is_folder or test(look)
+
+
+def _folder_or_ending(*endings: str) -> Callable[[Look], bool]:
+    return lambda look: look.is_folder or look.suffix in endings
+
+
+_YOLO = _folder_or_ending(".yaml", ".yml", ".data", ".txt")
+
+_FORMATS = {
+    "columns": _Entry("columns", lambda look: look.head.startswith(b"PK")),
+    "cvat": _Entry("cvat", _folder_or(lambda look: look.is_xml)),
+    "voc": _Entry("voc", _folder_or_ending(".xml", ".txt")),
+    "yolo": _Entry("yolo", _YOLO),
+    "darknet": _Entry("darknet", _YOLO),
+    "text": _Entry("text", lambda look: look.is_folder),
+    "tfrecord": _Entry("tfrecord", _folder_or(lambda look: b"image/" in look.head)),
+    "bdd": _Entry("bdd", _json("box2d")),
+    "createml": _Entry("createml", _json("coordinates")),
+    "vott": _Entry("vott", _json("assets")),
+    "via": _Entry("via", _json("_via_img_metadata", "regions")),
+    "sagemaker": _Entry("sagemaker", _json("source-ref")),
+    "supervisely": _Entry("supervisely", lambda look: look.is_folder),
+    "datumaro": _Entry("datumaro", _json("label", "items", "dm_format_version")),
+    "labelstudio": _Entry("labelstudio", _json("result", "original_width")),
+    "labelme": _Entry("labelme", _folder_or(_json("imageData", "shapes"))),
+    "parquet": _Entry("parquet", _folder_or(lambda look: look.head.startswith(b"PAR1"))),
+    "jsonl": _Entry(
+        "json_lines", lambda look: look.suffix in (".jsonl", ".ndjson") or look.first_line.endswith("}")
+    ),
+    "csv": _Entry("csv_tables", lambda look: not (look.is_folder or look.is_json or look.is_xml)),
+    "coco": _Entry("coco"),
 }
-"""The module of each format, which defines ``FORMAT``, in the order in which they are tried."""
+"""In the order in which they are tried."""
 
 
 @functools.cache
 def format_named(name: str) -> Format:
     """Return the format with a name."""
-    named: Format = importlib.import_module(_MODULES[name]).FORMAT
+    named: Format = importlib.import_module(f"boxscore.formats.{_FORMATS[name].module}").FORMAT
     return named
 
 
@@ -65,7 +93,7 @@ def format_names(*, auto: bool = True) -> tuple[str, ...]:
     -------
     tuple of str
     """
-    return (*(("auto",) if auto else ()), *reversed(_MODULES))
+    return (*(("auto",) if auto else ()), *reversed(_FORMATS))
 
 
 def detect_format(path: str | Path) -> tuple[str, str]:
@@ -114,8 +142,8 @@ def detect_format(path: str | Path) -> tuple[str, str]:
 
 def _detected(look: Look, *, first: str | None = None) -> tuple[str, str] | None:
     """Return the format and the reason of the first that recognises a path, asking one before the others."""
-    for name in dict.fromkeys([*([] if first is None else [first]), *_MODULES]):
-        reason = format_named(name).detect(look)
+    for name in dict.fromkeys([*([] if first is None else [first]), *_FORMATS]):
+        reason = format_named(name).detect(look) if _FORMATS[name].may_be(look) else None
         if reason is not None:
             return name, reason
     return None

@@ -12,8 +12,10 @@ is held at once is bounded, and the pairs are the same.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +29,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import Comparison, TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["MOST_PAIRS", "Pairs", "candidate_blocks", "candidate_pairs"]
+__all__ = ["MOST_PAIRS", "Pairs", "candidate_blocks", "candidate_pairs", "candidate_shares"]
 
 MOST_PAIRS = 1 << 21
 """Pairs that are matched together. Each takes about 170 bytes until it is matched."""
@@ -49,13 +51,15 @@ def candidate_pairs(
     ignoring: Ignoring,
     *,
     most: int = sys.maxsize,
+    workers: int = 1,
 ) -> Pairs:
     """Find every pair whose similarity reaches the lowest threshold.
 
-    Raises :exc:`TooManyPairsError` when there are more than ``most``.
+    Raises :exc:`TooManyPairsError` when there are more than ``most``. ``workers`` are processes, which only
+    some similarities use.
     """
     return _Candidates(ground_truth, detections, ranking, protocol, ignoring).between(
-        0, len(ranking.group), most
+        0, len(ranking.group), most, workers
     )
 
 
@@ -88,6 +92,31 @@ def candidate_blocks(
             waiting.append((low, high, size // 2))
 
 
+def candidate_shares(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    ranking: Ranking,
+    protocol: Protocol,
+    ignoring: Ignoring,
+    *,
+    shares: int,
+    most: int,
+) -> list[Callable[[], Pairs]]:
+    """Return functions that find the same pairs, each those of a run of groups; all compare about as many.
+
+    They raise :exc:`TooManyPairsError` when there are more than ``most``.
+    """
+    candidates = _Candidates(ground_truth, detections, ranking, protocol, ignoring)
+    group, compared = ranking.group, np.cumsum(candidates.truths_of_each())
+    bounds = [0, len(group)]
+    if len(group):
+        middle = np.searchsorted(compared, compared[-1] / shares * np.arange(1, shares))
+        bounds = np.unique([0, *np.searchsorted(group, group[middle]), len(group)]).tolist()
+    return [
+        functools.partial(candidates.between, low, high, most) for low, high in itertools.pairwise(bounds)
+    ]
+
+
 class _Candidates:
     """Where the detections of a ranking may find ground truths."""
 
@@ -118,7 +147,7 @@ class _Candidates:
         truths[ragged_ranges(starts, ends - starts)] = np.repeat(np.diff(self._truth_bounds), ends - starts)
         return truths
 
-    def between(self, low: int, high: int, most: int) -> Pairs:
+    def between(self, low: int, high: int, most: int, workers: int = 1) -> Pairs:
         """Find the pairs of the detections from ``low`` to ``high`` in group order."""
         ranking = self._ranking
         groups, bounds, truth_rows = self._groups, self._truth_bounds, self._truth_rows
@@ -148,6 +177,7 @@ class _Candidates:
                 by_foreground,
                 float(self._protocol.matching.effective_thresholds[0]),
                 most,
+                workers,
             ),
         )
         order = stable_order(pairs.detection, len(positions))

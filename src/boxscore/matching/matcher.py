@@ -16,25 +16,33 @@ Conventions
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, stable_order
+from boxscore._utils.processes import Forked
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import pool_classes
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.matching.admission import admitted, inexhaustive
-from boxscore.matching.candidates import MOST_PAIRS, Pairs, candidate_blocks, candidate_pairs
+from boxscore.matching.candidates import (
+    MOST_PAIRS,
+    Pairs,
+    candidate_blocks,
+    candidate_pairs,
+    candidate_shares,
+)
 from boxscore.matching.greedy import match_greedily
 from boxscore.matching.groups import absorb, without_groups
 from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, zero_ids
-from boxscore.matching.matches import Matches, bit_type, merge, pack_bits
+from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import MatchingRules, Protocol
 from boxscore.similarity.pairs import TooManyPairsError
@@ -88,6 +96,28 @@ class _Overlaps(NamedTuple):
         if len(enough) < len(pairs):
             detection, pairs, iou = detection[enough], pairs[enough], iou[enough]
         return Pairs(detection, self.truth[pairs], iou)
+
+
+Outcome = tuple[Pairs, Bits, bool]
+"""Of :func:`~boxscore.matching.greedy.match_greedily`."""
+
+
+class _Shares(NamedTuple):
+    """Functions that find the pairs of runs of groups, one for each process."""
+
+    of_pairs: list[Callable[[], Pairs]]
+
+    def matched(self, match: Callable[[Iterable[Pairs]], Outcome]) -> Outcome:
+        """Find and match the pairs, each share in a process of its own but the first."""
+        tasks = [functools.partial(_matched_share, pairs, match) for pairs in self.of_pairs]
+        with contextlib.closing(Forked(tasks[1:])) as forked:
+            parts = [tasks[0](), *forked.results()]
+        columns = (np.concatenate(each) for each in zip(*(part[0] for part in parts), strict=True))
+        return Pairs(*columns), np.concatenate([bits for _, bits, _ in parts]), True
+
+
+def _matched_share(pairs: Callable[[], Pairs], match: Callable[[Iterable[Pairs]], Outcome]) -> Outcome:
+    return match([pairs()])
 
 
 class Matcher:
@@ -171,16 +201,17 @@ class Matcher:
         return self.similarity.detection_areas(self.detections)
 
     def match(self, *, workers: int = 1) -> Matches:
-        """Match all detections; the number of threads does not change the result."""
-        if workers == 1:
+        """Match all detections; the number of threads, or of processes, does not change the result."""
+        if workers == 1 or self.similarity.forks_for(self.detections):
             ranking = self._rank()
-            return self._matches(
-                self._ordered_detections,
-                ranking,
-                self._pairs(ranking),
-                self._ordered(self.areas),
-                self.protocol,
-            )
+            tables = self._ordered_detections, ranking
+            apart = self.protocol.group.treatment == "merge"  # found beside the pairs
+            if workers > 1 and not (self.similarity.shares_pairs or self._shares or apart):
+                shares = self._shared_out(ranking, workers)
+                with contextlib.suppress(TooManyPairsError):
+                    return self._matches(*tables, shares, self._ordered(self.areas), self.protocol)
+            pairs = self._pairs(ranking, workers=workers)  # first: masks that are compared are measured too
+            return self._matches(*tables, pairs, self._ordered(self.areas), self.protocol)
         bounds = np.linspace(0, len(self.ground_truth.images), workers + 1).round().astype(int)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
         return merge(in_threads(lambda block: self._block(*block), blocks, workers=workers))
@@ -293,7 +324,20 @@ class Matcher:
             everyone[rows] = admitted(self.ground_truth, some, lambda: areas, self.ignoring, self.protocol)
         return self._ordered(everyone)[chosen]
 
-    def _pairs(self, ranking: Ranking) -> Iterable[Pairs]:
+    def _shared_out(self, ranking: Ranking, workers: int) -> _Shares:
+        """Share the candidate pairs out to processes, which match them and hold none for later questions."""
+        shares = candidate_shares(
+            self._ordered_truth,
+            self._ordered_detections,
+            ranking,
+            self.protocol,
+            self._truth_ignoring,
+            shares=workers,
+            most=MOST_PAIRS // workers,
+        )
+        return _Shares(shares)
+
+    def _pairs(self, ranking: Ranking, *, workers: int = 1) -> Iterable[Pairs]:
         """Find the candidate pairs of all detections: once and together, or block by block if very many."""
         if self._shares:
             return [self._overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)]
@@ -301,7 +345,7 @@ class Matcher:
             tables = self._ordered_truth, self._ordered_detections
             try:
                 self._candidates = candidate_pairs(
-                    *tables, ranking, self.protocol, self._truth_ignoring, most=MOST_PAIRS
+                    *tables, ranking, self.protocol, self._truth_ignoring, most=MOST_PAIRS, workers=workers
                 )
             except TooManyPairsError as many:
                 return candidate_blocks(
@@ -357,7 +401,7 @@ class Matcher:
         self,
         detections: Detections,
         ranking: Ranking,
-        blocks: Iterable[Pairs],
+        blocks: Iterable[Pairs] | _Shares,
         areas: FloatArray | None,
         protocol: Protocol,
         *,
@@ -372,11 +416,18 @@ class Matcher:
         counted = inside & ~self.ignoring.ignored[:, None]
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
         apart: list[Pairs] | None = [] if protocol.group.treatment == "merge" else None
-        if apart is not None:
-            blocks = without_groups(blocks, truth.group, apart)
-        pairs, matched, every_pair = match_greedily(
-            blocks, group, counted if back is None else counted[back], rules.absorbs, protocol.matching
+        match = functools.partial(
+            match_greedily,
+            group=group,
+            counted=counted if back is None else counted[back],
+            absorbs=rules.absorbs,
+            rules=protocol.matching,
         )
+        if isinstance(blocks, _Shares):
+            pairs, matched, every_pair = blocks.matched(match)
+        else:
+            some = blocks if apart is None else without_groups(blocks, truth.group, apart)
+            pairs, matched, every_pair = match(some)
         score, absorbed, truth_weight = np.take(detections.scores, ranking.rows), None, None
         if apart is not None:
             pairs, matched, absorbed = absorb(pairs, matched, apart, score, protocol.matching)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import descending_order, inverse_order, stable_order
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.records import record
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import EqualScores
@@ -67,7 +68,7 @@ class DetectionOutcomes(NamedTuple):
     """Overlap with that ground truth; NaN without one, [D]."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Matches(PicklesFields):
     """The outcome of matching some images.
 

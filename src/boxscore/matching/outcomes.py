@@ -13,11 +13,10 @@ it: reading the outcomes "at a score" needs no second matching.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 
 __all__ = ["FALSE_POSITIVE", "IGNORED", "MISSED", "OUTCOMES", "TRUE_POSITIVE", "Outcomes", "outcomes_by_row"]
@@ -27,7 +26,7 @@ OUTCOMES = ("true positive", "false positive", "ignored", "missed")
 """Names of the codes above."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Outcomes:
     """Columns in the row order of the tables.
 

@@ -10,19 +10,18 @@ Conventions
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import descending_order, rank_in_runs, stable_order, top_k_per_group
+from boxscore._utils.records import record
 from boxscore.data.tables import Detections
 from boxscore.protocols.protocol import Protocol
 
 __all__ = ["Ranking", "rank_detections"]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Ranking:
     """Detections in class order.
 

@@ -19,6 +19,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.records import record
 from boxscore.errors import ProtocolError
 from boxscore.protocols import wording
 from boxscore.protocols.fields import (
@@ -153,7 +155,7 @@ _ANY_PAIR = Check("[keypoint, keypoint]", lambda value, name: value)
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class RoundingRules(Rules):
     """What detections lose before anything else, as in tools that write them to text and read them again."""
 
@@ -177,7 +179,7 @@ class RoundingRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class BoxRules(Rules):
     """How boxes are measured."""
 
@@ -205,7 +207,7 @@ class BoxRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class MaskRules(Rules):
     """How masks are measured."""
 
@@ -219,7 +221,7 @@ class MaskRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class KeypointRules(Rules):
     """How keypoints are measured."""
 
@@ -257,7 +259,7 @@ class KeypointRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class IgnoreRules(Rules):
     """What counts neither for nor against."""
 
@@ -318,7 +320,7 @@ class IgnoreRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class GroupRules(Rules):
     """What a box around a group of objects is."""
 
@@ -347,7 +349,7 @@ class GroupRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class LabelRules(Rules):
     """What follows from the labels of whole images, where not every class is annotated in every image."""
 
@@ -380,7 +382,7 @@ class LabelRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class MatchingRules(Rules):
     """How detections and ground truths are matched."""
 
@@ -492,7 +494,7 @@ class MatchingRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class ApRules(Rules):
     """How a precision-recall curve becomes one number."""
 
@@ -568,7 +570,7 @@ class ApRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class FrocRules(Rules):
     """Where the free-response ROC is read."""
 
@@ -590,7 +592,7 @@ class FrocRules(Rules):
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class SummaryRow(Rules):
     """One summary metric.
 
@@ -624,7 +626,7 @@ def summary_title(metric: str, iou: str, area: str, cap: int | str) -> str:
 
 
 @with_attributes
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class Protocol(Rules):
     """Everything that decides a score. See the module's page for the conventions."""
 
@@ -692,7 +694,7 @@ class Protocol(Rules):
         """The detection caps, ascending; ``(None,)`` for no cap. The axis M."""
         return self.matching.max_detections or (None,)
 
-    @property
+    @functools.cached_property
     def rows(self) -> tuple[SummaryRow, ...]:
         """The summary rows that apply, their keys filled in, each key once."""
         rows: dict[str, SummaryRow] = {}
@@ -734,6 +736,6 @@ class Protocol(Rules):
         --------
         >>> from boxscore.protocols import load_protocol
         >>> load_protocol("coco").signature()
-        'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.1.0'
+        'boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.2.0'
         """
         return signature_of(self)

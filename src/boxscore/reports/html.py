@@ -16,6 +16,7 @@ import base64
 import functools
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from importlib import resources
@@ -46,7 +47,7 @@ SECTIONS = {
     "won_lost": "Won and lost",
     "gallery": "Images",
 }
-"""What the page's menu calls each section."""
+"""What the page's menu calls each section; the menu has the order of the page."""
 
 _ESCAPES = {
     "<": "\\u003c",
@@ -55,6 +56,7 @@ _ESCAPES = {
     "\u2028": "\\u2028",
     "\u2029": "\\u2029",
 }
+_SECTION = re.compile('<section id="([a-z_]+)"')
 _STEERING = ("Cc", "Cs")
 _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 
@@ -149,7 +151,7 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     body = environment.get_template(f"{template}.html.j2")
     page: str = body.render(
         view=view,
-        sections=[(key, label) for key, label in SECTIONS.items() if _has_section(view, key)],
+        sections=_sections,
         policy=Markup(_policy(style, script)),
         style=Markup(style),
         script=Markup(script),
@@ -158,12 +160,6 @@ def render_page(view: Mapping[str, Any], *, template: str = "report") -> str:
     return page
 
 
-def _has_section(view: Mapping[str, Any], key: str) -> bool:
-    if key == "findings":
-        return view["kind"] == "evaluation" and bool(view["findings"])
-    if key == "sizes":
-        return bool(view.get("sizes") or view.get("ap_by_iou"))
-    always: tuple[str, ...] = ("summary", "classes", "curves")
-    if view["kind"] in ("comparison", "overview"):
-        always += ("confidence", "errors")
-    return key in always or bool(view.get(key))
+def _sections(content: str) -> list[tuple[str, str]]:
+    """Id and menu label of each section in a page's content, in its order."""
+    return [(key, SECTIONS[key]) for key in _SECTION.findall(content) if key in SECTIONS]

@@ -22,6 +22,7 @@ from boxscore._utils.text import (
     markdown_table,
     text_table,
 )
+from boxscore._utils.widths import wrapped
 from boxscore.evaluation import Evaluation
 
 __all__ = [
@@ -63,23 +64,20 @@ def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _summary_lines(evaluation: Evaluation) -> list[str]:
-    protocol = evaluation.protocol
-    width = max((len(row.key) for row in protocol.rows), default=0)
-    lines = []
-    for row in protocol.rows:
-        value = evaluation.metrics[row.key]
-        text = "undefined" if value != value else f"{value:.4f}"
-        lines.append(f"{protocol.row_title(row)}  {row.key:<{width}} = {text}")
-    return lines
+def as_text(evaluation: Evaluation, *, per_class: bool = False, width: int | None = None) -> str:
+    """Write an evaluation for a terminal of this width; the last line, the signature, may be longer.
 
-
-def as_text(evaluation: Evaluation, *, per_class: bool = False) -> str:
-    """Write an evaluation for a terminal."""
+    Of the table per class a narrow terminal does without the counts first, but for the ground truths, then
+    without the last metrics.
+    """
     protocol = evaluation.protocol
-    blocks = [protocol.title or protocol.name, evaluation.counts_text, "", *_summary_lines(evaluation)]
+    columns = summary_columns(evaluation)
+    columns["value"] = ["undefined" if value != value else f"{value:.4f}" for value in columns["value"]]
+    blocks = [protocol.title or protocol.name, wrapped(evaluation.counts_text, width)]
+    blocks += ["", text_table(columns, width=width)]
     if per_class:
-        blocks += ["", text_table(class_columns(evaluation), digits=3)]
+        counts = list(evaluation.class_counts)[1:]
+        blocks += ["", text_table(class_columns(evaluation), digits=3, width=width, first_out=counts[::-1])]
     return "\n".join([*blocks, "", evaluation.signature])
 
 

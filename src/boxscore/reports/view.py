@@ -147,6 +147,7 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
     resamples = options.resamples_for(evaluation)
     intervals = diagnosis.intervals(evaluation, resamples=resamples, seed=options.seed)
     tiles = _summary_tiles(evaluation, intervals.metrics)
+    by_iou = _ap_by_iou(evaluation)
     findings = findings_of(evaluation)
     listed = notes(findings, warnings=options.warnings)
     confidence = diagnosis.confidence_view(evaluation)
@@ -176,8 +177,8 @@ def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None)
         "classes": evaluation.labels,
         "names": evaluation.ground_truth.categories.labels,
         "iou": evaluation.protocol.matching.iou_thresholds[0],
-        "table": _class_table(evaluation, intervals.classes),
-        "ap_by_iou": _ap_by_iou(evaluation),
+        "table": _class_table(evaluation, intervals.classes, by_iou),
+        "ap_by_iou": by_iou,
         "curves": curve_view(evaluation),
         "confidence": confidence,
         "confusion": diagnosis.confusion_view(evaluation, gallery),
@@ -234,23 +235,37 @@ def number_or_none(value: float) -> float | None:
     return None if value != value else float(value)
 
 
-def _class_table(evaluation: Evaluation, intervals: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns and rows of the per-class table; a row starts with the class's row number."""
+def _class_table(
+    evaluation: Evaluation, intervals: Mapping[str, Any], by_iou: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Columns and rows of the per-class table, lowest AP first; a row starts with the class's row number.
+
+    Of equal classes the one with more objects stands first; those without a value are last.
+    ``ends`` are those of the first metric's interval, by class row.
+    """
     columns: list[dict[str, str]] = []
     values: list[list[Any]] = []
+    ends: list[list[float | None]] = []
+
+    def add(key: str, label: str, kind: str, cells: list[Any]) -> None:
+        columns.append({"key": key, "label": label, "kind": kind})
+        values.append(cells)
+
     for number, (key, array) in enumerate(evaluation.class_values.items()):
-        columns.append({"key": key, "label": key, "kind": "bar" if number == 0 else "ratio"})
-        values.append([number_or_none(value) for value in array.tolist()])
-        if number == 0 and intervals:
-            columns.append({"key": "interval", "label": "95 % interval", "kind": "interval"})
-            low, high = intervals["low"], intervals["high"]
-            values.append([[number_or_none(a), number_or_none(b)] for a, b in zip(low, high, strict=True)])
+        add(key, key, "ratio" if number else "bar", [number_or_none(value) for value in array.tolist()])
         if number == 0:
             for name, label in (("ground_truths", "objects"), ("detections", "detections")):
-                columns.append({"key": name, "label": label, "kind": "count"})
-                values.append(evaluation.class_counts[name].tolist())
+                add(name, label, "count", evaluation.class_counts[name].tolist())
+            if intervals:
+                sides = zip(intervals["low"], intervals["high"], strict=True)
+                ends = [[number_or_none(low), number_or_none(high)] for low, high in sides]
+                add("interval", "95 % interval", "interval", ends)
+            if by_iou:
+                add("by_iou", "by IoU", "spark", [line and line[-1] for line in by_iou["classes"]])
     rows = [[row, *line] for row, line in enumerate(zip(*values, strict=True))]
-    return {"columns": columns, "rows": rows}
+    if columns:
+        rows.sort(key=lambda row: (row[1] is None, row[1] or 0.0, -row[2]))
+    return {"columns": columns, "rows": rows, "ends": ends}
 
 
 def _ap_by_iou(evaluation: Evaluation) -> dict[str, Any] | None:

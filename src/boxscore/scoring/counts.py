@@ -11,7 +11,6 @@ Conventions
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import descending_order
+from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
 
@@ -270,7 +270,7 @@ def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDe
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class ScoreCounts:
     """Counts at every distinct score, per class and over all classes: what each confidence threshold keeps.
 

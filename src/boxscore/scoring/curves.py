@@ -20,7 +20,6 @@ Conventions
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator, Mapping
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import ApRules, FrocRules, Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
@@ -49,7 +49,7 @@ SUMMED_TOGETHER = 1 << 16
 EVERY = slice(None)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Curves:
     """The curves of one area range and detection cap, and what follows from them.
 

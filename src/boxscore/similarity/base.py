@@ -31,6 +31,11 @@ class Similarity(abc.ABC):
 
     column: ClassVar[str | None] = None
     """The column of a table that is compared; None for the boxes, which every table has."""
+    forks_from: ClassVar[int | None] = None
+    """From how many detections on several workers are processes that share the pairs, not threads that share
+    the images."""
+    shares_pairs: ClassVar[bool] = False
+    """Whether it shares the pairs out itself; else the matcher does, and the processes match them as well."""
 
     def __init__(self, protocol: Protocol) -> None:
         self.pixel_offset = protocol.boxes.pixel_offset
@@ -73,6 +78,15 @@ class Similarity(abc.ABC):
                 cause="give a table of image sizes (--image-sizes FILE.csv) or the image folder",
             )
 
+    def forks_for(self, detections: Detections) -> bool:
+        """Whether several workers are processes."""
+        return self.forks_from is not None and len(detections) >= self.forks_from
+
+    def measures_masks(self, detections: Detections) -> bool:
+        """Whether area ranges measure the masks of detections rather than their boxes."""
+        rule = self.area_rule
+        return rule == "mask" or (rule == "box_or_mask" and not detections.boxes_given)
+
     def truth_areas(self, ground_truth: GroundTruth) -> NDArray[np.float64]:
         """Area of each ground truth [G] in square pixels: what area ranges measure; NaN where unknown."""
         return ground_truth.area if ground_truth.units == "pixels" else np.full(len(ground_truth), np.nan)
@@ -81,9 +95,7 @@ class Similarity(abc.ABC):
         """Area of each detection [D] in square pixels: what area ranges measure; NaN where unknown."""
         if detections.units != "pixels":
             return np.full(len(detections), np.nan)
-        rule = self.area_rule
-        by_mask = rule == "mask" or (rule == "box_or_mask" and not detections.boxes_given)
-        if by_mask and detections.masks is not None:  # asked last: it reads the masks of a file
+        if self.measures_masks(detections) and detections.masks is not None:
             return detections.masks.area
         sizes = detections.sizes + self.pixel_offset
         area: NDArray[np.float64] = sizes[:, 0] * sizes[:, 1]

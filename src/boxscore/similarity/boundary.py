@@ -169,8 +169,10 @@ def _inner(batch: Batch, dilation_ratio: float) -> tuple[ColumnRuns, NDArray[np.
             [boundary_width(height, width, dilation_ratio) for height, width in sizes.tolist()],
             dtype=np.int64,
         )
-        spans = batch.spans.merged()  # two spans that touch are one run, whose middle is not a boundary
-        batch.kept[dilation_ratio] = inner_runs(spans, column_runs(spans), distance[of_mask.ravel()])
+        runs = batch.runs
+        if runs.touch():  # two runs that touch are one, whose middle is not a boundary
+            runs = column_runs(batch.spans.merged())
+        batch.kept[dilation_ratio] = inner_runs(batch.spans, runs, distance[of_mask.ravel()])
     kept: tuple[ColumnRuns, NDArray[np.int64]] = batch.kept[dilation_ratio]
     return kept
 

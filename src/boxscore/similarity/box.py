@@ -272,6 +272,8 @@ def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 class BoxSimilarity(Similarity):
     """IoU of upright boxes."""
 
+    forks_from = 1_000_000
+
     def stand_ins(self, ground_truth: GroundTruth, detections: Detections) -> str:
         """Say where the upright boxes around rotated ones are compared."""
         sources = [table.source for table in (ground_truth, detections) if table.rotated is not None]

@@ -8,16 +8,15 @@ both masks reach. Further runs of a column are few, and compared one by one.
 
 Conventions
 -----------
-- A run is kept as ``-low, high``: the minimum of two of these is the run that they share, and none where its
-  length is not positive. 0, 0 is none.
-- Dense columns are those of all masks of a batch one after the other, each followed by an empty one.
-- Memory is that of the runs and the images' widths; pairs are compared a few at a time.
+- A run from ``low`` up to ``top``, the last pixel, is kept as ``-low - 1, top``: the minimum of two of these
+  is the run that they share, of the length that is their sum plus 2. -1, -1 is none.
+- Dense columns are those that the masks of a batch reach, mask after mask, each followed by an empty one.
+- Memory is that of the runs and the columns that they reach; pairs are compared a few at a time.
 """
 
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,9 +25,29 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.spans import Spans, equal_sizes
 
-__all__ = ["SHORT", "ColumnRuns", "column_runs", "packed", "shared_pixels"]
+__all__ = [
+    "NONE",
+    "SHORT",
+    "ColumnRuns",
+    "column_runs",
+    "lanes_of",
+    "one_integer",
+    "run_lengths",
+    "shared_pixels",
+]
 
 Positions = NDArray[np.intp]
+
+
+def one_integer(lanes: NDArray[Any]) -> NDArray[Any]:
+    """See pairs of integers [C,2] as one of twice the width each."""
+    return lanes.view(np.int32 if lanes.dtype == np.int16 else np.int64).reshape(-1)
+
+
+def lanes_of(integers: NDArray[Any]) -> NDArray[Any]:
+    """See integers [C] as pairs of half their width."""
+    return integers.view(np.int16 if integers.dtype == np.int32 else np.int32).reshape(-1, 2)
+
 
 COLUMNS_TOGETHER = 1 << 17
 """Columns of pairs compared together: what is gathered for them fits a core's cache."""
@@ -36,115 +55,151 @@ COLUMNS_TOGETHER = 1 << 17
 SHORT = 1 << 15
 """Heights below it fit an int16."""
 
+NONE = -1
+"""Two lanes of -1: no run."""
+
+END = one_integer(np.array([[0, 1]], dtype=np.int32))
+"""Taken off a span it leaves the last pixel in place of its end."""
+
 
 class ColumnRuns(NamedTuple):
     """The runs of several masks by column."""
 
-    dense: NDArray[Any]  # [C], two int16 or int32 (-low, high) as one integer: one run of each column
+    dense: NDArray[Any]  # [C+1], two int16 or int32 (-low - 1, top) as one integer: one run of each column
     begin: Positions  # [N], where a mask's columns begin in ``dense``
     left: Positions  # [N], first column that it reaches
     right: Positions  # [N], column after the last one
     column: Positions  # [E], of the other runs, ascending, in ``dense``
     low: NDArray[np.int64]  # [E]
-    high: NDArray[np.int64]  # [E]
+    high: NDArray[np.int64]  # [E], the pixel after the last
     more: Positions  # [N+1], where a mask's further runs begin
 
     @property
     def lanes(self) -> NDArray[Any]:
-        """``dense`` as [C,2]."""
-        return _lanes(self.dense)
+        """``dense`` as [C+1,2]."""
+        return lanes_of(self.dense)
+
+    def touch(self) -> bool:
+        """Whether a run begins where another one of its column ends."""
+        column, low, high = self.column, self.low, self.high
+        first = self.lanes[column]
+        with_first = (high == ~first[:, 0].astype(np.int64)) | (low == first[:, 1].astype(np.int64) + 1)
+        return bool(with_first.any() or ((column[1:] == column[:-1]) & (low[1:] == high[:-1])).any())
 
 
 def column_runs(spans: Spans) -> ColumnRuns:
     """Cut the spans of masks into runs of one column each."""
-    widths = spans.sizes[:, 1] + 1
+    counts, heights = spans.counts, spans.sizes[:, 0]
+    columns, lanes, origin = _in_columns(spans)
+    first, last = columns.T
+    left, right = _extents(spans, first, last, origin)
+    widths = right - left + 1  # each mask's columns are followed by an empty one
     begin = np.cumsum(widths) - widths
-    bounds, counts = spans.bounds, spans.counts
-    stops = np.append(0, np.cumsum(counts))
-    column, last, low, high = np.empty((4, len(bounds)), dtype=np.int32)
-    for low_mask, high_mask in equal_sizes(spans.sizes):
-        some = slice(stops[low_mask], stops[high_mask])
-        height, width = spans.sizes[low_mask].tolist()
-        part = bounds[some] - np.int32(spans.base[low_mask])
-        _in_columns(
-            part, height, width, int(begin[low_mask]), (column[some], last[some], low[some], high[some])
-        )
-    over = np.flatnonzero(last > column)
-    cut = _cut(column, last, high, over, np.repeat(spans.sizes[:, 0], counts)[over]) if len(over) else None
-    tall = int(spans.sizes[:, 0].max()) >= SHORT
-    runs = packed(-low, high, tall=tall)
-    first = np.zeros(int(widths.sum()) + 1, dtype=runs.dtype)  # an empty span may lie past the last column
-    first[column] = runs  # the last of a column's runs remains
-    further = np.flatnonzero(column[1:] == column[:-1])
-    extra = column[further].astype(np.intp), low[further].astype(np.int64), high[further].astype(np.int64)
+    room = int(widths.sum())
+    place = first + (begin - left - origin).astype(np.int32).repeat(counts)
+    runs = one_integer(lanes)
+    cut = None
+    apart = (first != last).nonzero()[0]
+    if len(apart):
+        empty = apart[first[apart] > last[apart]]  # at a column's end
+        place[empty], runs[empty] = room, NONE
+        over = apart[first[apart] < last[apart]]
+        if len(over):
+            height = np.repeat(heights, counts)[over]
+            cut = _cut(place[over].astype(np.intp), last[over] - first[over], lanes[over, 1], height)
+            lanes[over, 1] = height - 1
+    dense = np.full(room + 1, NONE, dtype=runs.dtype)
+    dense[place.astype(np.intp)] = runs  # the last of a column's runs remains
+    further = (place[1:] == place[:-1]).nonzero()[0]
+    extra = _full_runs(place.take(further).astype(np.intp), lanes_of(runs.take(further)))
     if cut is not None:
-        extra = _with_cut(first, extra, cut)
-    starts = np.searchsorted(column, begin)
-    ends = np.searchsorted(column, begin + widths)
-    some_runs = np.flatnonzero(ends > starts)
-    left, right = np.zeros((2, len(counts)), dtype=np.intp)
-    left[some_runs] = column[starts[some_runs]] - begin[some_runs]
-    right[some_runs] = last[ends[some_runs] - 1] - begin[some_runs] + 1
-    return ColumnRuns(
-        first, begin, left, right, *extra, np.searchsorted(extra[0], np.append(begin, len(first)))
-    )
+        extra = _with_cut(dense, extra, cut)
+    more = np.searchsorted(extra[0], np.append(begin, room))
+    return ColumnRuns(dense, begin, left, right, *extra, more)
 
 
-def _in_columns(
-    bounds: NDArray[np.int32],
-    height: int,
-    width: int,
-    begin: int,
-    out: tuple[NDArray[np.int32], ...],
-) -> None:
-    """Say in which columns spans of masks of one size start and end, and at which heights of the first."""
-    column, last, low, high = out
-    start, end = bounds[:, 0], bounds[:, 1]
-    np.floor_divide(start, np.int32(height), out=column)
-    np.floor_divide(end - np.int32(1), np.int32(height), out=last)
-    np.multiply(column, np.int32(height), out=low)
-    np.subtract(end, low, out=high)
-    np.subtract(start, low, out=low)
-    mask = column // np.int32(width)  # each mask's columns are followed by an empty one
-    mask += np.int32(begin)
-    column += mask
-    last += mask
+def _in_columns(spans: Spans) -> tuple[NDArray[np.int32], NDArray[Any], Positions]:
+    """Columns [S,2] and heights [S,2] of the first and the last pixel of spans; heights as runs are kept.
+
+    Columns are numbered on through masks of equal sizes; the third, [N], are those of the masks' first ones.
+    The last pixel of an empty span is the one before its first.
+    """
+    sizes, stops = spans.sizes, 2 * np.append(0, np.cumsum(spans.counts))
+    origin = np.zeros(len(sizes), dtype=np.intp)
+    pixels = (spans.bounds.reshape(-1).view(np.int64) - END).view(np.int32)
+    columns = np.empty_like(pixels)
+    for low, high in equal_sizes(sizes):
+        some = slice(stops[low], stops[high])
+        height, width = sizes[low].tolist()
+        if low:
+            pixels[some] -= np.int32(spans.base[low])
+        origin[low:high] = np.arange(high - low) * width
+        np.floor_divide(pixels[some], np.int32(height), out=columns[some])
+        pixels[some] -= columns[some] * np.int32(height)
+    if int(sizes[:, 0].max()) < SHORT:
+        heights: NDArray[Any] = pixels.astype(np.int16)
+    else:
+        heights = pixels
+    heights = heights.reshape(-1, 2)
+    runs = one_integer(heights)
+    runs ^= one_integer(np.array([[-1, 0]], dtype=heights.dtype))  # -low - 1
+    return columns.reshape(-1, 2), heights, origin
+
+
+def _extents(
+    spans: Spans, first: NDArray[np.int32], last: NDArray[np.int32], origin: Positions
+) -> tuple[Positions, Positions]:
+    """Return the first column that each mask reaches, and the one after the last."""
+    left, right = np.zeros((2, len(spans.counts)), dtype=np.intp)
+    stops = np.cumsum(spans.counts)
+    some = spans.counts.nonzero()[0]
+    ends = stops[some] - 1
+    # Codes end with an empty span at the end of the image.
+    closing = (first[ends] > last[ends]) & (spans.counts[some] > 1)
+    left[some] = first[stops[some] - spans.counts[some]] - origin[some]
+    right[some] = last[ends - closing] + 1 - origin[some]
+    np.maximum(left, right, out=right)
+    return left, right
+
+
+def _full_runs(
+    columns: Positions, lanes: NDArray[Any]
+) -> tuple[Positions, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the columns, lows and highs of runs that are not empty."""
+    low, high = ~lanes[:, 0].astype(np.int64), lanes[:, 1].astype(np.int64) + 1
+    full = (high > low).nonzero()[0]
+    return columns[full], low[full], high[full]
 
 
 def _cut(
-    column: NDArray[np.int32],
-    last: NDArray[np.int32],
-    high: NDArray[np.int32],
-    over: Positions,
-    height: NDArray[np.int64],
+    place: Positions, further: NDArray[np.int32], top: NDArray[Any], height: NDArray[np.int64]
 ) -> tuple[Positions, NDArray[np.int64]]:
-    """End spans that go on at their first column's end; return further columns, and how high each goes."""
-    pieces = (last[over] - column[over]).astype(np.intp)
-    span = np.repeat(np.arange(len(over)), pieces)
-    piece = np.arange(1, len(span) + 1) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    columns = column[over][span] + piece
-    tops = np.minimum(high[over].astype(np.int64)[span] - piece * height[span], height[span])
-    high[over] = height
-    return columns.astype(np.intp), tops
+    """Return the columns that spans reach after their first, and how high they are filled.
+
+    ``further`` is how many these are, ``top`` the last pixel in the last of them.
+    """
+    ends = np.cumsum(further)
+    span = np.repeat(np.arange(len(place)), further)
+    piece = np.arange(1, len(span) + 1) - np.repeat(ends - further, further)
+    highs = height[span]
+    highs[ends - 1] = top.astype(np.int64) + 1
+    return place[span] + piece, highs
 
 
 def _with_cut(
-    first: NDArray[Any],
+    dense: NDArray[Any],
     extra: tuple[Positions, NDArray[np.int64], NDArray[np.int64]],
     cut: tuple[Positions, NDArray[np.int64]],
 ) -> tuple[Positions, NDArray[np.int64], NDArray[np.int64]]:
-    """Put in what starts at a column's top: it takes the dense place, and what was there is a further one."""
-    columns, tops = cut
-    lanes = _lanes(first)
-    taken = np.flatnonzero(first[columns])
-    if len(taken):
-        moved = columns[taken]
-        column = np.concatenate([extra[0], moved])
-        low = np.concatenate([extra[1], -lanes[moved, 0].astype(np.int64)])
-        high = np.concatenate([extra[2], lanes[moved, 1].astype(np.int64)])
+    """Put in what starts at a column's bottom: it takes the dense place; what was there is a further one."""
+    columns, highs = cut
+    lanes = lanes_of(dense)
+    moved = _full_runs(columns, lanes[columns])
+    if len(moved[0]):
+        column, low, high = (np.concatenate(pair) for pair in zip(extra, moved, strict=True))
         order = np.lexsort((low, column))
         extra = column[order], low[order], high[order]
-    lanes[columns, 0], lanes[columns, 1] = 0, tops
+    lanes[columns, 0], lanes[columns, 1] = -1, highs - 1
     return extra
 
 
@@ -153,7 +208,7 @@ def shared_pixels(one: ColumnRuns, other: ColumnRuns, i: Positions, j: Positions
     left = np.maximum(one.left[i], other.left[j])
     width = np.maximum(np.minimum(one.right[i], other.right[j]) - left, 0)
     shared = np.zeros(len(i), dtype=np.int64)
-    meeting = np.flatnonzero(width)
+    meeting = width.nonzero()[0]
     i, j, left, width = i[meeting], j[meeting], left[meeting], width[meeting]
     counted = np.empty(len(meeting), dtype=np.int64)
     cuts = run_starts(np.cumsum(width) // COLUMNS_TOGETHER).tolist()
@@ -171,17 +226,28 @@ def _of_dense_runs(
 ) -> NDArray[Any]:
     ends = np.cumsum(width)
     starts = ends - width
+    origin = one.begin.take(i) - one.left.take(i)
     columns = np.arange(ends[-1])
-    columns += np.repeat(one.begin[i] + left - starts, width)
-    runs = _lanes(one.dense.take(columns))
-    columns += np.repeat(other.begin[j] - one.begin[i], width)
-    others = _lanes(other.dense.take(columns))
+    columns += (origin + left - starts).repeat(width)
+    runs = lanes_of(one.dense.take(columns))
+    columns += (other.begin.take(j) - other.left.take(j) - origin).repeat(width)
+    others = lanes_of(other.dense.take(columns))
     if runs.dtype != others.dtype:
         runs, others = runs.astype(np.int32), others.astype(np.int32)
     np.minimum(runs, others, out=runs)
-    length = runs[:, 0] + runs[:, 1]
-    np.maximum(length, 0, out=length)
-    return np.add.reduceat(length, starts, dtype=np.int32)
+    return np.add.reduceat(run_lengths(runs), starts)
+
+
+def run_lengths(runs: NDArray[Any]) -> NDArray[Any]:
+    """Return the lengths [C] of runs ``-low - 1, top`` [C,2]; 0 of what is none."""
+    both = one_integer(runs)
+    half = 4 * both.dtype.itemsize
+    length: NDArray[Any] = both << half  # the sum of the two, without reading every other one
+    length += both
+    length >>= half
+    np.clip(length, -2, np.iinfo(length.dtype).max, out=length)
+    length += 2
+    return length
 
 
 def _of_further_runs(
@@ -190,16 +256,22 @@ def _of_further_runs(
     """Pixels that further runs of ``one`` share with first runs, and ``pairwise`` with further runs too."""
     shared = np.zeros(len(i), dtype=np.int64)
     counts = one.more[i + 1] - one.more[i]
-    some = np.flatnonzero(counts)
+    some = counts.nonzero()[0]
     cuts = run_starts(np.cumsum(counts[some]) // COLUMNS_TOGETHER).tolist()
     for low, high in itertools.pairwise([*cuts, len(some)]):
         pairs = some[low:high]
         size = counts[pairs]
         run = ragged_ranges(one.more[i[pairs]], size)
-        column = one.column[run] + np.repeat(other.begin[j[pairs]] - one.begin[i[pairs]], size)
+        a, b = i[pairs], j[pairs]
+        column = one.column[run] + np.repeat(
+            other.begin[b] - other.left[b] - one.begin[a] + one.left[a], size
+        )
+        beyond = np.repeat(other.begin[b] + other.right[b] - other.left[b], size)
+        column[(column < np.repeat(other.begin[b], size)) | (column > beyond)] = len(other.dense) - 1
         bottom, top = one.low[run], one.high[run]
-        lanes = _lanes(other.dense.take(column))
-        length = np.minimum(top, lanes[:, 1]) - np.maximum(bottom, -lanes[:, 0].astype(np.int64))
+        lanes = lanes_of(other.dense.take(column))
+        length = np.minimum(top, lanes[:, 1].astype(np.int64) + 1)
+        length -= np.maximum(bottom, ~lanes[:, 0].astype(np.int64))
         np.maximum(length, 0, out=length)
         if pairwise:
             length += _covered(other, column, bottom, top)
@@ -216,7 +288,7 @@ def _covered(
         return covered
     has_more = np.zeros(len(other.dense), dtype=bool)
     has_more[other.column] = True
-    rows = np.flatnonzero(has_more[column])
+    rows = has_more[column].nonzero()[0]
     if not len(rows):
         return covered
     # On one axis, column after column, the further runs do not overlap: what lies before a point is a sum.
@@ -232,20 +304,3 @@ def _covered(
     point = column[rows] * stride
     covered[rows] = pixels_before(point + top[rows]) - pixels_before(point + bottom[rows])
     return covered
-
-
-def packed(minus_low: NDArray[Any], high: NDArray[Any], *, tall: bool) -> NDArray[Any]:
-    """Put runs into one integer each, see :func:`_lanes`; ``minus_low`` is overwritten."""
-    kind, bits = (np.int64, 32) if tall else (np.int32, 16)
-    runs: NDArray[Any] = high.astype(kind)
-    np.left_shift(runs, kind(bits), out=runs)
-    lower: NDArray[Any] = minus_low.astype(kind, copy=False)
-    np.bitwise_and(lower, kind((1 << bits) - 1), out=lower)
-    np.bitwise_or(runs, lower, out=runs)
-    return runs
-
-
-def _lanes(packed: NDArray[Any]) -> NDArray[Any]:
-    """See runs as ``-low, high``, [C,2]."""
-    lanes: NDArray[Any] = packed.view(np.int16 if packed.dtype == np.int32 else np.int32).reshape(-1, 2)
-    return lanes[:, :: 1 if sys.byteorder == "little" else -1]

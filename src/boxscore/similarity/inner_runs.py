@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.spans import Spans, equal_sizes
-from boxscore.similarity.column_runs import SHORT, ColumnRuns, packed
+from boxscore.similarity.column_runs import NONE, SHORT, ColumnRuns, one_integer, run_lengths
 
 __all__ = ["inner_runs"]
 
@@ -33,53 +33,43 @@ def inner_runs(
     spans: Spans, runs: ColumnRuns, distance: NDArray[np.int64]
 ) -> tuple[ColumnRuns, NDArray[np.int64]]:
     """Return the inner pixels of masks by column, and how many each has; ``distance`` [N] is ``d``."""
-    height = spans.sizes[:, 0]
+    height, room = spans.sizes[:, 0], len(runs.dense) - 1
     wide = int((height + distance).max()) >= SHORT
-    lanes = runs.lanes.astype(np.int32 if wide else np.int16)
-    end = np.append(runs.begin, len(lanes))
-    deep = np.repeat(distance, np.diff(end))
-    np.subtract(
-        lanes, deep[:, None].astype(lanes.dtype), out=lanes
-    )  # a run that is too short has a negative length from here on
-    inner = np.zeros_like(lanes)
-    for low, high in equal_sizes(np.stack([spans.sizes.prod(axis=1), distance], axis=1)):
+    lanes = runs.lanes.astype(np.int32 if wide else np.int16)  # a copy
+    end = np.append(runs.begin, room)
+    groups = equal_sizes(np.stack([distance, distance], axis=1))
+    inner = np.full_like(lanes, NONE)
+    for low, high in groups:
         some = slice(end[low], end[high])
+        # A run that is too short has a negative length from here on.
+        np.subtract(lanes[some], lanes.dtype.type(distance[low]), out=lanes[some])
         inner[some] = _eroded(lanes[some], int(distance[low]))
-    extra = runs.low + deep[runs.column], runs.high - deep[runs.column]
-    left = np.flatnonzero(extra[0] < extra[1])
-    column, bottom, top = np.empty((3, 0), dtype=np.int64)
+    mask = np.repeat(np.arange(len(height)), np.diff(runs.more))
+    bottom, top = runs.low + distance[mask], runs.high - distance[mask]
+    left = np.flatnonzero(bottom < top)
+    further = (runs.column[:0], runs.low[:0], runs.high[:0])
     if len(left):
-        mask = np.searchsorted(end, runs.column[left], side="right") - 1
+        mask = mask[left]
         column, bottom, top = _in_bands(
-            lanes, end, runs.column[left], extra[0][left], extra[1][left], mask, distance
+            lanes, end, runs.column[left], bottom[left], top[left], mask, distance
         )
-        for one in np.unique(mask).tolist():
-            inner[end[one] : end[one + 1]] = 0
-        new = np.flatnonzero(np.diff(column, prepend=-1))
-        inner[column[new], 0], inner[column[new], 1] = -bottom[new], top[new]
-        column, bottom, top = (np.delete(part, new) for part in (column, bottom, top))
-    length = np.maximum(inner[:, 0] + inner[:, 1], 0)
-    area = np.add.reduceat(length, runs.begin, dtype=np.int64)
-    if len(column):
-        area += np.bincount(
-            np.searchsorted(end, column, side="right") - 1, weights=top - bottom, minlength=len(area)
-        ).astype(np.int64)
-    made = ColumnRuns(
-        packed(inner[:, 0].copy(), inner[:, 1], tall=wide),
-        runs.begin,
-        runs.left + distance,
-        np.maximum(runs.right - distance, 0),
-        column.astype(np.intp),
-        bottom,
-        top,
-        np.searchsorted(column, end),
-    )
+        for one in mask[run_starts(mask)].tolist():
+            inner[end[one] : end[one + 1]] = NONE
+        new = run_starts(column)
+        inner[column[new], 0], inner[column[new], 1] = -bottom[new] - 1, top[new] - 1
+        further = np.delete(column, new), np.delete(bottom, new), np.delete(top, new)
+    area = np.add.reduceat(run_lengths(inner), runs.begin, dtype=np.int64)
+    more = np.searchsorted(further[0], end)
+    if len(further[0]):
+        np.add.at(area, np.repeat(np.arange(len(area)), np.diff(more)), further[2] - further[1])
+    reach = np.maximum(runs.right - distance, runs.left + distance)
+    made = ColumnRuns(one_integer(inner), runs.begin + distance, runs.left + distance, reach, *further, more)
     return made, area
 
 
 def _eroded(lanes: NDArray[Any], distance: int) -> NDArray[Any]:
     """Intersect the runs of ``2 distance + 1`` columns around each column."""
-    inner = np.zeros_like(lanes)
+    inner = np.full_like(lanes, NONE)
     window, span = 2 * distance + 1, 1
     if len(lanes) < window:
         return inner
@@ -104,10 +94,10 @@ def _in_bands(
     """Erode masks with further runs, which are given; return the runs that are left, by column."""
     masks = np.unique(mask)
     own = ragged_ranges(end[masks], end[masks + 1] - end[masks])
-    own = own[lanes[own, 0].astype(np.int64) + lanes[own, 1] > 0]
+    own = own[lanes[own, 0].astype(np.int64) + lanes[own, 1] > -2]
     column = np.concatenate([own, column])
-    low = np.concatenate([-lanes[own, 0].astype(np.int64), low])
-    high = np.concatenate([lanes[own, 1].astype(np.int64), high])
+    low = np.concatenate([~lanes[own, 0].astype(np.int64), low])
+    high = np.concatenate([lanes[own, 1].astype(np.int64) + 1, high])
     mask = np.searchsorted(end, column, side="right") - 1
     size = 2 * distance[mask] + 1
     first, last = low // size, (high - 1) // size
@@ -117,7 +107,7 @@ def _in_bands(
     low = np.maximum(low[run], band * size[run])
     high = np.minimum(high[run], (band + 1) * size[run])
     column, mask = column[run], mask[run]
-    order = np.lexsort((column, band, mask))
+    order = _order(mask, band, column)
     column, low, high, band, mask = column[order], low[order], high[order], band[order], mask[order]
     starts = run_starts((mask.astype(np.int64) << 32) | band)
     width = (end[1:] - end[:-1])[mask[starts]]
@@ -128,19 +118,31 @@ def _in_bands(
         some = slice(starts[from_], stops[to - 1])
         offset = np.cumsum(width[from_:to]) - width[from_:to]
         shift = np.repeat(offset - end[mask[starts[from_:to]]], stops[from_:to] - starts[from_:to])
-        dense = np.zeros((int(width[from_:to].sum()), 2), dtype=np.int32)
+        dense = np.full((int(width[from_:to].sum()), 2), NONE, dtype=np.int32)
         at = column[some] + shift
-        dense[at, 0], dense[at, 1] = -low[some], high[some]
+        dense[at, 0], dense[at, 1] = -low[some] - 1, high[some] - 1
         bounds = np.append(offset, len(dense))
         distances = distance[mask[starts[from_:to]]]
         same = run_starts(distances)
         for one, next_ in zip(same.tolist(), [*same[1:].tolist(), to - from_], strict=True):
             part = slice(bounds[one], bounds[next_])
             dense[part] = _eroded(dense[part], int(distances[one]))
-        left = np.flatnonzero(dense[:, 0] + dense[:, 1] > 0)
+        left = np.flatnonzero(dense[:, 0] + dense[:, 1] > -2)
         item = np.searchsorted(bounds, left, side="right") - 1
         back = left - (offset - end[mask[starts[from_:to]]])[item]
-        kept.append(np.stack([back, -dense[left, 0].astype(np.int64), dense[left, 1].astype(np.int64)]))
+        kept.append(np.stack([back, ~dense[left, 0].astype(np.int64), dense[left, 1].astype(np.int64) + 1]))
     runs = np.concatenate(kept, axis=1)
-    runs = runs[:, np.lexsort((runs[1], runs[0]))]
+    runs = runs.take(_order(runs[0], runs[1]), axis=1)
     return runs[0], runs[1], runs[2]
+
+
+def _order(*keys: NDArray[np.int64]) -> Positions:
+    """Order by several keys, the first before the others; as one integer where they fit, which is faster."""
+    bits = [int(key.max(initial=0)).bit_length() for key in keys]
+    if sum(bits) > 63:
+        return np.lexsort(keys[::-1])
+    together = keys[0].astype(np.int64)
+    for key, size in zip(keys[1:], bits[1:], strict=True):
+        together <<= size
+        together |= key
+    return np.argsort(together)

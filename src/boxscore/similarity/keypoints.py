@@ -119,16 +119,19 @@ def similarity_of_pairs(
     scale = area + np.spacing(1)  # [M]
     similarity = np.zeros(len(pair_detection))
     joints = np.argsort(~labelled, axis=1, kind="stable")  # [M,J], the labelled ones first, in order
+    in_order = [np.take_along_axis(truth[:, :, axis], joints, axis=1) for axis in (0, 1)]
+    of_joints = variances[joints]  # [M,J]
+    flat, stride = np.ascontiguousarray(detections).reshape(-1), 3 * truth.shape[1]
     # NumPy's order of summation depends on the length: only pairs with equally many labelled keypoints can be
     # summed together and still give the last bit of a sum over exactly these.
     for count in np.unique(counts[pair_truth]).tolist():
         pairs = np.flatnonzero(counts[pair_truth] == count)
-        rows, truths = pair_detection[pairs, None], pair_truth[pairs]
+        truths = pair_truth[pairs]
         if count:
-            joint = joints[truths, :count]  # [n,count]
-            dx = detections[rows, joint, 0] - truth[truths[:, None], joint, 0]
-            dy = detections[rows, joint, 1] - truth[truths[:, None], joint, 1]
-            variance = variances[joint]
+            at = 3 * joints[truths, :count] + stride * pair_detection[pairs, None]  # [n,count]
+            dx = flat.take(at) - in_order[0][truths, :count]
+            dy = flat.take(at + 1) - in_order[1][truths, :count]
+            variance = of_joints[truths, :count]
         else:
             dx, dy = (
                 _outside(
@@ -138,8 +141,14 @@ def similarity_of_pairs(
             )
             variance = variances
         with np.errstate(all="ignore"):  # areas below 0 give infinity, as in pycocotools
-            error = (dx**2 + dy**2) / variance / scale[truths, None] / 2
-            similarity[pairs] = np.exp(-error).sum(axis=1) / error.shape[1]
+            dx *= dx
+            dy *= dy
+            dx += dy
+            dx /= variance
+            dx /= scale[truths, None]
+            dx /= 2
+            error = np.exp(np.negative(dx, out=dx), out=dx)
+            similarity[pairs] = error.sum(axis=1) / error.shape[1]
     return similarity
 
 

@@ -30,7 +30,7 @@ from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.base import Similarity, with_masks
-from boxscore.similarity.mask_pairs import MaskBlock, blocks, overlaps_of_pairs, pairs_of_runs
+from boxscore.similarity.mask_pairs import MaskBlock, blocks, overlaps_of_pairs, pairs_of_runs, shared_out
 from boxscore.similarity.measures import MeasureOf, shared_between
 from boxscore.similarity.pairs import Comparison, Overlap, PairValues, over
 
@@ -170,6 +170,8 @@ class MaskSimilarity(Similarity):
     """
 
     column = "masks"
+    forks_from = 0
+    shares_pairs = True
 
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
         """Check that every ground truth has a mask; fill in boxes where detections have none."""
@@ -225,7 +227,12 @@ class MaskSimilarity(Similarity):
         first = np.flatnonzero(np.diff(group, prepend=-1))
         same_size(truths.sizes, truths.sizes[first][group], place=truths.place)
         same_size(masks.sizes, truths.sizes[np.repeat(first, some.counts[first])], place=masks.place)
-        pairs = self.measured(masks, truths, some)
+        rest = None
+        if some.workers > 1 and self.measures_masks(detections) and detections.masks is not None:
+            apart = np.ones(len(detections), dtype=bool)
+            apart[some.rows] = False
+            rest = detections.masks[np.flatnonzero(apart)]
+        pairs = shared_out(masks, truths, some, rest, self.measured)
         return pairs._replace(truth=near[pairs.truth])
 
     def measured(self, masks: Masks, truths: Masks, comparison: Comparison) -> PairValues:

@@ -18,26 +18,39 @@ pycocotools 2.0.11, ``maskApi.c``: ``rleIou``.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import ragged_ranges, run_starts
+from boxscore._utils.processes import Forked
 from boxscore.data.masks import Masks
 from boxscore.data.rasterising import batches
 from boxscore.similarity.column_runs import column_runs, shared_pixels
-from boxscore.similarity.pairs import Comparison, Kept, PairValues, at_least, chunks, joined
+from boxscore.similarity.pairs import (
+    Comparison,
+    Kept,
+    PairValues,
+    TooManyPairsError,
+    at_least,
+    chunks,
+    joined,
+)
 
-__all__ = ["Batch", "MaskBlock", "blocks", "overlaps_of_pairs", "pairs_of_runs"]
+__all__ = ["Batch", "MaskBlock", "blocks", "overlaps_of_pairs", "pairs_of_runs", "shared_out"]
 
 FloatArray = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
 PAIRS_TOGETHER = 1 << 16
+
+SHARE = 4.0
+"""Weight of the masks, in batches, that are worth a process."""
 
 
 class Batch:
@@ -47,7 +60,7 @@ class Batch:
         self.spans, self.position = masks.spans()
         self.runs = column_runs(self.spans)
         self.area = np.empty(len(masks), dtype=np.int64)  # in the order of the spans
-        self.area[self.position] = masks.area
+        self.area[self.position] = masks.measured_area
         self.kept: dict[float, Any] = {}  # what a similarity computes from them
 
     @functools.cached_property
@@ -97,7 +110,7 @@ class MaskBlock:
             return
         low, low2 = self.one.stops[a], self.other.stops[b]
         high, high2 = self.one.stops[a + 1], self.other.stops[b + 1]
-        for pair in np.flatnonzero((high > low) & (high2 > low2)).tolist():
+        for pair in ((high > low) & (high2 > low2)).nonzero()[0].tolist():
             mask, other = int(a[pair]), int(b[pair])
             places = self.one.spans.empty_runs[low[pair] : high[pair]] - self.one.spans.base[mask]
             others = self.other.spans.empty_runs[low2[pair] : high2[pair]] - self.other.spans.base[other]
@@ -146,7 +159,7 @@ def overlaps_of_pairs(
         other = Batch(second[rows[low:high]])
         own, first_of = np.unique(pair_first[pairs], return_inverse=True)
         for left, right in batches(first[own].weights):
-            some = np.flatnonzero((first_of >= left) & (first_of < right))
+            some = ((first_of >= left) & (first_of < right)).nonzero()[0]
             block = MaskBlock(own[left:right], rows[low:high], Batch(first[own[left:right]]), other)
             for chunk in range(0, len(some), PAIRS_TOGETHER):
                 here = some[chunk : chunk + PAIRS_TOGETHER]
@@ -169,12 +182,8 @@ def pairs_of_runs(
     assert by_foreground is not None
     kept = Kept(comparison)
     ends = starts + counts
-    weight, first_weight = second.weights, first.weights
-    total = np.append(0.0, np.cumsum(first_weight))
-    group = run_starts(starts)
-    own = np.zeros(len(starts))  # a group's detections are decoded with its first truth
-    own[group] = total[ends[group]] - total[starts[group]]
-    for low, high in batches(weight + own):
+    first_weight = first.weights
+    for low, high in batches(_weights(first_weight, second.weights, comparison)):
         rows = np.arange(low, high)
         other = Batch(second[rows])
         begin, end = int(starts[low]), int(ends[high - 1])
@@ -195,6 +204,90 @@ def pairs_of_runs(
     return joined(kept.parts)
 
 
+def _weights(first: FloatArray, second: FloatArray, comparison: Comparison) -> FloatArray:
+    """Weight of each of the second masks [g] with that of the first ones that are decoded with it."""
+    starts, ends = comparison.starts, comparison.starts + comparison.counts
+    total = np.append(0.0, np.cumsum(first))
+    group = run_starts(starts)
+    weights = second.copy()
+    weights[group] += total[ends[group]] - total[starts[group]]  # a group's are decoded with its first truth
+    return weights
+
+
+class _Share(NamedTuple):
+    """What one of several processes has found."""
+
+    pairs: PairValues
+    first_area: FloatArray
+    second_area: FloatArray
+    rest_area: FloatArray
+
+
+def shared_out(
+    first: Masks,
+    second: Masks,
+    comparison: Comparison,
+    rest: Masks | None,
+    compare: Callable[[Masks, Masks, Comparison], PairValues],
+) -> PairValues:
+    """Compare masks in as many processes as the comparison allows and the work is worth.
+
+    Parameters
+    ----------
+    first, second : Masks
+        What the comparison is about.
+    comparison : Comparison
+    rest : Masks, optional
+        Measured by the same processes, where there are several.
+    compare : callable
+        Makes the pairs of some of the second masks.
+    """
+    weights = _weights(first.weights, second.weights, comparison)
+    workers = min(comparison.workers, int(weights.sum() / SHARE))
+    if workers < 2:
+        return compare(first, second, comparison)
+    groups = np.append(run_starts(comparison.starts), len(weights))
+    total = np.append(0.0, np.cumsum(weights))[groups]
+    middle = np.searchsorted(total, np.linspace(0, total[-1], workers + 1)[1:-1])
+    cuts = [0, *groups[middle].tolist(), len(weights)]
+    columns = np.append(comparison.starts, len(comparison.rows))[cuts].tolist()
+    thirds = np.linspace(0, 0 if rest is None else len(rest), workers + 1).astype(int).tolist()
+
+    def parts(number: int) -> list[slice]:
+        return [slice(*each[number : number + 2]) for each in (columns, cuts, thirds)]
+
+    def share(number: int) -> _Share:
+        of_first, of_second, of_rest = parts(number)
+        low = of_first.start
+        some = comparison._replace(
+            truth_rows=comparison.truth_rows[of_second],
+            rows=comparison.rows[of_first],
+            starts=comparison.starts[of_second] - low,
+            counts=comparison.counts[of_second],
+            by_foreground=None if comparison.by_foreground is None else comparison.by_foreground[of_second],
+        )
+        one, other = first[of_first], second[of_second]
+        pairs = compare(one, other, some)
+        pairs = pairs._replace(truth=pairs.truth + of_second.start, detection=pairs.detection + low)
+        area = np.empty(0) if rest is None else rest[of_rest].area
+        return _Share(pairs, one.measured_area, other.measured_area, area)
+
+    with contextlib.closing(
+        Forked([functools.partial(share, number) for number in range(1, workers)])
+    ) as forked:
+        shares = [share(0), *forked.results()]
+    for number, found in enumerate(shares):
+        of_first, of_second, of_rest = parts(number)
+        first[of_first].remember_area(found.first_area)
+        second[of_second].remember_area(found.second_area)
+        if rest is not None:
+            rest[of_rest].remember_area(found.rest_area)
+    pairs = joined([found.pairs for found in shares])
+    if len(pairs.value) > comparison.most:
+        raise TooManyPairsError(int(comparison.counts.sum()))
+    return pairs
+
+
 def _may_agree(
     block: MaskBlock, i: Positions, j: Positions, by_foreground: NDArray[np.bool_], lowest: float
 ) -> Positions:
@@ -212,4 +305,4 @@ def _may_agree(
     near &= smaller >= lowest * over * (1 - 1e-12)
     if len(block.one.spans.empty_runs) and len(block.other.spans.empty_runs):
         return np.arange(len(i))
-    return np.flatnonzero(near)
+    return near.nonzero()[0]

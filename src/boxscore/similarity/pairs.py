@@ -72,6 +72,7 @@ class Comparison(NamedTuple):
     by_foreground: NDArray[np.bool_] | None  # [g], where the detection's own size is the denominator
     lowest: float  # pairs below are left out
     most: int = sys.maxsize  # more pairs are not held
+    workers: int = 1  # processes that may share the work
 
 
 class TooManyPairsError(Exception):

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
+
 from boxscore.protocols.protocol import Protocol, SimilarityName
 from boxscore.similarity.base import Similarity
-from boxscore.similarity.boundary import BoundarySimilarity
-from boxscore.similarity.box import BoxSimilarity
-from boxscore.similarity.keypoints import KeypointSimilarity
-from boxscore.similarity.mask import MaskSimilarity
-from boxscore.similarity.rotated import RotatedSimilarity
 
-__all__ = ["SIMILARITIES", "similarity_of"]
+__all__ = ["SIMILARITIES", "similarity_class", "similarity_of"]
 
-SIMILARITIES: dict[SimilarityName, type[Similarity]] = {
-    "box": BoxSimilarity,
-    "rotated": RotatedSimilarity,
-    "mask": MaskSimilarity,
-    "boundary": BoundarySimilarity,
-    "keypoints": KeypointSimilarity,
+SIMILARITIES: dict[SimilarityName, tuple[str, str]] = {
+    "box": ("box", "BoxSimilarity"),
+    "rotated": ("rotated", "RotatedSimilarity"),
+    "mask": ("mask", "MaskSimilarity"),
+    "boundary": ("boundary", "BoundarySimilarity"),
+    "keypoints": ("keypoints", "KeypointSimilarity"),
 }
+"""The module of this package that holds each, imported when a protocol compares by it, and the class."""
+
+
+def similarity_class(name: SimilarityName) -> type[Similarity]:
+    """Return the class of the similarity with a name."""
+    module, kind = SIMILARITIES[name]
+    found: type[Similarity] = getattr(importlib.import_module(f"boxscore.similarity.{module}"), kind)
+    return found
 
 
 def similarity_of(protocol: Protocol) -> Similarity:
     """Make the similarity that a protocol compares by."""
-    return SIMILARITIES[protocol.similarity](protocol)
+    return similarity_class(protocol.similarity)(protocol)

@@ -94,7 +94,7 @@ class Sweep:
     """
 
     def __init__(self, measure: Measure, members: IndexArray, threshold: float) -> None:
-        self._order = order = members.take(np.argsort(measure.x1.take(members), kind="stable"))
+        self._order = order = members.take(measure.x1.take(members).argsort(kind="stable"))
         x1, x2 = measure.x1.take(order), measure.x2.take(order)
         self._y1, self._y2 = measure.y1.take(order), measure.y2.take(order)
         self._low_y, self._high_y = inner_bounds(self._y1, self._y2, measure, threshold)
@@ -113,7 +113,7 @@ class Sweep:
             near &= self._y1.take(other) <= self._high_y.take(one)
             if own is not None:
                 near &= own.take(one) == own.take(other)
-            some = np.flatnonzero(near)
+            some = near.nonzero()[0]
             yield self._order.take(one.take(some)), self._order.take(other.take(some))
 
 

@@ -37,12 +37,13 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import rank_in_runs
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import shared_length
-from boxscore.suppression._grid import Grid
+from boxscore.suppression._grid import Grid, expand
 from boxscore.suppression._pairs import FEW, PairStore, Sweep, ValuedPairs, inner_bounds
 from boxscore.suppression._ranked import Block
 
 __all__ = ["Plan", "best_overlapping", "greedy", "pairs_with"]
 
+FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Pairs = tuple[IndexArray, IndexArray]
@@ -59,6 +60,9 @@ LOCKSTEP_LARGEST = 1500
 
 LOCKSTEP_SHARE = 30
 """Lockstep needs this many times more boxes than its largest group: a round costs some 30 calls."""
+
+LAST_PAIRS = 1 << 16
+"""Groups with fewer pairs than this together are settled at once: more rounds would be as many calls."""
 
 CROWDED = 2.5
 """Grids with more boxes than this within reach in a row are settled in stages."""
@@ -91,11 +95,12 @@ def greedy(block: Block, threshold: float, *, owners: bool = False, plan: Plan =
             elif share == len(block):
                 chosen = "lockstep"
             else:
-                _lockstep(block.measure, block.starts[:-1][small], counts[small], threshold, suppressor)
+                heads = block.starts[:-1][small]
+                _lockstep(block.measure, heads, counts[small], threshold, suppressor, owners)
                 _staged(block, np.flatnonzero(np.repeat(~small, counts)), threshold, suppressor, owners)
                 return suppressor
     if chosen == "lockstep":
-        _lockstep(block.measure, block.starts[:-1], counts, threshold, suppressor)
+        _lockstep(block.measure, block.starts[:-1], counts, threshold, suppressor, owners)
     else:
         everyone = np.arange(len(block))
         most = np.inf if plan == "sweep" else SWEEP_PAIRS
@@ -192,9 +197,14 @@ def _best_in_stages(block: Block, grid: Grid, threshold: float, best: IndexArray
 
 
 def _lockstep(
-    measure: Measure, heads: IndexArray, counts: IndexArray, threshold: float, suppressor: IndexArray
+    measure: Measure,
+    heads: IndexArray,
+    counts: IndexArray,
+    threshold: float,
+    suppressor: IndexArray,
+    owners: bool,
 ) -> None:
-    """In each round the best remaining box of every group drops what it overlaps, until none remains."""
+    """In each round the best remaining box of every group drops what it overlaps, until few are left."""
     several = counts > 1
     heads, counts = heads[several], counts[several]
     if len(heads) == 0:
@@ -202,23 +212,47 @@ def _lockstep(
     # The first box of a group heads it; what follows is in the running.
     running = np.repeat(heads - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
     low_x, high_x = inner_bounds(measure.x1, measure.x2, measure, threshold)
-    while len(heads):
-        meets = measure.x2.take(running) >= np.repeat(low_x.take(heads), counts)
-        meets &= measure.x1.take(running) <= np.repeat(high_x.take(heads), counts)
-        near = np.flatnonzero(meets)
-        first, second = np.repeat(heads, counts).take(near), running.take(near)
+    while int(counts @ counts) - len(running) > 2 * LAST_PAIRS:
+        near = measure.x2.take(running) >= low_x.take(heads).repeat(counts)
+        near &= measure.x1.take(running) <= high_x.take(heads).repeat(counts)
+        meets = near.nonzero()[0]
+        first, second = heads.repeat(counts).take(meets), running.take(meets)
         stays = np.ones(len(running), dtype=bool)
-        hit = np.flatnonzero(measure.between(first, second) > threshold)
+        hit = (measure.between(first, second) > threshold).nonzero()[0]
         dropped = second.take(hit)
         suppressor[dropped] = first.take(hit)
-        stays[near.take(hit)] = False
-        starts = np.cumsum(counts) - counts
+        stays[meets.take(hit)] = False
+        starts = counts.cumsum() - counts
         stays[starts] = False  # the heads themselves
         suppressor[heads] = -1
         counts = np.add.reduceat(stays, starts, dtype=np.int64)
         running = running.compress(stays)
         counts = counts.compress(counts > 0)
-        heads = running.take(np.cumsum(counts) - counts)
+        heads = running.take(counts.cumsum() - counts)
+    _settle_small(measure, running, counts, (low_x, high_x), threshold, suppressor, owners)
+
+
+def _settle_small(
+    measure: Measure,
+    running: IndexArray,
+    counts: IndexArray,
+    bounds: tuple[FloatArray, FloatArray],
+    threshold: float,
+    suppressor: IndexArray,
+    owners: bool,
+) -> None:
+    """Settle groups with few pairs by looking at all: ``counts`` of the positions ``running`` each."""
+    low_x, high_x = bounds
+    x1, x2 = measure.x1.take(running), measure.x2.take(running)
+    low_x, high_x = low_x.take(running), high_x.take(running)
+    parts = []
+    for one, other in expand(np.arange(1, len(running) + 1), counts.cumsum().repeat(counts)):
+        near = x2.take(other) >= low_x.take(one)
+        near &= x1.take(other) <= high_x.take(one)
+        meets = near.nonzero()[0]
+        pairs = running.take(one.take(meets)), running.take(other.take(meets))
+        parts.append(_exceeding(measure, *pairs, threshold))
+    _rounds(_join(parts), suppressor, owners)
 
 
 def _swept(
@@ -255,7 +289,7 @@ def _tall_enough(measure: Measure, one: IndexArray, other: IndexArray, threshold
 
 def _exceeding(measure: Measure, one: IndexArray, other: IndexArray, threshold: float) -> Pairs:
     """Pairs that overlap by more than the threshold, as (better, worse)."""
-    hit = np.flatnonzero(measure.between(one, other) > threshold)
+    hit = (measure.between(one, other) > threshold).nonzero()[0]
     one, other = one.take(hit), other.take(hit)
     return np.minimum(one, other), np.maximum(one, other)
 

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.records import record
 from boxscore.data.numbering import FoundClassMap
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Images
@@ -61,7 +62,7 @@ IN_PASSING, ON_A_PAGE, WHEN_ASKED = range(3)
 """How much a check may cost: almost nothing, no second evaluation, or evaluations of repaired tables."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class Finding:
     """What a check reports.
 
@@ -123,7 +124,7 @@ class Renumbered(NamedTuple):
     detections: Detections
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Context:
     """The aligned tables, how they are scored, and the effort that checks may take.
 

@@ -89,7 +89,9 @@ def _rows_outside(table: BoxTable) -> NDArray[np.intp]:
 def _overhang(table: BoxTable) -> NDArray[np.float64]:
     """How far each box reaches beyond its image, in pixels, [N]; 0 where the image's size is unknown."""
     extent = table.images.sizes[table.image]
-    beyond = np.maximum(-table.boxes[:, :2], table.boxes[:, 2:] - extent).max(axis=1, initial=0.0)
+    beyond = np.zeros(len(table))
+    for low, high, end in zip(table.boxes.T[:2], table.boxes.T[2:], extent.T, strict=True):
+        beyond = np.maximum(beyond, np.maximum(-low, high - end))
     known: NDArray[np.float64] = np.nan_to_num(beyond, nan=0.0)
     return known
 

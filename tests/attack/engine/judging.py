@@ -184,14 +184,14 @@ def _checked(mutant: Mutant, status: int, output: str, errors: str) -> Verdict |
     if found := _CONTROL.search(errors.replace("\r", "")):
         return Verdict("terminal", f"{found[0]!r} on stderr of {command}", errors[:300])
     lines = [line for line in errors.splitlines() if not line.startswith("boxscore: warning: ")]
-    usage = errors.startswith("usage: ")
+    usage = len(lines) == 2 and "boxscore: " not in lines[1]  # what is wrong with the call, and what to do
     if status not in (0, 1, 2):
         return Verdict("status", f"{status} {command}", errors[:300])
     if status == 1 and command not in ("check", "validate", "evaluate"):
         return Verdict("status", f"1 {command}", errors[:300])
-    if usage and len(lines[-1]) > 1000:
-        return Verdict("message", "usage, over 1,000 letters", lines[-1][:300])
-    if status == 2 and not usage:
+    if usage:
+        lines = lines[:1]
+    if status == 2:
         if output:
             return Verdict("stdout", f"{command}", f"{output[:200]}\n{errors[:300]}")
         refusals = [line for line in lines if line.startswith("boxscore: error: ")]

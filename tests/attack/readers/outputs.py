@@ -70,7 +70,7 @@ WRITING = [
     ("compare", "--gt", "gt.json", "--dt", "dt.json", "dt.json", "--resamples", "3", "--report"),
 ]
 DRAWN = [
-    ("draw", *INPUT, "--worst", "1", "--to"),
+    ("draw", *INPUT, "--worst", "1", "--output"),
     ("sweep", *INPUT, "--iou-threshold", ".5", "--plot"),
 ]
 """Start matplotlib, which takes a second in every new child."""

@@ -76,7 +76,7 @@ def _make(rng: random.Random) -> Mutant:
         content = _png(rng) if rng.random() < 0.6 else hostile.damaged(rng.choice(_others()), rng, _others())
         files[f"pictures/{image['file_name']}"] = content
     report = ("report", *coco.INPUT, "--report", "out", "--resamples", "0", "--image-folder", "pictures")
-    draw = ("draw", *coco.INPUT, "--to", "out", "--worst", "1", "--image-folder", "pictures")
+    draw = ("draw", *coco.INPUT, "--output", "out", "--worst", "1", "--image-folder", "pictures")
     return Mutant(files, draw if rng.random() < 0.2 else report, compare=False)
 
 

@@ -42,13 +42,19 @@ function showTip(x, y, title, lines) {
 }
 const hideTip = () => { tip.hidden = true; };
 
-/* Draw again when the width changes, and only then. */
+/* Draw again when the width changes, and only then; for paper everything is drawn at the width of a page. */
+const drawings = [], onPaper = () => document.documentElement.classList.contains("paper");
 function onWidth(host, draw) {
   let last = 0;
-  new ResizeObserver(() => {
+  const look = () => {
     const width = Math.round(host.clientWidth);
     if (width && width !== last) { last = width; draw(width); }
-  }).observe(host);
+  };
+  drawings.push(look);
+  new ResizeObserver(look).observe(host);
+}
+for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
+  addEventListener(event, () => { document.documentElement.classList.toggle("paper", on); drawings.forEach((look) => look()); });
 }
 
 function options(select, pairs, chosen) {

@@ -4,30 +4,61 @@ function errorBars() {
   if (!host || !data.errors) return;
   const words = {
     classification: "right place, wrong class", localisation: "right class, poorly placed", both: "wrong class and poorly placed",
-    duplicate: "a second box on an object found already", background: "a box where nothing is", missed: "objects that nothing found",
-    false_positives: "all false positives gone", false_negatives: "every object found",
+    duplicate: "a second box on a found object", background: "a box where nothing is", missed: "objects that nothing found",
+    false_positives: "if none were left", false_negatives: "if every object were found",
   };
-  const rows = (special) => data.errors.rows.filter(([name]) => name.startsWith("false_") === special).map(([name, number, cost]) => ({ name: name.replace("_", " "), value: cost, text: isNumber(cost) ? cost.toFixed(3) : missing, lines: [words[name] || "", plural(number, "case"), `costs ${ratio(cost)} AP`] }));
-  const most = Math.max(...data.errors.rows.map((row) => row[2] || 0), 1e-6);
-  barChart(host, rows(false), { label: "AP that each kind of error costs", most });
-  barChart(byId("error-special"), rows(true), { label: "AP that all false positives and all misses cost", most });
+  const titles = { both: "class and place", false_positives: "all false positives", false_negatives: "all false negatives" };
+  const one = ([name, number, cost]) => ({ name: titles[name] || name, about: words[name] || "", value: cost, note: plural(number, "case"), special: name.startsWith("false_") });
+  const rows = data.errors.rows.map(one), kinds = rows.filter((row) => !row.special).sort((a, b) => (b.value || 0) - (a.value || 0));
+  const sides = rows.filter((row) => row.special);
+  if (sides.length) sides[0].gap = true;
+  barChart(host, [...kinds, ...sides], { label: "AP that each kind of error costs", tone: "cost" });
 }
 
 function sizeBars() {
   const host = byId("size-chart");
-  if (host && data.sizes) barChart(host, data.sizes.map((row) => ({ ...row, lines: [row.note] })), { label: "AP by size", most: Math.max(...data.sizes.flatMap((row) => [row.value || 0, row.high || 0]), 0.01) });
+  if (host && data.sizes) barChart(host, data.sizes.map((row) => ({ ...row, note: null, name: `${row.name} objects`, lines: [row.note] })), { label: "AP by size" });
   const iou = byId("iou-chart");
-  if (iou && data.ap_by_iou) barChart(iou, data.ap_by_iou.thresholds.map((t, i) => ({ name: `IoU ${t.toFixed(2)}`, value: data.ap_by_iou.mean[i], lines: [`AP ${ratio(data.ap_by_iou.mean[i])}`] })), { label: "AP by IoU threshold", left: 80 });
+  if (iou && data.ap_by_iou) barChart(iou, data.ap_by_iou.thresholds.map((t, i) => ({ name: `IoU ${t.toFixed(2)}`, value: data.ap_by_iou.mean[i] })), { label: "AP by IoU threshold" });
 }
 
 function reliability() {
   const host = byId("calibration-chart"), view = data.calibration;
   if (!host || !view) return;
   const chart = new LineChart(host, {
-    label: "Precision against confidence in bins", xLabel: "mean confidence", yLabel: "precision", xRange: [0, 1], yRange: [0, 1], diagonal: true, shape: 0.75,
+    label: "Precision against confidence in bins", xLabel: "mean confidence", yLabel: "precision", xRange: [0, 1], yRange: [0, 1], diagonal: true, shape: 0.6,
     describe: ({ x, y, extra }) => [`confidence ${ratio(x)}`, `precision ${ratio(y)}`, `about ${count(Math.round(extra[0]))} detections a bin`],
   });
   chart.update([{ name: "detector", main: true, x: view.confidence, y: view.precision, extra: [view.count] }], { marks: view.confidence.map((x, i) => ({ x, y: view.precision[i], text: "" })) });
+  const bins = byId("calibration-bins");
+  if (bins) barChart(bins, view.confidence.map((x, i) => ({ name: `confidence ${x.toFixed(2)}`, value: view.count[i], text: count(view.count[i]), lines: [`precision ${ratio(view.precision[i])}`] })), { label: "Detections by confidence", format: count });
+}
+
+/* The menu marks the section in view, and fades where it goes on. */
+function menu() {
+  const list = document.querySelector(".bar-nav ul"), bar = document.querySelector(".bar-nav");
+  const links = new Map([...list.querySelectorAll("a")].map((link) => [link.hash.slice(1), link]));
+  const edges = () => {
+    list.classList.toggle("more-before", list.scrollLeft > 4);
+    list.classList.toggle("more-after", list.scrollLeft + list.clientWidth < list.scrollWidth - 4);
+  };
+  const here = () => {
+    const line = bar.getBoundingClientRect().bottom + 0.3 * innerHeight;
+    let current = null;
+    for (const [id] of links) { const section = byId(id); if (section && section.getBoundingClientRect().top <= line) current = id; }
+    if (innerHeight + scrollY >= document.documentElement.scrollHeight - 4) current = [...links.keys()].pop();
+    for (const [id, link] of links) {
+      if (id !== current) link.removeAttribute("aria-current");
+      else if (!link.hasAttribute("aria-current")) {
+        link.setAttribute("aria-current", "true");
+        list.scrollLeft = link.offsetLeft - list.offsetLeft - (list.clientWidth - link.clientWidth) / 2;
+      }
+    }
+  };
+  let waiting = false;
+  addEventListener("scroll", () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; here(); }); } }, { passive: true });
+  list.addEventListener("scroll", edges, { passive: true });
+  onWidth(bar, () => { document.documentElement.style.setProperty("--menu", `${bar.offsetHeight}px`); edges(); here(); });
 }
 
 function themeButton() {
@@ -37,7 +68,7 @@ function themeButton() {
   button.addEventListener("click", () => {
     now = (now + 1) % 3;
     if (now) document.documentElement.dataset.theme = names[now]; else delete document.documentElement.dataset.theme;
-    button.textContent = `Theme: ${names[now]}`;
+    byId("theme-now").textContent = names[now];
   });
 }
 
@@ -53,6 +84,7 @@ function copyButton() {
 
 themeButton();
 copyButton();
+menu();
 classTable(pickClass);
 precisionRecall();
 confidenceCurves();

@@ -1,18 +1,21 @@
-/* The per-class table: the server wrote the rows; sorting, filtering and small bars are added here. */
+/* The per-class table: the server wrote the rows; order, filter, bars and the number of rows and columns are here. */
+const MOST_ROWS = 100;
+
 function cellValue(row, column) {
   const value = row.cells[column].dataset.v;
   return value === undefined || value === "" ? null : column === 0 ? value : Number(value);
 }
 
-function sortable(table) {
+/* Heads become buttons that sort; then() is told the head that orders the rows. */
+function sortable(table, then) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
     const label = head.textContent.trim();
     if (!label) return;
-    const button = el("button", { class: "sort", type: "button" }, label);
-    head.replaceChildren(button);
-    head.setAttribute("aria-sort", "none");
+    const button = el("button", { class: "sort", type: "button", title: "sort" }, label);
+    head.replaceChildren(el("span", { class: "printed", "aria-hidden": "true" }, label), button);
+    if (!head.hasAttribute("aria-sort")) head.setAttribute("aria-sort", "none");
     button.addEventListener("click", () => {
       const first = column === 0 ? "ascending" : "descending";
       const order = head.getAttribute("aria-sort") === first ? (first === "ascending" ? "descending" : "ascending") : first;
@@ -25,41 +28,128 @@ function sortable(table) {
         return sign * (typeof a === "string" ? a.localeCompare(b) : a - b);
       });
       body.append(...rows.map(([, row]) => row));
+      then();
     });
   });
 }
 
+/* How the rows are ordered, in words. */
+function orderOf(table) {
+  const head = [...table.tHead.rows[0].cells].find((each) => ["ascending", "descending"].includes(each.getAttribute("aria-sort")));
+  if (!head) return "";
+  const up = head.getAttribute("aria-sort") === "ascending", label = head.querySelector(".sort").textContent;
+  if (head.cellIndex === 0) return up ? "A to Z" : "Z to A";
+  if (head.dataset.kind === "interval") return `${up ? "narrowest" : "widest"} interval first`;
+  return `${up ? "lowest" : "highest"} ${head.dataset.kind === "spark" ? "AP at the last IoU" : label} first`;
+}
+
 const hasCurve = (k) => (data.pair ? data.pair.curves : [data.curves]).some((view) => view.classes[k]);
+
+/* Columns that do not fit are left out from the right, until they are asked for. */
+function fitColumns(table) {
+  const host = table.closest(".scroll"), heads = [...table.tHead.rows[0].cells], NAME = 150;
+  const note = el("p", { class: "fits about", hidden: true }), text = el("span", null), all = el("button", { class: "link", type: "button" });
+  note.append(text, " ", all);
+  host.before(note);
+  let whole = false, widths = null;
+  const show = () => {
+    let room = host.clientWidth, fit = 0;
+    while (fit < heads.length && (room -= widths[fit]) >= -1) fit++;
+    const shown = whole ? heads.length : Math.max(2, fit);
+    for (const row of table.rows) for (let c = 2; c < row.cells.length; c++) row.cells[c].classList.toggle("dropped", c >= shown);
+    host.classList.toggle("fits-in", fit >= heads.length || !whole);
+    note.hidden = fit >= heads.length;
+    text.textContent = whole ? "" : `${shown} of ${heads.length} columns fit here.`;
+    all.textContent = whole ? "Show what fits" : "Show all columns";
+  };
+  all.addEventListener("click", () => { whole = !whole; show(); });
+  onWidth(host, () => {
+    if (!widths) {
+      table.classList.add("measured");
+      widths = heads.map((head, c) => (c ? head.getBoundingClientRect().width : Math.min(NAME, head.getBoundingClientRect().width)));
+      table.classList.remove("measured");
+    }
+    show();
+  });
+}
+
+/* One scale for the bars: its ticks are in the head, its lines behind each bar. */
+function barScale(table) {
+  const column = [...table.tHead.rows[0].cells].findIndex((head) => head.dataset.kind === "bar");
+  if (column < 0) return null;
+  const rows = [...table.tBodies[0].rows], meters = rows.map((row) => row.querySelector(".meter[data-v]")).filter(Boolean);
+  const numbers = (text) => (text ? text.split(" ").map(Number) : []);
+  const most = Math.max(...meters.flatMap((meter) => [Number(meter.dataset.v), ...numbers(meter.dataset.ends)]), 0.01);
+  const step = niceTicks(0, most, table.tHead.rows[0].cells.length < 9 ? 5 : 3)[1], ticks = Math.ceil(most / step - 1e-9), top = ticks * step;
+  const values = rows.map((row) => cellValue(row, column)).filter((value) => value !== null);
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length, place = (value) => `${(100 * value) / top}%`;
+  const at = (node, left) => { node.style.left = left; return node; };
+  const axis = el("span", { class: "meter-axis", "aria-hidden": "true" }, ...Array.from({ length: ticks + 1 }, (_, i) => at(el("span", null, String(+(i * step).toPrecision(3))), place(i * step))));
+  const head = table.tHead.rows[0].cells[column], inside = el("span", { class: "with-bar" });
+  inside.append(...head.childNodes, axis);
+  head.append(inside);
+  return (meter) => {
+    const [low, high] = numbers(meter.dataset.ends), bar = meter.appendChild(document.createElement("i"));
+    for (let i = 1; i <= ticks; i++) meter.prepend(at(el("b", null), place(i * step)));
+    bar.style.width = place(Number(meter.dataset.v));
+    meter.append(at(el("u", null), place(mean)));
+    if (high > low) { const whisker = at(el("s", null), place(low)); whisker.style.width = place(high - low); meter.append(whisker); }
+  };
+}
+
+/* Small columns: AP at each IoU threshold. */
+function spark(host, values, { thresholds }, most) {
+  const wide = 62 / values.length, last = values.length - 1, tall = (v) => Math.max(0.75, (16 * v) / most);
+  values.forEach((v, i) => host.append(svg("rect", { x: i * wide, width: Math.max(1, wide - 1), y: 16 - tall(v), height: tall(v) })));
+  host.prepend(svg("rect", { class: "spark-back", x: 0, y: 0, width: 61, height: 16 }));
+  fill(host, { viewBox: "0 0 62 16", role: "img", "aria-label": `AP from ${ratio(values[0] / 1000)} at IoU ${thresholds[0]} to ${ratio(values[last] / 1000)} at ${thresholds[last]}` }, []);
+}
 
 function classTable(pick) {
   const table = byId("class-table");
   if (!table) return;
-  sortable(table);
-  const rows = [...table.tBodies[0].rows];
-  const filter = byId("class-filter"), shown = byId("class-shown");
-  filter.addEventListener("input", () => {
-    const wanted = filter.value.trim().toLowerCase();
-    let left = 0;
-    for (const row of rows) {
-      row.hidden = wanted !== "" && !row.cells[0].dataset.v.toLowerCase().includes(wanted);
-      left += !row.hidden;
-    }
-    shown.textContent = wanted ? `${plural(left, "class", "classes")} of ${count(rows.length)}` : "";
-  });
-  for (const row of rows) {
+  const rows = [...table.tBodies[0].rows], filter = byId("class-filter"), shown = byId("class-shown");
+  const more = el("button", { class: "more-rows", type: "button", hidden: true });
+  table.closest(".scroll").after(more);
+  const view = data.ap_by_iou, most = view && 100 * Math.ceil(Math.max(...view.classes.flatMap((values) => values || [0]), 1) / 100);
+  let limit = MOST_ROWS, paint = null;
+
+  const finish = (row) => {
+    if (row.dataset.done) return;
+    row.dataset.done = "yes";
     const k = Number(row.dataset.k), head = row.cells[0];
     if (pick && hasCurve(k)) {
       const button = el("button", { class: "link", type: "button", title: "show its curves" }, ...head.childNodes);
       button.addEventListener("click", () => pick(k, true));
       head.replaceChildren(button);
     }
-    for (const meter of row.querySelectorAll(".meter > i")) meter.style.width = `${100 * Number(meter.parentNode.dataset.v)}%`;
-    const spark = row.querySelector(".spark");
-    const values = spark && data.ap_by_iou && data.ap_by_iou.classes[k];
-    if (values) {
-      const wide = 62 / values.length, high = Math.max(...values, 1);
-      values.forEach((v, i) => spark.append(svg("rect", { x: i * wide, width: Math.max(1, wide - 1), y: 20 - Math.max(0.5, (19 * v) / high), height: Math.max(0.5, (19 * v) / high) })));
-      fill(spark, { viewBox: "0 0 62 20", role: "img", "aria-label": `AP from ${ratio(values[0] / 1000)} at IoU ${data.ap_by_iou.thresholds[0]} to ${ratio(values[values.length - 1] / 1000)} at ${data.ap_by_iou.thresholds[values.length - 1]}` }, []);
+    if (paint) row.querySelectorAll(".meter[data-v]").forEach(paint);
+    const host = row.querySelector(".spark"), values = host && view && view.classes[k];
+    if (values) spark(host, values, view, most);
+  };
+  const show = () => {
+    const wanted = filter.value.trim().toLowerCase();
+    let found = 0;
+    for (const row of table.tBodies[0].rows) {
+      const fits = wanted === "" || row.cells[0].dataset.v.toLowerCase().includes(wanted);
+      found += fits;
+      row.hidden = !fits || found > limit;
+      if (!row.hidden) finish(row);
     }
+    const left = found - Math.min(found, limit), what = wanted ? `${plural(found, "class", "classes")} of ${count(rows.length)}` : plural(rows.length, "class", "classes");
+    shown.textContent = [left ? `${count(limit)} of ${what} listed` : what, orderOf(table)].filter(Boolean).join(", ");
+    more.hidden = !left;
+    more.textContent = `Show ${plural(left, "more class", "more classes")}`;
+  };
+  sortable(table, show);
+  paint = barScale(table);
+  const sample = byId("spark-sample");
+  if (sample && view) {
+    spark(sample, view.mean.map((value) => 1000 * (value || 0)), view, most);
+    byId("spark-most").textContent = String(most / 1000);
   }
+  filter.addEventListener("input", show);
+  more.addEventListener("click", () => { limit = Infinity; show(); });
+  show();
+  if (table.closest(".wide")) fitColumns(table);
 }

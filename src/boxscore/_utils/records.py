@@ -1,0 +1,127 @@
+"""Frozen dataclasses whose methods are closures: the standard ones compile each method of each class.
+
+Thirty classes are needed before the first file is read; compiling their methods took as long as to match the
+detections of 5,000 images. Classes made in great numbers are better off with the standard decorator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+__all__ = ["record"]
+
+if TYPE_CHECKING:  # to type checkers and readers it is the standard one
+    from dataclasses import dataclass as record
+else:
+    import dataclasses
+
+    def record(*, frozen, init=True, repr=True, eq=True, kw_only=False):  # noqa: A002
+        """Make a class what ``dataclasses.dataclass`` with the same options makes it: a frozen one."""
+        assert frozen
+
+        def made(kind):
+            kind = dataclasses.dataclass(kind, init=False, repr=False, eq=False, kw_only=kw_only)
+            fields = dataclasses.fields(kind)
+            methods = _frozen(kind, {field.name for field in fields})
+            if init:
+                methods |= {"__init__": _init(kind, fields), "__signature__": _Signature()}
+            if repr:
+                methods["__repr__"] = _repr(tuple(field.name for field in fields if field.repr))
+            if eq:
+                methods |= _eq(tuple(field.name for field in fields if field.compare))
+            for name in methods.keys() - vars(kind).keys():
+                setattr(kind, name, methods[name])
+            return kind
+
+        return made
+
+    def _init(kind, fields):
+        assert all(field.init for field in fields)
+        positional = tuple(field.name for field in fields if not field.kw_only)
+        names = frozenset(field.name for field in fields)
+        missing = dataclasses.MISSING
+        required = tuple(
+            field.name for field in fields if field.default is missing and field.default_factory is missing
+        )
+        has_more = hasattr(kind, "__post_init__")
+        called = f"{kind.__qualname__}.__init__()"
+
+        def __init__(self, /, *values, **given):  # noqa: N807
+            if len(values) > len(positional):
+                most, got = len(positional) + 1, len(values) + 1
+                raise TypeError(f"{called} takes {most} positional arguments but {got} were given")
+            for name, value in zip(positional, values, strict=False):
+                if name in given:
+                    raise TypeError(f"{called} got multiple values for argument {name!r}")
+                given[name] = value
+            for name in given:
+                if name not in names:
+                    raise TypeError(f"{called} got an unexpected keyword argument {name!r}")
+            lacking = [repr(name) for name in required if name not in given]
+            if lacking:
+                listed, s = " and ".join(lacking), "s" * (len(lacking) > 1)
+                raise TypeError(f"{called} missing {len(lacking)} required argument{s}: {listed}")
+            for field in fields:
+                name = field.name
+                if name in given:
+                    value = given[name]
+                else:
+                    value = field.default if field.default is not missing else field.default_factory()
+                object.__setattr__(self, name, value)
+            if has_more:
+                self.__post_init__()
+
+        return __init__
+
+    class _Signature:
+        """The signature of a class, made when ``help`` or ``inspect`` asks for it."""
+
+        def __get__(self, instance, kind):
+            import inspect
+
+            parameters = []
+            for field in dataclasses.fields(kind):
+                default = field.default
+                if field.default_factory is not dataclasses.MISSING:
+                    default = dataclasses._HAS_DEFAULT_FACTORY
+                parameter = inspect.Parameter
+                way = parameter.KEYWORD_ONLY if field.kw_only else parameter.POSITIONAL_OR_KEYWORD
+                value = parameter.empty if default is dataclasses.MISSING else default
+                parameters.append(parameter(field.name, way, default=value, annotation=field.type))
+            parameters.sort(key=lambda parameter: parameter.kind)
+            return inspect.Signature(parameters, return_annotation=None)
+
+    def _repr(names):
+        import reprlib
+
+        @reprlib.recursive_repr()
+        def __repr__(self):  # noqa: N807
+            values = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+            return f"{type(self).__qualname__}({values})"
+
+        return __repr__
+
+    def _eq(names):
+        def values(record):
+            return tuple([getattr(record, name) for name in names])
+
+        def __eq__(self, other):  # noqa: N807
+            return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+
+        def __hash__(self):  # noqa: N807
+            return hash(values(self))
+
+        return {"__eq__": __eq__, "__hash__": __hash__}
+
+    def _frozen(kind, names):
+        def __setattr__(self, name, value):  # noqa: N807
+            if type(self) is kind or name in names:
+                raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+            super(kind, self).__setattr__(name, value)
+
+        def __delattr__(self, name):  # noqa: N807
+            if type(self) is kind or name in names:
+                raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+            super(kind, self).__delattr__(name)
+
+        return {"__setattr__": __setattr__, "__delattr__": __delattr__}

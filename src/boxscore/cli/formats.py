@@ -1,0 +1,44 @@
+"""List the formats of files: what reads and writes each, and the endings by which one is chosen to write.
+
+Formats are told by what a file holds; --format and --dt-format are for what cannot be told.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from boxscore.cli.arguments import OUTPUT
+from boxscore.cli.output import Section, written
+from boxscore.cli.streams import show
+from boxscore.formats.registry import format_named, format_names
+
+__all__ = ["OPTIONS", "run"]
+
+OPTIONS = (OUTPUT.but(key=""),)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print; return the exit status."""
+    formats = [format_named(name) for name in format_names(auto=False)]
+    columns: dict[str, list[Any]] = {
+        "format": [one.name for one in formats],
+        "writes": [", ".join(one.holds) or None for one in formats],
+        "endings": [" ".join(one.endings) or None for one in formats],
+        "takes": [
+            ", ".join(sorted(one.takes | one.takes_of_detections)).replace("_", " ") for one in formats
+        ],
+    }
+    rows = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+    note = (
+        "Every format is read. takes: what the user may say of the files, e.g. --gt-classes, --image-sizes."
+    )
+    show(
+        written(
+            arguments.output,
+            [Section("Formats of files", columns, note)],
+            value={"formats": rows},
+            longest=100,
+        )
+    )
+    return 0

@@ -1,0 +1,148 @@
+"""What ``--help`` prints, of the program and of each command.
+
+Conventions
+-----------
+- What a command is for and how it is called comes first, then its own options, then the shared ones by
+  heading; a default stands behind each option that has one.
+- Lines fit the terminal. A call in the examples that does not is continued with a backslash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from boxscore._utils.widths import wrapped
+from boxscore.cli.arguments import HEADINGS, OUTPUT_GROUP, Option
+from boxscore.cli.streams import coloured, terminal_width
+
+__all__ = ["command_help", "program_help"]
+
+COLUMN = 24
+"""Where the texts of options begin."""
+WIDEST = 100
+"""Lines that are longer are hard to read."""
+LONGEST_CHOICES = 40
+"""Characters of a list of choices beside the option; a longer one is in the text, or in an error."""
+
+
+def _width() -> int:
+    return min(terminal_width(), WIDEST)
+
+
+def program_help(groups: Mapping[str, Sequence[str]], summaries: Mapping[str, str]) -> str:
+    """Say what the program does, and list the commands by task."""
+    lines = [
+        "usage: boxscore COMMAND ...",
+        "",
+        "The box score for object detectors: exact COCO and VOC evaluation, NMS and reports.",
+    ]
+    for heading, names in groups.items():
+        lines += ["", coloured(heading, "bold")]
+        for name in names:
+            lines += _entry(name, summaries[name], column=20)
+    lines += [
+        "",
+        coloured("options", "bold"),
+        *_entry("-h, --help", "print this text; boxscore COMMAND --help says more of each", column=20),
+        *_entry("-V, --version", "print the version", column=20),
+        *_entry(
+            "--print-completion SHELL", "completion for bash or zsh: see the first lines it prints", column=20
+        ),
+        "",
+        "Without an installation: uvx boxscore, pipx run boxscore. Where the script is not on the PATH: "
+        "python -m boxscore.",
+    ]
+    return "\n".join(wrapped(line, _width()) if not line.startswith(" ") else line for line in lines) + "\n"
+
+
+def command_help(name: str, description: str, options: Sequence[Option], *, sides: Sequence[str]) -> str:
+    """Say what a command does, with examples and options."""
+    about, examples = _parts(description)
+    call = ["usage: boxscore", name, *sides]
+    call += [_call(option) for option in options if option.required and option.positional]
+    names = ("ground_truth", "detections")
+    needed = [o for o in options if o.required and not o.positional and not (sides and o.dest in names)]
+    call += [f"--{option.name} {_value(option)}" for option in needed]
+    lines = [wrapped(" ".join([*call, "[options]"]), _width(), indent="    ")]
+    for paragraph in about:
+        lines += ["", wrapped(paragraph, _width())]
+    if examples:
+        lines += ["", coloured("examples", "bold"), *(line for each in examples for line in _example(each))]
+    if sides:
+        what = {"GT": "ground truth", "DT": "detections"}
+        words = " and ".join(what[side.split(" ")[0]] for side in sides)
+        instead = " and ".join(f"--{side.split(' ')[0].lower()}" for side in sides)
+        lines += ["", *_entry(" ".join(sides), f"{words}; the same as {instead}")]
+    own = dict.fromkeys(option.group for option in options if option.group not in ("", *HEADINGS))
+    for heading in ("", *own, *HEADINGS):
+        chosen = [option for option in options if option.group == heading]
+        if chosen:
+            lines += ["", coloured(heading or "options", "bold")]
+            for option in chosen:
+                lines += _entry(_call(option), _meaning(option))
+            if heading == OUTPUT_GROUP:
+                lines += _entry("-h, --help", "print this text")
+    return "\n".join(lines) + "\n"
+
+
+def _parts(description: str) -> tuple[list[str], list[str]]:
+    """Return the paragraphs of a docstring, each in one line, and the calls under its examples."""
+    text, _, rest = description.strip().partition("\n\nExamples\n--------\n")
+    calls = rest.rstrip().replace("\n  ... ", " ").splitlines()
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text)], calls
+
+
+def _example(line: str) -> Iterator[str]:
+    """Continue a call on further lines, before its options, where it is too long."""
+    width = _width() - 2
+    shown = ""
+    for part in re.split(r" (?=--)", line):
+        if shown and len(shown) + 1 + len(part) > width:
+            yield f"{shown} \\"
+            shown = f"      {part}"
+        else:
+            shown = f"{shown} {part}" if shown else part
+    yield shown
+
+
+def _entry(head: str, text: str, *, column: int = COLUMN) -> Iterator[str]:
+    """Write a word and what it means beside it, or below where it is long."""
+    body = wrapped(text, max(_width() - column, 20)).split("\n")
+    if len(head) + 4 > column:
+        yield f"  {head}"
+    else:
+        yield f"  {head}".ljust(column) + body.pop(0)
+    for line in body:
+        yield " " * column + line
+
+
+def _call(option: Option) -> str:
+    if option.positional:
+        return option.metavar or option.dest.upper()
+    value = _value(option)
+    names = [*([option.short] if option.short else []), f"--{option.name}"]
+    return f"{', '.join(names)} {value}".rstrip()
+
+
+def _value(option: Option) -> str:
+    """Name the value of an option, or list the few that it may have."""
+    if option.kind is bool:
+        return ""
+    listed = "|".join(option.known()) if not option.metavar else ""
+    word = option.metavar or (listed if 0 < len(listed) <= LONGEST_CHOICES else option.dest.upper())
+    return f"{word} ..." if option.many else word
+
+
+def _meaning(option: Option) -> str:
+    text = option.help
+    known = option.known()
+    if known and not option.metavar and len("|".join(known)) > LONGEST_CHOICES:
+        text += f": {', '.join(known)}"
+    if option.required:
+        return text
+    if option.kind is not bool and option.default not in (None, "", ()) and "default" not in text:
+        default = option.default
+        shown = " ".join(map(str, default)) if isinstance(default, (tuple, list)) else default
+        text += f" (default: {shown})"
+    return text

@@ -1,0 +1,192 @@
+"""The parser of a command: argparse's, with paths that need no option, other errors and another help.
+
+An error is two lines: what is wrong, and what to do. The usage of thirty options would hide both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from boxscore.cli.arguments import DETECTIONS, GROUND_TRUTH, Option
+from boxscore.cli.streams import say
+from boxscore.errors import InputError, shortened
+
+__all__ = ["ArgumentParser", "add_options"]
+
+_KINDS = {"int": "a whole number", "float": "a number"}
+
+
+def add_options(parser: ArgumentParser, options: Iterable[Option]) -> None:
+    """Add options to a parser."""
+    groups: dict[str, Any] = {}
+    for option in options:
+        parser.options.append(option)
+        if option.exclusive and option.exclusive not in groups:
+            groups[option.exclusive] = parser.add_mutually_exclusive_group()
+        _add(groups.get(option.exclusive, parser), option)
+
+
+def _add(parser: Any, option: Option) -> None:
+    how: dict[str, Any] = {"help": option.help}
+    if option.kind is bool:
+        how |= {"action": "store_false" if option.default else "store_true"}
+    else:
+        how |= {"type": _items(option.kind) if option.commas else _read(option.kind)}
+        how |= {"default": option.default, "metavar": option.metavar or None}
+        if not option.commas:
+            how["choices"] = option.known() or None
+        if option.many:
+            how["nargs"] = "+"
+        elif option.positional and not option.required:
+            how["nargs"] = "?"
+    if option.positional:
+        parser.add_argument(option.dest, **how)
+    else:
+        names = [f"--{option.name}", *([option.short] if option.short else [])]
+        parser.add_argument(*names, dest=option.dest, required=option.required, **how)
+
+
+def _read(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a converter whose own error reaches the user."""
+    if kind in (str, int, float, Path):
+        return kind
+
+    def read(text: str) -> Any:
+        try:
+            return kind(text)
+        except InputError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def _items(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a converter of values with commas between."""
+
+    def items(text: str) -> list[Any]:
+        return [kind(item.strip()) for item in text.split(",") if item.strip()]
+
+    items.__name__ = kind.__name__
+    return items
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """A parser of a command that may take ground truth and detections without ``--gt`` and ``--dt``."""
+
+    def __init__(self, name: str, description: str) -> None:
+        super().__init__(prog=f"boxscore {name}", description=description, allow_abbrev=False)
+        self.options: list[Option] = []
+        self.command = name
+        self._sides: Sequence[argparse.Action] = ()
+
+    # ------------------------------------------------------------ help and errors
+
+    def format_help(self) -> str:
+        """Say what the command is for, then its own options, then those it shares with others."""
+        from boxscore.cli.help import command_help
+
+        return command_help(self.command, self.description or "", self.options, sides=self.sides)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and what to do; of a long word the ends, without control characters."""
+        text, more = self._explained(message)
+        say(f"error: {shortened(text)}", name="boxscore", colour="red", quiet=False)
+        say(shortened(more or f"boxscore {self.command} --help shows its options."), quiet=False)
+        raise SystemExit(2)
+
+    def _explained(self, message: str) -> tuple[str, str]:
+        """Write an error of argparse in our words, and what to do where that is not the help."""
+        if found := re.fullmatch("unrecognized arguments: (.*)", message, re.DOTALL):
+            return self._unknown(found[1])
+        if found := re.fullmatch("the following arguments are required: (.*)", message, re.DOTALL):
+            calls = f"For example: boxscore {self.command} {' '.join(self.sides)}" if self.sides else ""
+            return f"{self.command} must be given {found[1].replace(', ', ' and ')}.", (
+                f"{calls}; boxscore {self.command} --help shows more." if calls else ""
+            )
+        if found := re.fullmatch("argument ([^:]*): (.*)", message, re.DOTALL):
+            name, rest = found[1].split("/")[0], found[2]
+            if rest.startswith("expected"):
+                return f"{name} must be followed by {'a value' if 'one argument' in rest else 'values'}.", ""
+            if kind := re.fullmatch("invalid (int|float) value: (.*)", rest, re.DOTALL):
+                return f"{name} must be {_KINDS[kind[1]]}. Got {kind[2]}.", ""
+            if chosen := re.match("invalid choice: ('.*') \\(choose from", rest, re.DOTALL):
+                return self._not_a_choice(name, chosen[1])
+            if rest.startswith("not allowed with argument"):
+                other = rest.rsplit(" ", 1)[-1].split("/")[0]
+                return f"{name} and {other} exclude each other.", ""
+            return (rest if rest.startswith(name) else f"{name}: {rest}"), ""
+        return message, ""
+
+    def _unknown(self, words: str) -> tuple[str, str]:
+        from boxscore._utils.checks import nearest
+
+        word = words.split(" ")[0].split("=")[0]
+        if not word.startswith("-"):
+            return f"{self.command} has no use for {words!r}.", ""
+        names = [name for action in self._actions for name in action.option_strings]
+        begun = [name for name in names if name.startswith(word)] if len(word) > 3 else []
+        hint = f"did you mean {' or '.join(begun)}?" if begun else nearest(word, names).replace("'", "")
+        return f"{self.command} has no option {word}{'; ' + hint if hint else '.'}", ""
+
+    def _not_a_choice(self, name: str, got: str) -> tuple[str, str]:
+        from boxscore._utils.checks import nearest
+
+        (option,) = (option for option in self.options if name == f"--{option.name}")
+        known = option.known()
+        near = nearest(got.strip("'"), known)
+        if len(known) > 8:
+            text = f"{name} must be a known one. Got {got}"
+            return f"{text}{'; ' + near if near else '.'}", f"Known are: {', '.join(known)}."
+        text = f"{name} must be one of {', '.join(known)}. Got {got}"
+        return f"{text}{'; ' + near if near else '.'}", ""
+
+    # ------------------------------------------------------------ paths
+
+    @property
+    def sides(self) -> list[str]:
+        """What paths without an option are, in their order."""
+        words = {GROUND_TRUTH.dest: "GT", DETECTIONS.dest: "DT"}
+        return [words[side.dest] + (" ..." if side.nargs else "") for side in self._sides]
+
+    def take_paths(self) -> None:
+        """Take paths without an option as the ground truth, then the detections, as far as there are such."""
+        by_dest = {action.dest: action for action in self._actions if action.option_strings}
+        sides = [by_dest[one.dest] for one in (GROUND_TRUTH, DETECTIONS) if one.dest in by_dest]
+        if not sides:
+            return
+        self._sides = sides[:1] if sides[0].nargs else sides  # after many of the first no second can begin
+        self.add_argument("paths", nargs="*", type=Path, metavar=" ".join(self.sides), help="in place of ...")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; paths without an option are the ground truth, then detections, unless options give them."""
+        parsed = self._parsed(args, namespace) if self._sides else super().parse_args(args, namespace)
+        for option in self.options:
+            if option.commas and (given := getattr(parsed, option.dest)) is not option.default:
+                setattr(parsed, option.dest, [item for items in given for item in items])
+        return parsed
+
+    def _parsed(self, args: Any, namespace: Any) -> Any:
+        needed = [action for action in self._sides if action.required]
+        for action in needed:
+            action.required = False
+        try:
+            parsed = self.parse_intermixed_args(args, namespace)
+        finally:
+            for action in needed:
+                action.required = True
+        paths = parsed.__dict__.pop("paths") or []
+        for action in self._sides:
+            if paths and getattr(parsed, action.dest) is None:
+                taken = len(paths) if action.nargs else 1
+                setattr(parsed, action.dest, paths[:taken] if action.nargs else paths[0])
+                paths = paths[taken:]
+        if paths:
+            self.error(f"unrecognized arguments: {' '.join(map(str, paths))}")
+        missing = ["/".join(one.option_strings) for one in needed if getattr(parsed, one.dest) is None]
+        if missing:
+            self.error(f"the following arguments are required: {', '.join(missing)}")
+        return parsed

@@ -1,0 +1,148 @@
+"""What a stranger reads: the help, two lines for a wrong call, completion."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from boxscore.cli import _SUMMARIES, COMMANDS, GROUPS, command_parser, load_command, main
+from boxscore.cli.arguments import EVERYWHERE
+
+DATASETS = Path(__file__).parents[2] / "datasets"
+GT, DT = (str(DATASETS / "shapes_coco" / f"{name}.json") for name in ("instances", "detections"))
+
+
+def test_commands_are_grouped_by_task() -> None:
+    names = [name for group in GROUPS.values() for name in group]
+    assert len(set(names)) == len(names)
+    assert set(names) == set(_SUMMARIES)
+    assert next(iter(GROUPS)) == "start here"
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "80", "160"])
+def test_the_help_fits(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    for call in ([], ["evaluate"], ["convert"], ["sweep"]):
+        assert main([*call, "--help"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line for line in lines if len(line) > max(int(columns), 58)] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_names_every_option_once(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    output = capsys.readouterr().out
+    for option in load_command(name).options:
+        if not option.positional:
+            assert len(re.findall(rf"^  (?:--?[\w-]+, )?--{option.name}\b(?!-)", output, re.MULTILINE)) == 1
+    assert "{auto,coco" not in output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_calls(name: str) -> None:
+    """Every example is accepted by the parser it stands in."""
+    from boxscore.cli.help import _parts
+
+    command = load_command(name)
+    for line in _parts(command.description)[1]:
+        words = shlex.split(line)
+        assert words[:2] == ["boxscore", name]
+        command_parser(name, command).parse_args(words[2:])
+
+
+def test_defaults_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in COMMANDS:
+        assert main([name, "--help"]) == 0
+        output = " ".join(capsys.readouterr().out.partition("\n\n  GT")[2].split())
+        for option in load_command(name).options:
+            if option.kind is not bool and option.default not in (None, "", ()) and not option.required:
+                text = output.partition(f"--{option.name} ")[2][:400]
+                assert not output or "default" in text, (name, option.name)
+
+
+# ---------------------------------------------------------------- wrong calls
+
+INPUT = [GT, DT]
+
+
+@pytest.mark.parametrize(
+    ("call", "first", "second"),
+    [
+        (["evalute"], "boxscore has no command 'evalute'; did you mean 'evaluate'?", "boxscore --help lists the commands."),
+        (["nonsense"], "boxscore has no command 'nonsense'.", "boxscore --help lists the commands."),
+        (INPUT, f"boxscore has no command {GT!r}.", "To score detections: boxscore evaluate GT DT; boxscore --help lists all commands."),
+        (["--verson"], "boxscore has no option --verson; did you mean --version?", "boxscore --help lists the commands."),
+        (["evaluate", *INPUT, "--per-clas"], "evaluate has no option --per-clas; did you mean --per-class?", "boxscore evaluate --help shows its options."),
+        (["evaluate", *INPUT, "--iou", ".5"], "evaluate has no option --iou; did you mean --iou-type or --iou-thresholds?", "boxscore evaluate --help shows its options."),
+        (["evaluate", *INPUT, "--xyzzy=3"], "evaluate has no option --xyzzy.", "boxscore evaluate --help shows its options."),
+        (["evaluate", GT], "evaluate must be given --detections/--dt.", "For example: boxscore evaluate GT DT; boxscore evaluate --help shows more."),
+        (["evaluate", *INPUT, "--workers", "two"], "--workers must be a whole number. Got 'two'.", "boxscore evaluate --help shows its options."),
+        (["evaluate", *INPUT, "--workers"], "--workers must be followed by a value.", "boxscore evaluate --help shows its options."),
+        (["evaluate", *INPUT, "--max-detections", "1,x"], "--max-detections must be a whole number. Got '1,x'.", "boxscore evaluate --help shows its options."),
+        (["evaluate", *INPUT, "--iou-type", "box"], "--iou-type must be one of bbox, segm, boundary, keypoints. Got 'box'; did you mean 'bbox'?", "boxscore evaluate --help shows its options."),
+        (["evaluate", *INPUT, "--output", "jsn"], "--output must be text, json, csv, markdown, latex, or a file that ends in .txt, .json, .csv, .md, .tex. Got 'jsn'; did you mean 'json'?", "boxscore evaluate --help shows its options."),
+        (["evaluate", *INPUT, "--output", "out/a"], "--output must be text, json, csv, markdown, latex, or a file that ends in .txt, .json, .csv, .md, .tex. Got 'out/a'; --report DIR writes a folder.", "boxscore evaluate --help shows its options."),
+        (["operating-points", *INPUT, "--curve", "--at-score", ".5"], "--at-score and --curve exclude each other.", "boxscore operating-points --help shows its options."),
+    ],
+)  # fmt: skip
+def test_two_lines(call: list[str], first: str, second: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(call) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors == f"boxscore: error: {first}\n{second}\n"
+
+
+def test_a_format_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", *INPUT, "--format", "coc"]) == 2
+    wrong, known = capsys.readouterr().err.splitlines()
+    assert wrong == "boxscore: error: --format must be a known one. Got 'coc'; did you mean 'coco'?"
+    assert known.startswith("Known are: auto, coco, csv, ")
+
+
+# ---------------------------------------------------------------- completion
+
+
+def completed(script: Path, *words: str) -> set[str]:
+    """What bash offers for the last word."""
+    line = f'. {script}; COMP_WORDS=({" ".join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}; _boxscore; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, check=True, timeout=60, cwd=script.parent
+    )
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_completion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--print-completion", "bash"]) == 0
+    script = tmp_path / "boxscore.bash"
+    script.write_text(capsys.readouterr().out)
+    assert completed(script, "boxscore", "") == {*COMMANDS, "--help", "--version", "--print-completion"}
+    assert completed(script, "boxscore", "conf") == {"confusion"}
+    options = {f"--{option.name}" for option in (*load_command("nms").options, *EVERYWHERE)}
+    assert completed(script, "boxscore", "nms", "--") == {*options, "--help", "--gt", "--dt"} & {
+        *options,
+        "--help",
+        "--dt",
+    }
+    assert completed(script, "boxscore", "evaluate", "--output", "") == {
+        "boxscore.bash",
+        "text",
+        "json",
+        "csv",
+        "markdown",
+        "latex",
+    }
+    assert completed(script, "boxscore", "evaluate", "--format", "co") == {"coco", "columns"}
+    assert completed(script, "boxscore", "evaluate", "box") == {"boxscore.bash"}
+    assert main(["--print-completion", "zsh"]) == 0
+    assert "bashcompinit" in capsys.readouterr().out
+    assert main(["--print-completion", "fish"]) == 2
+    assert "bash or zsh" in capsys.readouterr().err

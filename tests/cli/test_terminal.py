@@ -1,0 +1,356 @@
+"""What a terminal shows: its width, its colours, silence; and that a pipe and a file get the same each time."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import struct
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from boxscore._utils.text import text_table
+from boxscore._utils.widths import display_width
+from boxscore.cli import COMMANDS, main
+from boxscore.cli.streams import Settings, say, signature_lines, terminal_width, using
+
+DATASETS = Path(__file__).parents[2] / "datasets"
+GT, DT = (str(DATASETS / "shapes_coco" / f"{name}.json") for name in ("instances", "detections"))
+COCO = ["evaluate", GT, DT]
+SIGNATURE = re.compile(r"^boxscore\|.*\n", re.MULTILINE)
+CALLS = {
+    "evaluate": [GT, DT, "--per-class"],
+    "slices": [GT, DT, "--by", "size"],
+    "compare": ["--gt", GT, "--dt", DT, DT, "--resamples", "3"],
+    "bootstrap": [GT, DT, "--resamples", "3", "--per-class"],
+    "explain": [GT, DT, "--from", "tide"],
+    "check": [GT, DT, "--min", "AP=.5"],
+    "confusion": [GT, DT, "--top", "9"],
+    "stats": [GT],
+    "protocols": [],
+    "formats": [],
+}
+PRINTING = sorted(
+    {*CALLS, *COMMANDS}
+    - {"history", "convert", "nms", "fuse", "draw", "report", "run", "demo", "panoptic", "semantic"}
+)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) in (0, 1)
+    return capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- width
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 160])
+def test_a_table_is_as_wide_as_it_may_be(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    output = SIGNATURE.sub("", printed(capsys, *COCO, "--per-class"))
+    assert max(map(len, output.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_every_command_fits_80_columns(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    output = printed(capsys, command, *CALLS.get(command, [GT, DT]))
+    lines = [line for line in SIGNATURE.sub("", output).splitlines() if len(line) > 80]
+    assert lines == []
+
+
+def test_what_is_left_out_is_said_and_wide_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    narrow, wide = printed(capsys, *COCO, "--per-class"), printed(capsys, *COCO, "--per-class", "--wide")
+    assert "Left out" not in wide
+    found = re.search(r"Left out to fit 80 columns \(--wide shows them\): (.*)\n\n", narrow, re.DOTALL)
+    assert found
+    names = re.split(r",\s+", found[1])
+    assert names == ["ignored", "detections", "true_positives", "ARs", "ARm", "ARl"]
+    head = next(line for line in wide.splitlines() if line.startswith("class ")).split()
+    shown = narrow[: found.start()].splitlines()
+    kept = next(line.split() for line in shown if line.startswith("circle"))
+    whole = next(line.split() for line in wide.splitlines() if line.startswith("circle"))
+    assert kept == [cell for name, cell in zip(head, whole, strict=True) if name not in names]
+
+
+def test_columns_leave_in_the_stated_order() -> None:
+    columns = {name: [1.0] for name in ("first", "b", "c", "d", "e")}
+    columns["first"] = ["x" * 30]  # type: ignore[list-item]
+
+    def shown(width: int) -> str:
+        return (
+            text_table(columns, width=width, first_out=["d", ("b", "c")]).split("\n")[0].split(maxsplit=1)[1]
+        )
+
+    assert shown(70).split() == ["b", "c", "d", "e"]
+    assert shown(60).split() == ["b", "c", "e"]
+    assert shown(50).split() == ["e"]
+
+
+def test_forms_for_programs_have_no_width(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for form in ("json", "csv", "markdown", "latex"):
+        call = [*COCO, "--per-class", "--output", form]
+        usual = printed(capsys, *call)
+        with monkeypatch.context() as narrow:
+            narrow.setenv("COLUMNS", "40")
+            narrow.setenv("FORCE_COLOR", "1")
+            assert printed(capsys, *call) == usual
+
+
+@pytest.mark.parametrize("width", [14, 20, 30])
+def test_wide_and_combining_characters_line_up(width: int) -> None:
+    names = ["猫犬鳥", "e\u0301te\u0301", "cat", "ネコ科", "한국어 이름"]
+    lines = text_table({"class": names, "AP": [0.1, 0.2, 0.3, 0.4, 0.5]}, width=width).splitlines()
+    if len(lines) > 6:  # a name was broken
+        return
+    assert len({display_width(line) for line in lines[1:]}) == 1
+    assert [line.rsplit("  ", 1)[0].rstrip() for line in lines[1:]] == names
+
+
+def test_widths_of_characters() -> None:
+    assert [display_width(text) for text in ("cat", "猫", "e\u0301", "ﾈｺ", "ネコ", "\u200d", "")] == [
+        3,
+        2,
+        1,
+        2,
+        4,
+        0,
+        0,
+    ]
+
+
+def test_texts_in_tables_lose_nothing() -> None:
+    text = "crowd regions: delete -> iof, and then some more words than there is room for"
+    lines = text_table({"change": [text], "delta": [1.0]}, width=40, longest=200).splitlines()
+    assert all(len(line) <= 40 for line in lines)
+    assert " ".join(" ".join(line.replace("1.0000", "").split()) for line in lines[1:]) == text
+
+
+# ---------------------------------------------------------------- the signature
+
+
+class Terminal:
+    """A terminal of some columns in place of stdout."""
+
+    def __init__(self, columns: int) -> None:
+        self.main, self.side = os.openpty()
+        fcntl.ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.stream = os.fdopen(self.side, "w", encoding="utf-8")
+
+    def close(self) -> None:
+        self.stream.close()
+        os.close(self.main)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    made: list[Terminal] = []
+
+    def make(columns: int) -> Terminal:
+        made.append(Terminal(columns))
+        monkeypatch.setattr(sys, "stdout", made[-1].stream)
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_the_signature_is_one_line_but_on_a_terminal(terminal, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    signature = "boxscore|coco|iou:0.50:0.95/10|ap:101|maxdet:1,10,100|area:coco|crowd:iof|offset:0|v:0.1.0"
+    assert signature_lines(signature) == signature
+    terminal(60)
+    assert terminal_width() == 60
+    lines = signature_lines(signature).split("\n")
+    assert len(lines) == 2
+    assert "".join(lines) == signature
+    assert all(len(line) <= 60 for line in lines)
+    assert lines[0].endswith("|")
+    with using(Settings(wide=True)):
+        assert signature_lines(signature) == signature
+    terminal(200)
+    assert signature_lines(signature) == signature
+
+
+def test_messages_are_one_line_but_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "/a/path/that/is/longer/than/the/terminal/is/wide/and/stays/whole/instances.json"
+    message = f"error: a message of many words that does not fit into a line of sixty columns, of {path}."
+    one = Terminal(60)
+    monkeypatch.setattr(sys, "stderr", one.stream)
+    monkeypatch.setenv("NO_COLOR", "1")
+    say(message, name="boxscore")
+    lines = os.read(one.main, 10_000).decode().replace("\r\n", "\n").rstrip("\n").split("\n")
+    one.close()
+    assert " ".join(line.strip() for line in lines) == f"boxscore: {message}"
+    assert [len(line) <= 60 for line in lines] == [True, True, False]
+    assert lines[-1].strip() == f"{path}."
+
+
+# ---------------------------------------------------------------- colour
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_colour_is_for_terminals(
+    environment: dict[str, str], coloured: bool, terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    one = terminal(100)
+    assert main(["check", GT, DT, "--min", "AP=.9", "AR1=.1"]) == 1
+    text = os.read(one.main, 100_000).decode()
+    assert ("\x1b[31mFAILED\x1b[0m" in text) is coloured
+    assert ("\x1b[32mpassed\x1b[0m" in text) is coloured
+    assert ("\x1b" in text) is coloured
+
+
+def test_no_colour_in_pipes_unless_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["check", GT, DT, "--min", "AP=.9"]
+    assert "\x1b" not in printed(capsys, *call)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[31mFAILED\x1b[0m" in printed(capsys, *call)
+
+
+def test_colour_does_not_move_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for call in (["check", GT, DT, "--min", "AP=.9"], ["sweep", GT, DT, "--iou-threshold", ".3", ".5"]):
+        plain = printed(capsys, *call)
+        with monkeypatch.context() as forced:
+            forced.setenv("FORCE_COLOR", "1")
+            text = printed(capsys, *call)
+        assert text != plain
+        assert re.sub("\x1b\\[[0-9]*m", "", text) == plain
+
+
+# ---------------------------------------------------------------- quiet
+
+
+def test_quiet_leaves_errors_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(Path(DT).read_text())
+    path = tmp_path / "dt.json"
+    path.write_text(json.dumps([*rows, {**rows[0], "category_id": 77}]))
+    call = ["evaluate", GT, str(path), "--output", "json"]
+    assert main(call) == 0
+    loud = capsys.readouterr()
+    assert loud.err.startswith("boxscore: warning: ")
+    for option in ("-q", "--quiet"):
+        assert main([*call, option]) == 0
+        assert capsys.readouterr() == (loud.out, "")
+    assert main([*call, "-q", "--strict"]) == 2
+    assert capsys.readouterr().err.startswith("boxscore: error: ")
+    assert (
+        main(["nms", str(path), "--output", str(tmp_path / "kept.json"), "--iou-threshold", ".5", "-q"]) == 0
+    )
+    assert capsys.readouterr() == ("", "")
+
+
+# ---------------------------------------------------------------- --output
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("a.txt", "text"), ("a.json", "json"), ("a.CSV", "csv"), ("a.b.md", "markdown"), ("a.tex", "latex")],
+)
+def test_output_writes_a_file_by_its_ending(
+    name: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_text("old")
+    for call in (COCO, ["check", GT, DT, "--min", "AP=.9"], ["errors", GT, DT], ["validate", GT, DT]):
+        shown = printed(capsys, *call, "--output", form)
+        status = main([*call, "-o", str(path)])
+        assert status == main([*call, "--output", form])
+        output, errors = capsys.readouterr()
+        assert path.read_text(encoding="utf-8") == shown == output
+        assert f"written to {path}\n" in errors
+
+
+def test_a_failed_command_leaves_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    assert main(["evaluate", GT, "missing.json", "--output", str(path)]) == 2
+    assert path.read_text() == "old"
+    assert main([*COCO, "--output", str(tmp_path / "no" / "a.json")]) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert "cannot be written" in errors
+
+
+def test_the_file_of_a_run_configuration_is_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text(
+        f"[ground_truth]\npath = {GT!r}\n[detections]\npath = {DT!r}\n[output]\nform = 'result.json'\n"
+    )
+    monkeypatch.chdir("/")
+    assert main(["run", str(config)]) == 0
+    assert capsys.readouterr().out == ""
+    assert json.loads((tmp_path / "result.json").read_text())["protocol"] == "coco"
+
+
+# ---------------------------------------------------------------- lists and paths
+
+
+def test_lists_have_blanks_or_commas(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, blanks, commas in (
+        ("evaluate", ["--max-detections", "1", "10"], ["--max-detections", "1,10"]),
+        ("evaluate", ["--iou-thresholds", "0.5", "0.75"], ["--iou-thresholds", "0.5,0.75"]),
+        (
+            "bootstrap",
+            ["--resamples", "3", "--metrics", "AP", "AP50"],
+            ["--resamples", "3", "--metrics", "AP,AP50"],
+        ),
+        (
+            "sweep",
+            ["--method", "hard", "fast", "--iou-threshold", ".3", ".5"],
+            ["--method", "hard,fast", "--iou-threshold", ".3,.5"],
+        ),
+        ("froc", ["--fppi", ".5", "1"], ["--fppi", ".5,", "1"]),
+    ):
+        assert printed(capsys, name, GT, DT, *blanks) == printed(capsys, name, GT, DT, *commas)
+
+
+def test_paths_of_commands_with_one_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    for call in (
+        ["nms", "{}", "--iou-threshold", ".5"],
+        ["fuse", "{}", DT],
+        ["convert", "{}"],
+    ):
+        option = {"convert": "--gt"}.get(call[0], "--dt")
+        first = GT if option == "--gt" else DT
+        paths = [first if word == "{}" else word for word in call]
+        options = [call[0], option, *paths[1:]]
+        assert main([*paths, "--output", str(one)]) == 0
+        assert main([*options, "--output", str(two)]) == 0
+        assert one.read_bytes() == two.read_bytes()
+
+
+def test_confusion_counts_what_the_report_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    import boxscore
+    from boxscore.reports.diagnosis import operating_score
+
+    truth = boxscore.load_ground_truth(GT)
+    score = operating_score(boxscore.evaluate(truth, boxscore.load_detections(DT, truth)))
+    usual = printed(capsys, "confusion", GT, DT)
+    assert usual.startswith(f"Confusion at IoU 0.5, detections from a score of {score:.4g} (rows: truth)\n")
+    assert usual == printed(capsys, "confusion", GT, DT, "--score-threshold", str(score))
