@@ -71,14 +71,15 @@ def test_voc(case: voc_cases.Case, data: st.DataObject) -> None:
     check(voc_cases.tables(case), case.rules, data)
 
 
-@given(seed=st.integers(0, 10_000), name=st.sampled_from(["lvis", "lvis-pooled"]), data=st.data())
+@given(seed=st.integers(0, 10_000), pool=st.sampled_from(["none", "classes"]), data=st.data())
 @settings(max_examples=examples(10))
-def test_federated(seed: int, name: str, folder: Path, data: st.DataObject) -> None:
+def test_federated(seed: int, pool: str, folder: Path, data: st.DataObject) -> None:
     truth, results = federated_cases.federated_case(seed)
     (folder / "truth.json").write_text(json.dumps(truth))
     (folder / "results.json").write_text(json.dumps(results))
-    result = whole((folder / "truth.json", folder / "results.json"), name)
-    check((result.ground_truth, result.detections), name, data)
+    protocol = {"extends": "lvis", "name": "case", "ap": {"pool": pool}}
+    result = whole((folder / "truth.json", folder / "results.json"), protocol)
+    check((result.ground_truth, result.detections), protocol, data)
 
 
 @given(scores=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2))

@@ -11,7 +11,7 @@ import boxscore
 from boxscore.data.alignment import align
 from boxscore.data.rounding import rounded
 from boxscore.distributed import Part
-from boxscore.distributed.scanning import partitioned, scan_partition
+from boxscore.distributed.scanning import partitioned
 from boxscore.protocols import load_protocol
 
 Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
@@ -48,4 +48,4 @@ def parts_of(tables: Tables, protocol: Any, partition: Any) -> list[Part]:
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
         found = align(found, truth)
     found = rounded(found, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
-    return [scan_partition(part, chosen) for part in partitioned(truth, found, np.asarray(partition))]
+    return [task.run() for task in partitioned(truth, found, np.asarray(partition), chosen)]

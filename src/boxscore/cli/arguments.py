@@ -27,6 +27,7 @@ __all__ = [
     "AREA",
     "AT_SCORE",
     "CLASSES",
+    "CLUSTER",
     "COMPARISON_REPORT",
     "DETECTIONS",
     "DETECTION_AREA",
@@ -335,6 +336,29 @@ WORKERS = Option(
     metavar="N",
     key="evaluation.workers",
     group=INPUT,
+)
+CLUSTER = (
+    Option(
+        "scheduler",
+        "evaluate on a Dask cluster, tcp://HOST:PORT, whose workers see the files; or local: on --workers "
+        "processes of this machine",
+        metavar="ADDRESS",
+        key="evaluation.scheduler",
+    ),
+    Option(
+        "scratch",
+        "with --scheduler: a folder that this machine and the workers see, where rows in no order are regrouped",
+        kind=Path,
+        metavar="DIR",
+        key="evaluation.scratch",
+    ),
+    Option(
+        "bounds",
+        "with --scheduler: an interval for each metric, from counts that do not grow with the data",
+        kind=bool,
+        default=False,
+        key="evaluation.bounds",
+    ),
 )
 READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
 

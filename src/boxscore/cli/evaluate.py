@@ -14,11 +14,11 @@ import argparse
 import textwrap
 
 from boxscore._utils.text import printable
-from boxscore.cli.arguments import INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
+from boxscore.cli.arguments import CLUSTER, INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
 from boxscore.cli.output import evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
-from boxscore.errors import VerificationError
+from boxscore.errors import InputError, VerificationError
 from boxscore.evaluation import Evaluation
 
 __all__ = ["OPTIONS", "run"]
@@ -31,6 +31,7 @@ OPTIONS = (
     OUTPUT,
     PER_CLASS.but(help="print the per-class table as well"),
     REPORT,
+    *CLUSTER,
     Option(
         "verify",
         "run pycocotools on the same input and compare every cell",
@@ -53,6 +54,11 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
+    if arguments.scheduler is not None:
+        return _run_on_cluster(arguments)
+    for name in ("bounds", "scratch"):
+        if getattr(arguments, name) not in (None, False):
+            raise InputError(f"--{name}", "be given with --scheduler", got="none", cause="try --scheduler local")
     if arguments.verify:
         from boxscore.compat.verification import check_protocol, verify
 
@@ -74,6 +80,20 @@ def run(arguments: argparse.Namespace) -> int:
         if not verification.equal:
             raise VerificationError(str(verification))
         (show if arguments.output == "text" else say)(str(verification))
+    return 0
+
+
+def _run_on_cluster(arguments: argparse.Namespace) -> int:
+    from boxscore.cli.cluster import evaluate_on_cluster
+
+    if arguments.bounds and arguments.output not in ("text", "json"):
+        raise InputError("--output", "be text or json with --bounds", got=str(arguments.output))
+    with remembered_warnings() as messages:
+        result = evaluate_on_cluster(arguments)
+    if not arguments.bounds:
+        show(evaluation_as(arguments.output, result, per_class=arguments.per_class, messages=messages))
+    else:
+        show(result.to_json() if arguments.output == "json" else repr(result))
     return 0
 
 

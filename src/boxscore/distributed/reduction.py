@@ -507,7 +507,7 @@ def places_of(
             places[number] = before
             before += headers[number].images
         return places
-    ids = engine.results([engine.submit("image ids", _image_ids, part) for part in parts])
+    ids = engine.results([engine.submit("image-ids", _image_ids, part) for part in parts])
     named = [
         SimpleNamespace(image_ids=own, source=header.source)
         for own, header in zip(ids, headers, strict=True)

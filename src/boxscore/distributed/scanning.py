@@ -41,7 +41,7 @@ from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["TableTask", "Task", "merged_tasks", "partitioned", "run_task", "scan", "streamed"]
+__all__ = ["TableTask", "Task", "merged_tasks", "needs_of", "partitioned", "run_task", "scan", "streamed", "table_tasks"]
 
 Map = Callable[[Callable[[Any], Part], Iterable[Any]], Iterable[Part]]
 
@@ -145,7 +145,7 @@ def scan(
         truth = ground_truth if isinstance(ground_truth, GroundTruth) else Path(ground_truth)
         with streamed(truth, Path(detections), chosen, partitions=partitions) as stream:
             return merged_tasks(stream, map)
-    return merged_tasks(_table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
+    return merged_tasks(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
 
 
 def merged_tasks(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
@@ -165,6 +165,15 @@ def merged_tasks(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
     return merge(parts)
 
 
+def needs_of(protocol: Protocol) -> dict[str, Any]:
+    """Return what a protocol needs of files, by the names that readers use."""
+    return {
+        "columns": similarity_of(protocol).needed_columns,
+        "any_sides": protocol.boxes.degenerate != "count",
+        "needs_areas": len(protocol.ignore.area_ranges) > 1,
+    }
+
+
 @contextlib.contextmanager
 def streamed(
     ground_truth: GroundTruth | Path,
@@ -176,14 +185,11 @@ def streamed(
     truth_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     classes: Sequence[Id] | None = None,
+    scratch: Path | None = None,
 ) -> Iterator[list[StreamTask]]:
-    """Cut Parquet into tasks, with a temporary folder for as long as they run."""
-    common: dict[str, Any] = {
-        "columns": similarity_of(protocol).needed_columns,
-        "any_sides": protocol.boxes.degenerate != "count",
-        "needs_areas": len(protocol.ignore.area_ranges) > 1,
-    }
-    folder = Path(tempfile.mkdtemp(prefix="boxscore-"))
+    """Cut Parquet into tasks, with a temporary folder (in ``scratch``) for as long as they run."""
+    common = needs_of(protocol)
+    folder = Path(tempfile.mkdtemp(prefix="boxscore-", dir=scratch))
     with unfinished(lambda: shutil.rmtree(folder, ignore_errors=True)):
         yield stream_tasks(
             ground_truth,
@@ -198,12 +204,13 @@ def streamed(
         )
 
 
-def _table_tasks(
+def table_tasks(
     ground_truth: GroundTruth,
     detections: Detections,
     protocol: Protocol,
     partitions: int | Sequence[Sequence[Id]] | None,
 ) -> list[TableTask]:
+    """Cut two tables into tasks."""
     detections = align(detections, ground_truth)
     detections = rounded(detections, scores=protocol.rounding.scores, boxes=protocol.rounding.boxes)
     images = ground_truth.images
