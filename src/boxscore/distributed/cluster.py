@@ -229,7 +229,9 @@ class DaskEngine:
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Start a function; its arguments may be what this returned, also in lists."""
         key = f"boxscore-{name}-{next(self._number)}-{self._run}"
-        future = self.client.submit(_checked, __version__, function, *arguments, key=key, pure=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")  # tables, which must be sent
+            future = self.client.submit(_checked, __version__, function, *arguments, key=key, pure=False)
         self._futures.append(future)
         return future
 
@@ -238,9 +240,9 @@ class DaskEngine:
         sides: dict[int, Any] = {}
 
         def once(value: Any) -> Any:
-            """Send what tasks share only once."""
+            """Send what tasks share only once: as a task, for scattered data dies with its worker."""
             if id(value) not in sides:
-                sides[id(value)] = self.client.scatter(value, broadcast=True, hash=False)
+                sides[id(value)] = self.submit("side", _same, value)
             return sides[id(value)]
 
         parts = []
@@ -250,7 +252,7 @@ class DaskEngine:
                 bare: Any = dataclasses.replace(task, detections=None, truth=None)  # type: ignore[arg-type]
                 future = self.submit("match", _match_stream, bare, once(task.detections), truth)
             else:
-                future = self.submit("match", _match_table, self.client.scatter(task, hash=False))
+                future = self.submit("match", _match_table, task)
             self._names[future.key] = _name_of(task)
             parts.append(future)
         return parts
@@ -262,6 +264,8 @@ class DaskEngine:
         done = distributed.as_completed(list(tasks), with_results=True, loop=self.client.loop)
         try:
             for future, result in progress(done, total=len(tasks), desc=shown, unit="task"):
+                if future.status != "finished":  # cancelled: the result is an exception
+                    raise distributed.client.FutureCancelledError(future.key, "a task was given up")
                 by_key[future.key] = result
         except distributed.scheduler.KilledWorker as error:
             raise self._killed(error) from None
@@ -343,6 +347,10 @@ def _match_stream(task: Any, detections: Any, truth: Any) -> Part:
                 cause="give scratch=, a folder that client and workers share",
             )
     return whole.run()
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _match_table(task: Task) -> Part:
