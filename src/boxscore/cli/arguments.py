@@ -47,6 +47,7 @@ __all__ = [
     "IOU_THRESHOLD",
     "IOU_TYPE",
     "LABEL_MAP_OPTIONS",
+    "MEMORY_LIMIT",
     "METRICS",
     "OUTPUT",
     "OUTPUT_FORMS",
@@ -335,6 +336,13 @@ WORKERS = Option(
     metavar="N",
     key="evaluation.workers",
     group=INPUT,
+)
+MEMORY_LIMIT = Option(
+    "memory-limit",
+    "detections in Parquet: evaluate in partitions that stay within this much memory, e.g. 8GB; refused "
+    "early where that cannot be",
+    metavar="SIZE",
+    key="evaluation.memory_limit",
 )
 READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
 

@@ -30,7 +30,7 @@ from boxscore.data.alignment import align, warn_left_out
 from boxscore.data.operations import of_images
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Id, Images
+from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.distributed.merging import MergedEvaluation, merge
 from boxscore.distributed.parts import Part, check_scope, match_part
 from boxscore.distributed.streaming import PARTITION, StreamTask, is_parquet, stream_tasks
@@ -175,7 +175,7 @@ def streamed(
     partition: int = PARTITION,
     truth_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
-    classes: Sequence[Id] | None = None,
+    classes: Callable[[Categories], Sequence[Id] | None] | None = None,
 ) -> Iterator[list[StreamTask]]:
     """Cut Parquet into tasks, with a temporary folder for as long as they run."""
     common: dict[str, Any] = {
