@@ -99,7 +99,9 @@ def crowd_of_one_class(count: int) -> BoundedEvaluation:
     truth = boxscore.GroundTruth.from_arrays(np.arange(count), ["cat"] * count, [[0, 0, 10, 10]] * count)
     boxes = np.where(random.random((count, 1)) < 0.6, [[0, 0, 10, 9]], [[50, 50, 60, 60]])
     found = boxscore.Detections.from_arrays(np.arange(count), ["cat"] * count, boxes, random.random(count))
-    return bounded(added([histogram_of(part) for part in parts_of((truth, found), "coco", np.arange(count) % 3)]))
+    return bounded(
+        added([histogram_of(part) for part in parts_of((truth, found), "coco", np.arange(count) % 3)])
+    )
 
 
 def test_bounds_are_tight() -> None:
@@ -113,7 +115,10 @@ def test_bounds_are_tight() -> None:
     ("protocol", "message"),
     [
         ({"extends": "lvis-fixed"}, "matching.cap_scope must be 'class' or 'image', for bounds"),
-        ({"extends": "coco", "ap": {"interpolation": "trapezoid"}}, "ap.interpolation must be 'points' or 'area'"),
+        (
+            {"extends": "coco", "ap": {"interpolation": "trapezoid"}},
+            "ap.interpolation must be 'points' or 'area'",
+        ),
     ],
 )
 def test_what_has_no_bounds_is_refused(protocol: dict[str, Any], message: str) -> None:

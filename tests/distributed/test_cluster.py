@@ -33,7 +33,10 @@ def client() -> Iterator[Any]:
     """Return the client of two workers."""
     import dask
 
-    with dask.config.set({"distributed.scheduler.allowed-failures": 1}), on_cluster.local_cluster(2) as client:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        on_cluster.local_cluster(2) as client,
+    ):
         yield client
 
 
@@ -117,7 +120,7 @@ def test_what_weighs_images_fetches_parts(client: Any, tmp_path: Path) -> None:
     other = boxscore.diagnostics.bootstrap_intervals(result, resamples=20)
     assert repr(one) == repr(other)
     with pytest.raises(boxscore.InputError, match="must be asked of tables"):
-        boxscore.diagnostics.tide_errors(result)
+        boxscore.diagnostics.error_types(result)
 
 
 # ---------------------------------------------------------------- what goes wrong
@@ -143,7 +146,9 @@ def test_a_worker_that_is_killed(client: Any, tmp_path: Path) -> None:
 
 def test_a_partition_that_kills_every_worker_is_named(client: Any, tmp_path: Path) -> None:
     tasks, _ = dying_tasks(tmp_path, 99)
-    with pytest.raises(boxscore.InputError, match=r"^partition 2 of .* must be worked on by a worker that lives"):
+    with pytest.raises(
+        boxscore.InputError, match=r"^partition 2 of .* must be worked on by a worker that lives"
+    ):
         on_cluster.evaluate_tasks(tasks, client)
 
 
@@ -285,6 +290,8 @@ def _lives(process: int) -> bool:
 def test_no_scheduler_there() -> None:
     from unittest import mock
 
-    with mock.patch.object(on_cluster, "PATIENCE", 0.3), pytest.raises(boxscore.InputError, match="must answer"):
-        with on_cluster.cluster_client("tcp://127.0.0.1:9"):
-            os.abort()
+    with (
+        mock.patch.object(on_cluster, "PATIENCE", 0.3),
+        pytest.raises(boxscore.InputError, match="must answer"),on_cluster.cluster_client("tcp://127.0.0.1:9")
+    ):
+        os.abort()

@@ -20,7 +20,6 @@ from support.examples import examples
 from support.parted import Tables, bits, parts_of, whole
 
 
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that one example after the other writes its files into."""

@@ -48,6 +48,7 @@ __all__ = [
     "IOU_THRESHOLD",
     "IOU_TYPE",
     "LABEL_MAP_OPTIONS",
+    "MEMORY_LIMIT",
     "METRICS",
     "OUTPUT",
     "OUTPUT_FORMS",
@@ -359,6 +360,13 @@ CLUSTER = (
         default=False,
         key="evaluation.bounds",
     ),
+)
+MEMORY_LIMIT = Option(
+    "memory-limit",
+    "detections in Parquet: evaluate in partitions that stay within this much memory, e.g. 8GB; refused "
+    "early where that cannot be",
+    metavar="SIZE",
+    key="evaluation.memory_limit",
 )
 READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
 

@@ -12,10 +12,21 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from pathlib import Path
 
 from boxscore._utils.text import printable
-from boxscore.cli.arguments import CLUSTER, INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
+from boxscore.cli.arguments import (
+    CLUSTER,
+    INPUTS,
+    MEMORY_LIMIT,
+    OUTPUT,
+    PER_CLASS,
+    REPORT,
+    REPORT_CONTENT,
+    Option,
+)
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
+from boxscore.cli.larger import evaluate_larger, is_larger
 from boxscore.cli.output import evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, VerificationError
@@ -31,6 +42,14 @@ OPTIONS = (
     OUTPUT,
     PER_CLASS.but(help="print the per-class table as well"),
     REPORT,
+    MEMORY_LIMIT,
+    Option(
+        "save-part",
+        "also save what scores need of these images, for boxscore merge: an .npz file",
+        kind=Path,
+        metavar="FILE.npz",
+        key="output.save_part",
+    ),
     *CLUSTER,
     Option(
         "verify",
@@ -58,12 +77,19 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_on_cluster(arguments)
     for name in ("bounds", "scratch"):
         if getattr(arguments, name) not in (None, False):
-            raise InputError(f"--{name}", "be given with --scheduler", got="none", cause="try --scheduler local")
+            raise InputError(
+                f"--{name}", "be given with --scheduler", got="none", cause="try --scheduler local"
+            )
     if arguments.verify:
         from boxscore.compat.verification import check_protocol, verify
 
         check_protocol(chosen_protocol(arguments))
     with remembered_warnings() as messages:
+        if is_larger(arguments):
+            larger = evaluate_larger(arguments)
+            result = evaluation_as(arguments.output, larger, per_class=arguments.per_class, messages=messages)
+            show(result)
+            return 0
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
     remark = _digest(evaluation) if arguments.digest else []
@@ -71,6 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     result = evaluation_as(arguments.output, evaluation, per_class=arguments.per_class, messages=messages)
     if arguments.report:
         save_report(evaluation, arguments, messages)
+    if arguments.save_part:
+        evaluation.save_part(arguments.save_part)
     show(result)
     if arguments.report:
         say(f"report written to {arguments.report}")

@@ -215,7 +215,12 @@ def _asked(protocol: Protocol) -> list[Key]:
 
 
 def _curves(
-    cells: Cells, protocol: Protocol, categories: Categories, has_detections: NDArray[np.bool_], *, upper: bool
+    cells: Cells,
+    protocol: Protocol,
+    categories: Categories,
+    has_detections: NDArray[np.bool_],
+    *,
+    upper: bool,
 ) -> JoinedCurves:
     """Draw the curves of one bound, [K] classes."""
     rules, K, T = protocol.ap, len(cells.positive), len(cells.hits)

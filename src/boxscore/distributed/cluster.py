@@ -423,6 +423,7 @@ def _dask() -> tuple[Any, Any]:
     """Return dask and distributed."""
     try:
         import dask
+
         import distributed
     except ImportError:
         raise MissingDependencyError("A cluster needs Dask: pip install 'boxscore[dask]'.") from None

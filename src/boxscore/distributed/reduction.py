@@ -240,7 +240,9 @@ class Drawn(NamedTuple):
     curves: Mapping[Key, JoinedCurves]
 
 
-def draw_classes(pieces: Sequence[Part], keys: Sequence[Key], images: int, pooled: str | None = None) -> Drawn:
+def draw_classes(
+    pieces: Sequence[Part], keys: Sequence[Key], images: int, pooled: str | None = None
+) -> Drawn:
     """Merge the pieces of some classes and draw their curves; with ``pooled`` one curve of a selection."""
     matches = MergedParts(pieces).matches()
     if pooled is not None:
@@ -366,7 +368,11 @@ def draw_range(
 
 
 def join_ranges(
-    ranges: Sequence[RangeNumbers], hits: Counts, positive: int, protocol: Protocol, columns: Mapping[str, Any]
+    ranges: Sequence[RangeNumbers],
+    hits: Counts,
+    positive: int,
+    protocol: Protocol,
+    columns: Mapping[str, Any],
 ) -> JoinedCurves:
     """Join the ranges of a class, the highest scores first; ``hits`` are all its true positives, [T]."""
     points = np.array(protocol.ap.recall_points)
@@ -509,8 +515,7 @@ def places_of(
         return places
     ids = engine.results([engine.submit("image-ids", _image_ids, part) for part in parts])
     named = [
-        SimpleNamespace(image_ids=own, source=header.source)
-        for own, header in zip(ids, headers, strict=True)
+        SimpleNamespace(image_ids=own, source=header.source) for own, header in zip(ids, headers, strict=True)
     ]
     return [place.astype(np.int64) for place in numbered_images(named)[1]]
 

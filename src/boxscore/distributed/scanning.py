@@ -30,7 +30,7 @@ from boxscore.data.alignment import align, warn_left_out
 from boxscore.data.operations import of_images
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Id, Images
+from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.distributed.merging import MergedEvaluation, merge
 from boxscore.distributed.parts import Part, check_scope, match_part
 from boxscore.distributed.streaming import PARTITION, StreamTask, is_parquet, stream_tasks
@@ -41,7 +41,17 @@ from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["TableTask", "Task", "merged_tasks", "needs_of", "partitioned", "run_task", "scan", "streamed", "table_tasks"]
+__all__ = [
+    "TableTask",
+    "Task",
+    "merged_tasks",
+    "needs_of",
+    "partitioned",
+    "run_task",
+    "scan",
+    "streamed",
+    "table_tasks",
+]
 
 Map = Callable[[Callable[[Any], Part], Iterable[Any]], Iterable[Part]]
 
@@ -184,7 +194,7 @@ def streamed(
     partition: int = PARTITION,
     truth_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
-    classes: Sequence[Id] | None = None,
+    classes: Callable[[Categories], Sequence[Id] | None] | None = None,
     scratch: Path | None = None,
 ) -> Iterator[list[StreamTask]]:
     """Cut Parquet into tasks, with a temporary folder (in ``scratch``) for as long as they run."""

@@ -199,7 +199,7 @@ def stream_tasks(
     *,
     truth_options: ReadOptions,
     options: ReadOptions,
-    classes: Sequence[Id] | None = None,
+    classes: Callable[[Categories], Sequence[Id] | None] | None = None,
     partitions: int | None = None,
     partition: int = PARTITION,
 ) -> list[StreamTask]:
@@ -215,8 +215,8 @@ def stream_tasks(
     folder : Path
         Where scattered files are regrouped; must outlive the tasks.
     truth_options, options : ReadOptions
-    classes : sequence of ids or names, optional
-        Evaluate only these.
+    classes : callable, optional
+        Takes the classes of the ground truth and returns those to evaluate, ids or names; None for all.
     partitions : int, optional
         How many, about; in place of ``partition``.
     partition : int
@@ -258,6 +258,7 @@ def stream_tasks(
         truth_sources = _truth_sources(truth_side, seen, cut.partition, count, folder / "ground_truth")
     order = np.argsort(cut.partition, kind="stable")
     bounds = np.searchsorted(cut.partition[order], np.arange(count + 1))
+    some = None if classes is None else classes(seen.categories)
     tasks: list[StreamTask] = []
     for number in range(count):
         rows = order[bounds[number] : bounds[number + 1]]
@@ -280,7 +281,7 @@ def stream_tasks(
                 seen.categories,
                 side,
                 sources[number],
-                None if classes is None else tuple(classes),
+                None if some is None else tuple(some),
             )
         )
     return tasks
