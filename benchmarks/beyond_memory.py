@@ -106,14 +106,15 @@ def run(arguments: Sequence[str]) -> tuple[str, float, int, int]:
     return output, time.perf_counter() - start, own, others
 
 
-def measure(detections: int, folder: Path, workers: int, whole: int) -> None:
+def measure(detections: int, folder: Path, workers: int, whole: int, *, cluster: bool) -> None:
     """Print one line of the table."""
     where = folder / f"{detections}"
     if not where.exists():
         make(where, detections)
     size = sum(file.stat().st_size for file in (where / "found").iterdir())
     paths = ["evaluate", "--gt", str(where / "truth"), "--dt", str(where / "found"), "--output", "json"]
-    text, seconds, own, others = run([*paths, "--workers", str(workers), "--memory-limit", "20GB"])
+    how = ["--scheduler", "local"] if cluster else ["--memory-limit", "20GB"]
+    text, seconds, own, others = run([*paths, "--workers", str(workers), *how])
     line = (
         f"{detections:>12,}  {size / detections:5.1f} B  {seconds:8.1f} s  {seconds / detections * 1e6:5.2f} us  "
         f"{own / 1e6:8,.0f} MB  {others / 1e6:8,.0f} MB"
@@ -133,12 +134,14 @@ def main() -> None:
     parser.add_argument("detections", type=int, nargs="+")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--whole", type=int, default=10_000_000, help="evaluate at once up to this many, too")
+    parser.add_argument("--cluster", action="store_true", help="on a Dask cluster of this machine")
     parser.add_argument("--folder", type=Path, help="where the data is kept (default: temporary)")
     arguments = parser.parse_args()
     print("  detections     file   in parts          each  first process  any worker   at once")
     with tempfile.TemporaryDirectory() as temporary:
         for detections in arguments.detections:
-            measure(detections, arguments.folder or Path(temporary), arguments.workers, arguments.whole)
+            folder = arguments.folder or Path(temporary)
+            measure(detections, folder, arguments.workers, arguments.whole, cluster=arguments.cluster)
 
 
 if __name__ == "__main__":

@@ -348,7 +348,7 @@ CLUSTER = (
     ),
     Option(
         "scratch",
-        "with --scheduler: a folder that this machine and the workers see, where rows in no order are regrouped",
+        "with --scheduler: a folder that this machine and its workers see, to regroup scattered rows in",
         kind=Path,
         metavar="DIR",
         key="evaluation.scratch",

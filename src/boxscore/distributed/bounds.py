@@ -7,13 +7,14 @@ threshold and bin of scores. Whatever the order inside a bin, the metrics lie be
 
 Conventions
 -----------
-- A bin holds the scores that round to one float16: relative steps of 1/1,024 to 1/2,048, at most 15,361 bins
+- A bin holds the scores that round to one float16: relative steps of 1/2,048 to 1/1,024, at most 15,361 bins
   from 0 to 1 a class. Rounding keeps the order of scores, so bins are ordered as their detections are.
-- In a bin with ``h`` true positives and ``f`` false ones, the upper bound takes the true ones first, the lower
-  bound last. With ``H`` true positives up to its end and ``F`` false ones before it, the best precision from its
-  last true positive is ``H / (F + H)`` at most and ``H / (F + f + H)`` at least. Recall is exact.
-- Rounding errors are inside: divisions and sums are the same as those of the exact value, in the same order, of
-  numbers none of which is on the wrong side.
+- In a bin with ``f`` false positives, the upper bound takes the true ones first, the lower bound last. With
+  ``H`` true positives up to its end and ``F`` false ones before it, precision at its last true positive is
+  ``H / (F + H)`` at most and ``H / (F + f + H)`` at least. Recall is exact.
+- Rounding errors are inside: divisions and sums are the same as those of the exact value, in the same order,
+  of numbers none of which is on the wrong side. Areas, which are summed otherwise, are widened by what that
+  can change.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from boxscore.distributed.parts import COUNTED, Part
 from boxscore.distributed.reduction import PartHeader, header_of
 from boxscore.errors import InputError, ProtocolError
 from boxscore.evaluation import counts_of_classes
-from boxscore.matching.packed import Placed, unpacked
+from boxscore.matching.packed import Placed, narrowed, unpacked
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import Outcomes
 from boxscore.scoring.curves import means_at_points, needed_hits
@@ -69,9 +70,9 @@ class Cells(NamedTuple):
 
     cell: Counts
     """Class times 65,536 plus bin, the highest scores first; ascending, [N]."""
-    hits: Counts
+    hits: NDArray[np.integer[Any]]
     """True positives, [T, N]."""
-    counted: Counts
+    counted: NDArray[np.integer[Any]]
     """Counted detections, [T, N]."""
     positive: Counts
     """Counted ground truths of each class, [K]."""
@@ -84,7 +85,7 @@ class Histogram:
     Attributes
     ----------
     headers : tuple of PartHeader
-        One of each part, without samples.
+        One of each part.
     cells : mapping of (area, cap) to Cells
         At the positions that the protocol's summary asks for.
     class_counts : mapping of str to ndarray, [K] each
@@ -168,9 +169,8 @@ def histogram_of(part: Part) -> Histogram:
             hits[t] = np.bincount(at[true], minlength=len(cell))
             moved = (true & ~was).astype(np.int64) - (ignored & was)
             counted[t] = base + np.bincount(at, weights=moved, minlength=len(cell)).astype(np.int64)
-        cells[area, cap] = Cells(cell, hits, counted, outcomes.positive.astype(np.int64))
-    header = header_of(part)._replace(sample=[])
-    return Histogram((header,), cells, counts_of_classes(matches))
+        cells[area, cap] = Cells(cell, narrowed(hits), narrowed(counted), outcomes.positive.astype(np.int64))
+    return Histogram((header_of(part),), cells, counts_of_classes(matches))
 
 
 def bin_of(scores: FloatArray) -> Counts:
@@ -197,7 +197,7 @@ def added(histograms: Sequence[Histogram]) -> Histogram:
             hits[:, at] += one.hits
             counted[:, at] += one.counted
         positive = np.sum([one.positive for one in mine], axis=0)
-        cells[key] = Cells(cell, hits, counted, positive)
+        cells[key] = Cells(cell, narrowed(hits), narrowed(counted), positive)
     counts = {
         name: np.sum([histogram.class_counts[name] for histogram in histograms], axis=0)
         for name in histograms[0].class_counts
@@ -232,17 +232,18 @@ def _curves(
     for k in np.flatnonzero(np.diff(starts)).tolist():
         own = slice(int(starts[k]), int(starts[k + 1]))
         for t in range(T):
-            hits, up_to = np.cumsum(cells.hits[t, own]), np.cumsum(cells.counted[t, own])
-            before = up_to - cells.counted[t, own] - (hits - cells.hits[t, own])  # false positives
+            in_bin, counted = (side[t, own].astype(np.int64) for side in (cells.hits, cells.counted))
+            hits, up_to = np.cumsum(in_bin), np.cumsum(counted)
+            before = up_to - counted - (hits - in_bin)  # false positives
             best = _quotient(hits, before + hits if upper else up_to, rules.precision_epsilon)
-            best[cells.hits[t, own] == 0] = 0.0
+            best[in_bin == 0] = 0.0
             if upper:  # the quotient of the last true positive is the largest, but for its rounding
                 best = np.minimum(np.where(best > 0, np.nextafter(np.nextafter(best, 2), 2), 0.0), 1.0)
             after = np.append(np.maximum.accumulate(best[::-1])[::-1], 0.0)
             envelope[t, k] = after[np.searchsorted(hits, needed[:, k])]
             total[t, k] = hits[-1]
             if cells.positive[k] and rules.interpolation == "area":
-                steps = cells.hits[t, own] / cells.positive[k]
+                steps = in_bin / cells.positive[k]
                 slack = (int(hits[-1]) + 64) * 2.0**-51  # the exact sum is taken in another order
                 ap = float(steps @ after[:-1]) + (slack if upper else -slack)
                 area[t, k] = min(max(ap, 0.0), 1.0)
@@ -414,7 +415,7 @@ class BoundedEvaluation:
         return "\n".join([f"Bounds, not exact values, of {said}", *lines, self.signature])
 
     def to_json(self) -> str:
-        """Return the bounds as JSON: ``exact`` is false, a metric is ``[low, high]``, undefined is ``null``."""
+        """Return the bounds as JSON: ``exact`` is false, a metric ``[low, high]``, undefined is ``null``."""
 
         def plain(values: Iterable[float]) -> list[float | None]:
             return [None if value != value else float(value) for value in values]

@@ -282,7 +282,7 @@ class DaskEngine:
             what,
             "be worked on by a worker that lives to its end",
             got=f"{tries} workers that died, one after the other",
-            cause="out of memory? give more partitions, or workers more memory; no score is given of the rest",
+            cause="out of memory? use more partitions, or more memory a worker; the rest has no score",
         )
 
     def kept(self, tasks: Sequence[Any]) -> Held:

@@ -2,16 +2,17 @@
 
 Goal
 ----
-A curve depends on its class alone, so a class is merged by whoever owns it, and only numbers travel on. A class
-that is too large for one process is cut where scores differ. A range then needs two things of the others: how
-many detections and true positives come before it, and the best precision after it. Both are small, and every
-precision is the quotient of the same two whole numbers as in one process: the bits are the same.
+A curve depends on its class alone, so a class is merged by whoever owns it, and only numbers travel on. A
+class that is too large for one process is cut where scores differ. A range then needs two things of the
+others: how many detections and true positives come before it, and the best precision after it. Both are
+small, and every precision is the quotient of the same two whole numbers as in one process: the bits are the
+same.
 
 Conventions
 -----------
 - Everything here is a function of its arguments. An :class:`Engine` runs them: this process, or a cluster.
-- A *piece* is a part cut to some classes, or to some scores of them. The ids of its images are their *places*:
-  row numbers among all images. So equal scores go in the order that they have in one process.
+- A *piece* is a part cut to some classes, or to some scores of them. The ids of its images are their
+  *places*: row numbers among all images. So equal scores go in the order that they have in one process.
 - A *key* is a position on the axes A and M: an area range and a detection cap.
 """
 
@@ -35,6 +36,7 @@ from boxscore.distributed.merging import MergedParts, check_headers, numbered_im
 from boxscore.distributed.parts import COUNTED, Part
 from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Matches
+from boxscore.matching.packed import narrowed
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.curves import Curves, means_at_points, needed_hits
@@ -53,6 +55,7 @@ __all__ = [
     "join_ranges",
     "places_of",
     "reduced",
+    "sample_of",
     "totals_of_ranges",
 ]
 
@@ -64,7 +67,7 @@ MOST = 1 << 22
 """Detections that one process merges at a time, unless one class has more and cannot be split."""
 
 SAMPLED = 256
-"""Scores of each class of a part from which ranges are chosen."""
+"""Scores of a class of a part from which ranges are chosen, about."""
 
 
 class Engine(Protocol_):
@@ -111,19 +114,12 @@ class PartHeader(NamedTuple):
     left_out: Mapping[str, int]
     detections: Counts
     """Matched detections of each class, [K]."""
-    sample: list[FloatArray]
-    """Some scores of each class, [K]."""
     weighted: bool
     nbytes: int
 
 
 def header_of(part: Part) -> PartHeader:
     """Say what the driver has to know of a part."""
-    bounds = part.matches.bounds[0]
-    sample = [
-        part.matches.score[low : high : max(1, (high - low) // SAMPLED)].astype(np.float64)
-        for low, high in itertools.pairwise(bounds.tolist())
-    ]
     ids = part.image_ids
     return PartHeader(
         part.version,
@@ -137,11 +133,20 @@ def header_of(part: Part) -> PartHeader:
         tuple(ids[[0, -1]].tolist()) if len(ids) else (),
         part.counts,
         part.left_out,
-        np.diff(bounds),
-        sample,
+        np.diff(part.matches.bounds[0]),
         part.matches.truth_weight is not None,
         part.nbytes,
     )
+
+
+def sample_of(part: Part, low: int, high: int) -> list[tuple[FloatArray, float]]:
+    """Return some scores of each class in [low, high), and how many detections one of them stands for."""
+    sample = []
+    for first, end in itertools.pairwise(part.matches.bounds[0, low : high + 1].tolist()):
+        scores = part.matches.score[first : end : max(1, (end - first) // SAMPLED)].astype(np.float64)
+        if len(scores):
+            sample.append((scores, (end - first) / len(scores)))
+    return sample
 
 
 # ---------------------------------------------------------------- pieces
@@ -199,14 +204,14 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         own,
         bounds=np.concatenate([np.zeros((3, 1), dtype=np.int64), np.cumsum(sizes, axis=1)], axis=1),
         score=own.score[kept],
-        image=_narrow(row[own.image[kept]]),
+        image=narrowed(row[own.image[kept]]),
         rank=own.rank[kept],
         in_range=own.in_range[kept],
         pair_count=own.pair_count[kept],
         row=None if own.row is None else own.row[kept],
-        truth=_narrow(np.searchsorted(truths, own.truth[pairs])),
+        truth=narrowed(np.searchsorted(truths, own.truth[pairs])),
         outcome=own.outcome[pairs],
-        truth_image=_narrow(row[own.truth_image[truths]]),
+        truth_image=narrowed(row[own.truth_image[truths]]),
         truth_counted=own.truth_counted[truths],
         truth_weight=None if own.truth_weight is None else own.truth_weight[truths],
     )
@@ -224,10 +229,6 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         matches=matches,
         spent=spent,
     )
-
-
-def _narrow(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
-    return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)
 
 
 # ---------------------------------------------------------------- whole classes
@@ -281,8 +282,15 @@ class Totals(NamedTuple):
 
     def __add__(self, other: Totals) -> Totals:  # type: ignore[override]
         """Add up two parts."""
+
+        def sums(mine: Mapping[Any, Any], yours: Mapping[Any, Any]) -> dict[Any, Any]:
+            return {key: mine[key] + yours[key] for key in mine}
+
         return Totals(
-            *({key: mine[key] + yours[key] for key in mine} for mine, yours in zip(self, other, strict=True))
+            sums(self.counts, other.counts),
+            sums(self.positive, other.positive),
+            sums(self.hits, other.hits),
+            sums(self.counted, other.counted),
         )
 
 
@@ -575,12 +583,8 @@ class _Job:
 
     def _edges(self, low: int, high: int, count: int) -> list[float]:
         """Choose scores between ranges, descending, from the parts' samples."""
-        sample = [
-            (scores, int(header.detections[k]) / len(scores))
-            for header in self.headers
-            for k, scores in zip(range(low, high), header.sample[low:high], strict=True)
-            if len(scores)
-        ]
+        tasks = [self.engine.submit("sample", sample_of, part, low, high) for part in self.parts]
+        sample = [one for own in self.engine.results(tasks) for one in own]
         scores = np.concatenate([scores for scores, _ in sample])
         weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
         order = np.argsort(-scores, kind="stable")

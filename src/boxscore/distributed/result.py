@@ -10,6 +10,7 @@ from boxscore.data.vocabulary import Categories
 from boxscore.distributed.merging import MergedEvaluation, MergedParts
 from boxscore.distributed.reduction import Numbers
 from boxscore.errors import InputError
+from boxscore.scoring.joined import JoinedCurves
 
 __all__ = ["DistributedEvaluation"]
 
@@ -43,6 +44,9 @@ class DistributedEvaluation(MergedEvaluation):
         return self
 
     categories: Categories
+    left_out: dict[str, int]
+    _curves: dict[tuple[int, int, str | None], JoinedCurves]
+    _fetch: Callable[[], MergedParts] | None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_fetch": None}
@@ -61,5 +65,4 @@ class DistributedEvaluation(MergedEvaluation):
                 got="numbers only",
                 cause="ask before the client is closed, or save parts and merge them",
             )
-        merged: MergedParts = self._fetch()
-        return merged
+        return self._fetch()

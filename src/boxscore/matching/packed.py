@@ -31,7 +31,7 @@ from boxscore.data.vocabulary import Categories, Images
 from boxscore.matching.matches import Bits, Matches
 from boxscore.protocols.protocol import EqualScores
 
-__all__ = ["PackedMatches", "Placed", "packed", "unpacked"]
+__all__ = ["PackedMatches", "Placed", "narrowed", "packed", "unpacked"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -132,15 +132,15 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
             ]
         ).astype(np.int64),
         score=narrow if np.array_equal(narrow, matches.score) else matches.score,
-        image=_narrow(matches.image),
-        rank=_narrow(matches.rank),
+        image=narrowed(matches.image),
+        rank=narrowed(matches.rank),
         in_range=matches.in_range_bits,
-        pair_count=_narrow(np.bincount(detection, minlength=len(matches))),
-        row=_narrow(matches.row) if rows else None,
-        truth=_narrow(place[matches.pair_truth[kept]]),
+        pair_count=narrowed(np.bincount(detection, minlength=len(matches))),
+        row=narrowed(matches.row) if rows else None,
+        truth=narrowed(place[matches.pair_truth[kept]]),
         outcome=outcome,
         outcomes=outcomes,
-        truth_image=_narrow(matches.truth_image[by_class]),
+        truth_image=narrowed(matches.truth_image[by_class]),
         truth_counted=matches.counted_bits[by_class],
         truth_weight=None if matches.truth_weight is None else matches.truth_weight[by_class],
         threshold_count=matches.threshold_count,
@@ -218,7 +218,7 @@ def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
     }
 
 
-def _narrow(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
+def narrowed(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
     """Return whole numbers, none negative, in the smallest type that holds them."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)
 
@@ -231,7 +231,7 @@ def _numbered(bits: Bits) -> tuple[NDArray[np.unsignedinteger[Any]], Bits]:
         number = _compact(number * (int(own.max(initial=0)) + 1) + own)
     first = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.intp)
     first[number] = np.arange(len(number))
-    return _narrow(number), bits[first]
+    return narrowed(number), bits[first]
 
 
 def _compact(keys: NDArray[Any]) -> NDArray[np.int64]:
