@@ -62,6 +62,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "NMS": ["nms", "nms-commands"],
         "In your project": [
             "notebook",
+            "large-data",
             "training-loop",
             "continuous-integration",
             "run-configurations",
