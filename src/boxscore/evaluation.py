@@ -29,7 +29,7 @@ from boxscore.data.numbering import (
 )
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Id
+from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import reading
 from boxscore.matching.ignoring import zero_ids
@@ -640,6 +640,51 @@ class Evaluation(PicklesFields):
             return self.once(("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap))
         matched = self.once(("pooled", pooled), lambda: self.matched.pooled(pooled))
         return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
+
+    @property
+    def images(self) -> Images:
+        """All images that were evaluated, those without objects too."""
+        return self.ground_truth.images
+
+    @property
+    def holds_overlaps(self) -> bool:
+        """Whether overlaps and every candidate are there; merged parts hold outcomes alone."""
+        return True
+
+    def require_overlaps(self, what: str) -> None:
+        """Refuse to answer a question about overlaps where there are none.
+
+        Parameters
+        ----------
+        what : str
+            What is asked for.
+
+        Raises
+        ------
+        InputError
+            When this result was merged of parts.
+        """
+
+    def has_same_truth(self, other: Evaluation) -> bool:
+        """Whether another result is of the same images, classes and objects.
+
+        Parameters
+        ----------
+        other : Evaluation
+
+        Returns
+        -------
+        bool
+        """
+        if not other.holds_overlaps:
+            return other.has_same_truth(self)
+        mine, yours = self.ground_truth, other.ground_truth
+        return (
+            mine.images.same_as(yours.images)
+            and mine.categories.same_as(yours.categories)
+            and np.array_equal(mine.image, yours.image)
+            and np.array_equal(mine.boxes, yours.boxes)
+        )
 
     def score_counts(self, threshold: int = 0, area: int = 0) -> ScoreCounts:
         """Return what each confidence threshold keeps; computed once.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,11 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore.cli import main
 from boxscore.distributed import scan
+from boxscore.distributed.local import process_map
+from boxscore.distributed.scanning import streamed
+from support.each import each
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -140,3 +147,128 @@ def test_every_layout_and_order(tmp_path: Path, layout: str, order: str, protoco
         assert bits(scan(*sides, protocol=protocol, partitions=partitions)) == expected
     table = boxscore.load_ground_truth(sides[0])
     assert bits(scan(table, sides[1], protocol=protocol, partitions=4)) == expected
+
+
+def test_convert_writes_partitions_of_whole_images(tmp_path: Path) -> None:
+    truth, found = drawn(1)
+    pq.write_table(flat(truth, np.arange(120)), tmp_path / "gt.parquet")
+    pq.write_table(flat(found, np.arange(400)), tmp_path / "dt.parquet")
+    expected = bits(whole(tmp_path / "gt.parquet", tmp_path / "dt.parquet", "coco"))
+    common = ["convert", "--gt", str(tmp_path / "gt.parquet"), "--to", "parquet", "--partitions", "5"]
+    assert main([*common, "--output", str(tmp_path / "truth")]) == 0
+    assert main([*common, "--dt", str(tmp_path / "dt.parquet"), "--output", str(tmp_path / "found")]) == 0
+    files = sorted((tmp_path / "found").iterdir())
+    assert [file.name for file in files] == [f"part-{number:05d}.parquet" for number in range(5)]
+    images = [set(pq.read_table(file).column("image_id").to_pylist()) for file in files]
+    assert sum(map(len, images)) == len(set.union(*images))
+    assert bits(scan(tmp_path / "truth", tmp_path / "found", partitions=3)) == expected
+    assert main([*common, "--output", str(tmp_path / "truth")]) == 2  # not into files that are there
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def on_disk(folder: Path, seed: int = 2) -> tuple[str, str]:
+    truth, found = drawn(seed)
+    rng = np.random.default_rng(seed)
+    write(flat(truth, rng.permutation(120)), folder / "truth", files=2, rows=30)
+    write(flat(found, rng.permutation(400)), folder / "found", files=3, rows=50)
+    return str(folder / "truth"), str(folder / "found")
+
+
+def test_the_command_line_prints_what_one_evaluation_prints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = on_disk(tmp_path)
+    command = ["evaluate", *sides, "--output", "json", "--no-digest", "--classes", "1", "2"]
+    assert main(command) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert main([*command, "--memory-limit", "2GB"]) == 0
+    assert json.loads(capsys.readouterr().out) == expected
+    assert main([*command, "--memory-limit", "10MB"]) == 2
+    assert "--memory-limit must be " in capsys.readouterr().err
+    assert main([*command, "--memory-limit", "2GB", "--report", str(tmp_path / "report")]) == 2
+    assert "--report must be left out with --memory-limit" in capsys.readouterr().err
+
+
+def test_parts_of_the_command_line_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = on_disk(tmp_path)
+    command = ["evaluate", *sides, "--no-digest", "--per-class"]
+    assert main(command) == 0
+    expected = capsys.readouterr().out
+    images = sorted(
+        {number * 3 + 1 for number in range(IMAGES)}
+        & set(boxscore.load_ground_truth(sides[0]).images.ids.tolist())
+    )
+    files = []
+    for number in range(2):
+        files.append(str(tmp_path / f"{number}.npz"))
+        own = [str(image) for image in images[number::2]]
+        assert main([*command, "--images", *own, "--save-part", files[-1]]) == 0
+    capsys.readouterr()
+    assert main(["merge", *files, "--per-class"]) == 0
+    assert capsys.readouterr().out == expected
+    assert main(["merge", files[0], files[0]]) == 2
+    assert "an image must be in one of the parts to merge" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- what is wrong is named
+
+
+def changed(folder: Path, column: str, row: int, value: Any) -> None:
+    """Change a cell of the second file of detections."""
+    path = folder / "found" / "part-1.parquet"
+    table = pq.read_table(path)
+    cells = table.column(column).to_pylist()
+    cells[row] = value
+    at = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(at, column, pa.array(cells)), path, row_group_size=50)
+
+
+@each(
+    [
+        ("left", None, "row 20 of row group 1 of "),
+        ("score", float("nan"), "row 20 of row group 1 of "),
+        ("image_id", 99999, "row 20 of row group 1 of "),
+        ("image_id", None, "row 20 of row group 1 of "),
+        ("category_id", None, "row 20 of row group 1 of "),
+        ("width", -3.0, "row 20 of row group 1 of "),
+    ]
+)
+def test_a_bad_row_names_file_row_group_and_row(column: str, value: Any, place: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sides = on_disk(folder)
+        changed(folder, column, 70, value)
+        with pytest.raises(boxscore.InputError) as caught:
+            scan(*sides, partitions=4)
+        assert place in str(caught.value), caught.value
+        assert "part-1.parquet" in str(caught.value)
+
+
+def test_scattered_rows_are_regrouped_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = on_disk(tmp_path)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with streamed(Path(sides[0]), Path(sides[1]), boxscore.load_protocol("coco"), partitions=6) as tasks:
+        files = [task.source.file for task in tasks]
+        assert len(files) == 6
+        assert all(file is not None and file.exists() for file in files)
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.slow
+def test_processes_and_one_that_is_killed(tmp_path: Path) -> None:
+    sides = on_disk(tmp_path)
+    expected = bits(whole(*sides, "coco"))
+    with process_map(2) as run_all:
+        assert bits(scan(*sides, partitions=5, map=run_all)) == expected
+        with pytest.raises(boxscore.InputError, match="be matched by a process that lives to its end"):
+            list(run_all(end_of_the_process, range(3)))
+
+
+def end_of_the_process(number: int) -> Any:
+    os._exit(9)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import descending_order, rank_in_runs, stable_order
 from boxscore._version import __version__
 from boxscore.data.vocabulary import Categories, Images, Vocabulary
-from boxscore.distributed.parts import COUNTED, Part, load_part
+from boxscore.distributed.parts import COUNTED, DESCRIBING, Part, load_part, truth_digest
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, counts_of_classes
 from boxscore.matching.matches import Matches
@@ -128,6 +128,11 @@ class MergedParts:
             np.broadcast_to(np.nan, (count, 2)),
             columns,
         )
+
+    @property
+    def truth_digest(self) -> int:
+        """:func:`~boxscore.distributed.parts.truth_digest` of the whole ground truth."""
+        return sum(part.truth_digest for part in self.parts) % 2**64
 
     @property
     def detections_of_class(self) -> NDArray[np.int64]:
@@ -233,7 +238,7 @@ def _first_difference(first: Protocol, second: Protocol) -> str:
     """Name a field in which two protocols differ."""
     for field in dataclasses.fields(Protocol):
         one, other = getattr(first, field.name), getattr(second, field.name)
-        if one == other:
+        if one == other or field.name in DESCRIBING:
             continue
         if dataclasses.is_dataclass(one):
             for inner in dataclasses.fields(one):
@@ -323,6 +328,46 @@ class MergedEvaluation(Evaluation):
     def matcher(self) -> Any:
         """Not kept."""
         self._refuse("a second matching")
+
+    @property
+    def images(self) -> Images:
+        """All images, with the columns that every part has."""
+        return self.parts.images
+
+    @property
+    def holds_overlaps(self) -> bool:
+        """No."""
+        return False
+
+    def require_overlaps(self, what: str) -> None:
+        """Refuse what parts do not hold.
+
+        Parameters
+        ----------
+        what : str
+        """
+        self._refuse(what)
+
+    def has_same_truth(self, other: Evaluation) -> bool:
+        """Whether another result is of the same images, classes and objects, by a digest of the objects.
+
+        Parameters
+        ----------
+        other : Evaluation
+
+        Returns
+        -------
+        bool
+        """
+        if isinstance(other, MergedEvaluation):
+            categories, digest = other.parts.every_class, other.parts.truth_digest
+        else:
+            categories, digest = other.ground_truth.categories, truth_digest(other.ground_truth)
+        return (
+            self.images.same_as(other.images)
+            and self.parts.every_class.same_as(categories)
+            and self.parts.truth_digest == digest
+        )
 
     @functools.cached_property
     def matched(self) -> Matches:

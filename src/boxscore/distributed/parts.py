@@ -41,6 +41,7 @@ from boxscore.protocols.protocol import Protocol
 
 __all__ = [
     "COUNTED",
+    "DESCRIBING",
     "Part",
     "RowOrder",
     "Spent",
@@ -49,6 +50,7 @@ __all__ = [
     "match_part",
     "part_of",
     "protocol_digest",
+    "truth_digest",
 ]
 
 FORM = 1
@@ -57,6 +59,10 @@ FORM = 1
 RowOrder = Literal["own", "shared", "image"]
 
 COUNTED = ("ground_truths", "crowds", "difficult", "detections")
+
+
+DESCRIBING = ("name", "title", "aliases", "of_type")
+"""Fields of a protocol that change no number."""
 
 
 class Spent(NamedTuple):
@@ -83,6 +89,8 @@ class Part(PicklesFields):
     matches : PackedMatches
     counts : mapping of str to int
         Ground truths, crowds, difficult and detections.
+    truth_digest : int
+        :func:`truth_digest` of its ground truth.
     left_out : mapping of str to int
         Detections of classes that the ground truth does not have.
     row_order : {"own", "shared", "image"}
@@ -102,6 +110,7 @@ class Part(PicklesFields):
     image_columns: Mapping[str, NDArray[Any]]
     matches: PackedMatches
     counts: Mapping[str, int]
+    truth_digest: int
     left_out: Mapping[str, int]
     row_order: RowOrder
     row_count: int
@@ -165,6 +174,7 @@ class Part(PicklesFields):
             matches.images.columns,
             packed(matches, with_rows=spent is not None),
             {name: counts[name] for name in COUNTED},
+            truth_digest(ground_truth),
             dict(detections.left_out),
             row_order,
             len(detections),
@@ -192,6 +202,7 @@ class Part(PicklesFields):
             "class_columns": {name: values.tolist() for name, values in self.categories.columns.items()},
             "images": len(self.image_ids),
             "counts": dict(self.counts),
+            "truth_digest": self.truth_digest,
             "left_out": dict(self.left_out),
             "row_order": self.row_order,
             "row_count": self.row_count,
@@ -288,9 +299,35 @@ def load_part(path: str | Path) -> Part:
 def protocol_digest(protocol: Protocol) -> str:
     """Return a hash of every choice of a protocol, its name and title aside."""
     values = dataclasses.asdict(protocol)
-    for name in ("name", "title", "aliases", "of_type"):
+    for name in DESCRIBING:
         values.pop(name)
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def truth_digest(ground_truth: GroundTruth) -> int:
+    """Return a number of 64 bits that tells one ground truth from another, whatever the order of its rows.
+
+    Those of disjoint images add up, modulo 2 ** 64.
+    """
+    ids = ground_truth.images.ids
+    if ids.dtype == object:
+        hashes = (hashlib.blake2b(repr(one).encode(), digest_size=8).digest() for one in ids.tolist())
+        image = np.frombuffer(b"".join(hashes), dtype=np.uint64)
+    else:
+        image = ids.view(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = _mixed(image[ground_truth.image]) + ground_truth.category.astype(np.uint64)
+        for side in np.ascontiguousarray(ground_truth.boxes.T):
+            mixed = _mixed(mixed) ^ (side + 0.0).view(np.uint64)
+        return int(_mixed(mixed).sum(dtype=np.uint64))
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix 64 bits (the finaliser of SplitMix64)."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
 def match_part(
@@ -414,6 +451,7 @@ def _read(archive: Archive, source: str) -> Part:
             columns,
             matches,
             counts,
+            _whole(header["truth_digest"]),
             left_out,
             header["row_order"],
             _whole(header["row_count"]),

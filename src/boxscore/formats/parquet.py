@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +27,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.files import write_atomically
+from boxscore._utils.files import write_atomically, write_folder
 from boxscore.data.column_names import column_parts, has_part, is_box
+from boxscore.data.operations import of_images
 from boxscore.data.tables import BoxTable
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
@@ -90,6 +92,25 @@ class ParquetFormat(TableFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box; images without objects come last. Classes are in the metadata."""
+        write_atomically(path, self._encoded(table))
+
+    def save_partitions(self, table: BoxTable, folder: Path, count: int) -> None:
+        """Write a folder of part files, each with all rows of its images, which follow each other by id."""
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError("a folder of part files", "be new or empty", got=repr(str(folder)))
+        images = len(table.images)
+        count = max(1, min(count, images))
+        bounds = np.arange(count + 1) * images // count
+
+        def files() -> Iterator[tuple[str, bytes]]:
+            for number, (low, high) in enumerate(itertools.pairwise(bounds.tolist())):
+                part = of_images(table, np.arange(low, high))
+                yield f"part-{number:05d}.parquet", self._encoded(part)
+
+        self.check_written(table)
+        write_folder(folder, files())
+
+    def _encoded(self, table: BoxTable) -> bytes:
         self.check_written(table)
         pa, pq = arrow()
         ids, names = table.categories.ids.tolist(), table.categories.names.tolist()
@@ -101,7 +122,7 @@ class ParquetFormat(TableFormat):
         )
         output = io.BytesIO()
         pq.write_table(written, output, compression="zstd")
-        write_atomically(path, output.getvalue())
+        return output.getvalue()
 
 
 FORMAT = ParquetFormat()

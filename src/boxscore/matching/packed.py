@@ -164,12 +164,12 @@ def unpacked(
     """
     high = len(categories) if high is None else high
     pieces = [_piece(part, low, high) for part in parts]
-    columns: dict[str, Any] = {
-        name: None if values[0] is None else np.concatenate(values)
-        for name, values in ((name, [piece[name] for piece in pieces]) for name in pieces[0])
-    }
     detections, truths = ([len(piece[name]) for piece in pieces] for name in ("score", "truth_image"))
     pairs = [len(piece["pair_truth"]) for piece in pieces]
+    columns: dict[str, Any] = {}
+    for name in list(pieces[0]):  # each let go of when it is joined
+        values = [piece.pop(name) for piece in pieces]
+        columns[name] = None if values[0] is None else np.concatenate(values)
     columns["pair_detection"] += np.repeat(np.cumsum([0, *detections[:-1]]), pairs)
     columns["pair_truth"] += np.repeat(np.cumsum([0, *truths[:-1]]), pairs)
     if rows_by_image:
@@ -197,14 +197,14 @@ def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
     sizes = np.diff(own.bounds[:, low : high + 1], axis=1)
     bits = own.outcomes[own.outcome[pairs]]
     count = own.pair_count[detections].astype(np.intp)
-    row = np.zeros(d_end - d, dtype=np.int64)
+    row = np.zeros(d_end - d, dtype=np.int8)  # no order asks for it
     if own.row is not None:
-        row += own.row[detections].astype(np.int64) + part.first_row
+        row = own.row[detections].astype(np.int64) + part.first_row
     return {
         "image": part.image[own.image[detections]],
         "category": np.repeat(numbers, sizes[0]),
         "score": own.score[detections].astype(np.float64),
-        "rank": own.rank[detections].astype(np.int32),
+        "rank": own.rank[detections],
         "row": row,
         "in_range_bits": own.in_range[detections],
         "truth_image": part.image[own.truth_image[truths]],
