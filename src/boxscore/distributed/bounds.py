@@ -43,7 +43,17 @@ from boxscore.scoring.curves import means_at_points, needed_hits
 from boxscore.scoring.joined import JoinedCurves
 from boxscore.scoring.kinds import summary_total, summary_values
 
-__all__ = ["BoundedEvaluation", "Histogram", "Interval", "added", "bounded", "check_bounds", "histogram_of"]
+__all__ = [
+    "BoundedEvaluation",
+    "Cells",
+    "Histogram",
+    "Interval",
+    "added",
+    "bin_of",
+    "bounded",
+    "check_bounds",
+    "histogram_of",
+]
 
 FloatArray = NDArray[np.float64]
 Counts = NDArray[np.int64]

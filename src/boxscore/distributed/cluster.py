@@ -45,7 +45,14 @@ from boxscore.formats.reading import load_both, read_options
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 
-__all__ = ["DaskEngine", "cluster_client", "evaluate", "local_cluster"]
+__all__ = [
+    "DaskEngine",
+    "Held",
+    "cluster_client",
+    "evaluate",
+    "evaluate_tasks",
+    "local_cluster",
+]
 
 FAN_IN = 8
 """Histograms that are added up at a time."""

@@ -43,10 +43,14 @@ from boxscore.scoring.curves import Curves, means_at_points, needed_hits
 from boxscore.scoring.joined import JoinedCurves
 
 __all__ = [
+    "Cut",
+    "Drawn",
     "Engine",
     "Here",
     "Numbers",
     "PartHeader",
+    "RangeNumbers",
+    "Totals",
     "can_be_split",
     "cut",
     "draw_classes",
