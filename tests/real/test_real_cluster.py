@@ -58,3 +58,4 @@ def test_the_bits_of_one_process(workers: int, tmp_path: Path, monkeypatch: pyte
                 result = on_cluster.evaluate_tasks(tasks, client)
             assert marks.read_bytes() == b"x"
             assert bits(result) == bits(whole), name
+            print(workers, name, len(whole.detections), flush=True)
