@@ -39,6 +39,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "evaluate-coco",
             "yolo",
             "evaluate-voc",
+            "evaluate-lvis",
             "arrays-and-dataframes",
             "masks-and-keypoints",
             "label-maps",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         suppression,
         validation,
     )
-    from boxscore.compat import init_as_faster_coco_eval, init_as_pycocotools
+    from boxscore.compat import init_as_faster_coco_eval, init_as_lvis, init_as_pycocotools
     from boxscore.data.boxes import box_convert
     from boxscore.data.hierarchy import Hierarchy, expand_classes
     from boxscore.data.image_labels import ImageLabels
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from boxscore.suppression.suppressing import suppress, suppress_boxes
 
 _NAMES = {
-    "boxscore.compat": ("init_as_faster_coco_eval", "init_as_pycocotools"),
+    "boxscore.compat": ("init_as_faster_coco_eval", "init_as_lvis", "init_as_pycocotools"),
     "boxscore.data.boxes": ("box_convert",),
     "boxscore.data.hierarchy": ("Hierarchy", "expand_classes"),
     "boxscore.data.image_labels": ("ImageLabels",),
@@ -193,6 +193,7 @@ __all__ = [
     "generalized_box_iou",
     "greedy_nmm",
     "init_as_faster_coco_eval",
+    "init_as_lvis",
     "init_as_pycocotools",
     "label_maps",
     "load_detections",

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Evaluation",
+    "check_class_labels",
     "counts_of_classes",
     "counts_of_tables",
     "evaluate",
@@ -128,6 +129,7 @@ def evaluate(
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     result = _matched(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
     matcher = result.matcher
+    check_class_labels(ground_truth, chosen)
     _warn_of_id_zero(result)
     _warn_of_numbering(result, workers)
     stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
@@ -178,6 +180,50 @@ def tables_of(
     if not isinstance(detections, Detections):
         detections = reading.read_detections(detections, ground_truth, options)
     return ground_truth, detections
+
+
+def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
+    """Check what a federated protocol asks of ground truth: labels of images, and groups of classes.
+
+    Raises
+    ------
+    InputError
+        When a class has a value that no summary metric selects by, such as an unknown ``frequency``.
+    """
+    selected: dict[str, dict[str, list[str]]] = {}
+    for row in protocol.rows:
+        if row.classes:
+            name, _, value = row.classes.partition("=")
+            selected.setdefault(name, {}).setdefault(value, []).append(row.key)
+    categories = ground_truth.categories
+    for name, keys in selected.items():
+        metrics = ", ".join(key for group in keys.values() for key in group)
+        values = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
+        unknown = [row for row, value in enumerate(values) if value is not None and str(value) not in keys]
+        if unknown:
+            raise InputError(
+                name,
+                f"be one of {', '.join(keys)} for {protocol.name}",
+                got=repr(values[unknown[0]]),
+                place=f"class {categories.labels[unknown[0]]} of {ground_truth.source}",
+            )
+        without = sum(value is None for value in values)
+        if without:
+            which = (
+                "no class has" if without == len(values) else f"{without} of {len(values)} classes have no"
+            )
+            effect = "are undefined" if without == len(values) else "leave these out"
+            _warn(f"{ground_truth.source}: {which} {name}; {metrics} {effect}.")
+    if protocol.labels.unlisted == "drop" and ground_truth.image_labels is None:
+        _warn(
+            f"{ground_truth.source}: no image says which classes were looked for (neg_category_ids in LVIS's "
+            "files, --image-labels for Open Images), so detections of every class without an object in their "
+            "image are left out. Is this data annotated in full? Then another protocol fits, such as coco."
+        )
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, BoxscoreWarning, stacklevel=4)
 
 
 def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
@@ -477,6 +523,17 @@ class Evaluation(PicklesFields):
             if row.key in keys
         }
 
+    @property
+    def summary_classes(self) -> dict[str, list[str]]:
+        """The column ``classes`` of the summary; nothing where every metric is of all classes."""
+        classes = [row.classes for row in self.protocol.rows]
+        return {"classes": [one or "all" for one in classes]} if any(classes) else {}
+
+    @property
+    def class_columns(self) -> dict[str, NDArray[Any]]:
+        """What the data set says of each class, [K]: ``frequency`` in LVIS; nothing with classes pooled."""
+        return dict(self.ground_truth.categories.columns) if self.protocol.matching.per_class else {}
+
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
         """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
@@ -484,7 +541,10 @@ class Evaluation(PicklesFields):
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row per summary metric: ``metric, value, kind, iou, area, max_detections``."""
+        """One row per summary metric: ``metric, value, kind, iou, area, max_detections``.
+
+        Where some metrics are of some classes alone, a column ``classes`` says which, as ``frequency=r``.
+        """
         import pandas as pd
 
         rows = self.protocol.rows
@@ -496,16 +556,22 @@ class Evaluation(PicklesFields):
                 "kind": [row.metric for row in rows],
                 "iou": [self.protocol.iou_text(row) for row in rows],
                 "area": [row.area for row in rows],
+                **self.summary_classes,
                 "max_detections": pd.array(caps, dtype="Int64"),
             }
         )
 
     @property
     def per_class(self) -> pd.DataFrame:
-        """One row per class: ``class``, counts, and each summary metric of the class alone."""
+        """One row per class: ``class``, what is known of it, counts, and each summary metric of it alone.
+
+        What is known are the columns of the classes, such as ``frequency`` in LVIS.
+        """
         import pandas as pd
 
-        return pd.DataFrame({"class": self.labels, **self.class_counts, **self.class_values})
+        return pd.DataFrame(
+            {"class": self.labels, **self.class_columns, **self.class_counts, **self.class_values}
+        )
 
     def curves(self, *, area: str = "all", cap: int = -1) -> pd.DataFrame:
         """Precision-recall curves in long form.

@@ -52,6 +52,7 @@ from boxscore.data.samples import (
     Columns,
     image_id,
     labels_of,
+    listed_by,
     prediction_columns,
     table_columns,
     target_columns,
@@ -60,7 +61,7 @@ from boxscore.data.schema import DETECTIONS, GROUND_TRUTH
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import BoxscoreWarning, InputError, MissingDependencyError, ProtocolError
-from boxscore.evaluation import Evaluation
+from boxscore.evaluation import Evaluation, check_class_labels
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, merge
 from boxscore.protocols import load_protocol
@@ -163,8 +164,9 @@ class Evaluator:
     ----------
     protocol : str, Path, mapping or Protocol, default "coco"
         As in :func:`boxscore.evaluate`.
-    classes : mapping of label to name, or iterable of labels, optional
-        The classes. Those that occur, when not given.
+    classes : mapping of label to name, iterable of labels, or Categories, optional
+        The classes. Those that occur, when not given. :class:`~boxscore.Categories` may have columns, such as
+        the ``frequency`` that LVIS's APr, APc and APf select by.
     prediction_class_names : sequence of str or mapping of int to str, optional
         What the predictions' class numbers mean, where the targets number classes otherwise: the names in
         order from 0, or by number. They are then looked up by name.
@@ -194,7 +196,7 @@ class Evaluator:
         self,
         *,
         protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
-        classes: Mapping[Id, str] | Iterable[Id] | None = None,
+        classes: Mapping[Id, str] | Iterable[Id] | Categories | None = None,
         prediction_class_names: ClassNames | None = None,
         box_format: BoxFormat = "xyxy",
         duplicates: Duplicates = "error",
@@ -241,8 +243,9 @@ class Evaluator:
         ----------
         predictions, targets : sequence of mappings or of model objects
             One per image, in the same order: mappings with ``boxes``, ``labels`` and ``scores`` as in
-            :mod:`boxscore.data.samples`, or what torchvision, Hugging Face, ultralytics, supervision,
-            detectron2, MMDetection and KerasCV return, as in :mod:`boxscore.data.model_objects`. A
+            :mod:`boxscore.data.samples` (targets may have LVIS's lists of classes), or what torchvision,
+            Hugging Face, ultralytics, supervision, detectron2, MMDetection and KerasCV return, as in
+            :mod:`boxscore.data.model_objects`. A
             mapping of arrays with an axis of images, as Keras models return it, is split by image.
 
         Raises
@@ -481,7 +484,7 @@ class Evaluator:
         labels = labels_of(predictions)
         categories = self.categories
         if categories is None:
-            categories = Categories.build([*labels, *labels_of(targets)])
+            categories = Categories.build([*labels, *labels_of(targets), *listed_by(targets)])
         known = set(labels) <= set(categories.ids.tolist())
         ids = images.ids.tolist()
         truth = GroundTruth(
@@ -530,6 +533,7 @@ class Evaluator:
         _warn_numbered_from_zero(part, "0" in left_out)
         _warn_of_fractions(part)
         truth = dataclasses.replace(part.ground_truth, ids=np.arange(1, len(part.ground_truth) + 1))
+        check_class_labels(truth, self.protocol)
         detections = dataclasses.replace(part.detections, left_out=dict(left_out))
         return Evaluation(truth, detections, self.protocol, part.matches)
 

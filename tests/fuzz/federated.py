@@ -3,7 +3,7 @@
     python tests/fuzz/federated.py --cases 5000 --seed 0 [--reference FOLDER]
 
 LVIS boxes: with the cap per image, and with a cap per class over the data set. ``--reference`` is a checkout of
-lvis-api, which then scores every case as well. Open Images boxes: both evaluators, and groups of three weights.
+lvis-api, which then scores every case as well, and the drop-in face is compared with it in everything it returns. Open Images boxes: both evaluators, and groups of three weights.
 Every cell must be equal to the last bit.
 """
 
@@ -61,6 +61,53 @@ def by_reference(dataset: Record, results: list[Record], *, cap: int) -> lvis.Ar
     return lvis.Arrays(run.eval["precision"], run.eval["recall"])
 
 
+def face_differences(dataset: Record, results: list[Record], *, cap: int) -> list[str]:
+    """Run lvis-api and the drop-in for it side by side and name what differs."""
+    import lvis
+
+    from boxscore.compat import lvis as face
+
+    if not results:
+        return []
+    runs = []
+    for library in (lvis, face):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "truth.json")
+            path.write_text(json.dumps(dataset), encoding="utf-8")
+            truth = library.LVIS(str(path))
+        run = library.LVISEval(
+            truth, library.LVISResults(truth, copy.deepcopy(results), max_dets=cap), "bbox"
+        )
+        run.params.max_dets = cap
+        run.run()
+        runs.append(run)
+    theirs, ours = runs
+    different = []
+    if list(theirs.results.items()) != list(ours.results.items()):
+        different.append("results")
+    keys = ("precision", "recall")
+    different += [key for key in keys if theirs.eval[key].tobytes() != ours.eval[key].tobytes()]
+    if theirs.freq_groups != ours.freq_groups or theirs.img_nel != ours.img_nel:
+        different.append("groups")
+    if theirs.lvis_dt.anns != ours.lvis_dt.anns or theirs.lvis_gt.anns != ours.lvis_gt.anns:
+        different.append("annotations")
+    if not _alike(theirs.eval_imgs, ours.eval_imgs):
+        different.append("eval_imgs")
+    if not _alike(theirs.ious, ours.ious):
+        different.append("ious")
+    if not _alike(theirs.eval["dt_pointers"], ours.eval["dt_pointers"]):
+        different.append("dt_pointers")
+    return different
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(np.array_equal(one, other))
+
+
 def check(folder: Path, seed: int, *, reference: bool) -> list[str]:
     dataset, results = federated_case(seed)
     wrong = []
@@ -70,6 +117,7 @@ def check(folder: Path, seed: int, *, reference: bool) -> list[str]:
         if reference:
             theirs = by_reference(dataset, results, cap=cap)
             pairs |= {} if theirs is None else {"reference": theirs}
+            wrong += [f"face, cap {cap}: {what}" for what in face_differences(dataset, results, cap=cap)]
         wrong += [f"{name}, cap {cap}" for name, theirs in pairs.items() if not _same(ours, theirs)]
     ours = scored(folder, dataset, results, max_detections=[4], cap_scope="data_set_class")
     theirs = lvis.evaluate(dataset, results, per_image=None, per_class=4)

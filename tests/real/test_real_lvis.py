@@ -113,3 +113,28 @@ def test_every_case_by_hand(tmp_path: Path) -> None:
             "name"
         ]
     assert len(cases) == 16
+
+
+FACE = {
+    "bbox_max300": ("bbox", 300),
+    "bbox_max20": ("bbox", 20),
+    "bbox_unlimited": ("bbox", -1),
+    "segm_masks_only": ("segm", 300),
+    "segm_with_bbox_key": ("segm", 300),
+}
+
+
+@pytest.mark.parametrize("run", list(FACE))
+def test_every_bit_by_the_drop_in_face(run: str) -> None:
+    from boxscore.compat.lvis import LVIS, LVISEval, LVISResults
+
+    iou_type, cap = FACE[run]
+    truth = LVIS(str(real("lvis", SAMPLE[0])))
+    found = LVISResults(truth, str(real("lvis", RUNS[SAMPLE, run][0])), max_dets=cap)
+    evaluation = LVISEval(truth, found, iou_type)
+    evaluation.params.max_dets = cap
+    evaluation.run()
+    wanted = read(real("lvis", SAMPLE[1]))[run]
+    assert evaluation.get_results() == wanted["metrics"]
+    assert digest(evaluation.eval["precision"]) == wanted["precision_sha256"]
+    assert digest(evaluation.eval["recall"]) == wanted["recall_sha256"]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "SMALL",
+    "among",
     "descending_order",
     "group_order",
     "inverse_order",
@@ -37,6 +38,9 @@ DIGIT_BITS = 16
 
 SMALL = 512
 """Up to here one comparison sort is faster than the passes of a radix sort."""
+
+MOST_FLAGS = 1 << 20
+"""Bytes of a table of flags that are never too many."""
 
 KEY_BITS = 48
 """Longest key sorted in full: three passes. Longer ones lose low bits, and ``_repair`` sorts by them."""
@@ -119,6 +123,25 @@ def _repair(order: Positions, keys: KeyArray, scores: NDArray[np.float64]) -> Po
     where = np.flatnonzero(bad[run])
     order[where] = order[where][np.lexsort((order[where], -scores[where], run[where]))]
     return order
+
+
+def among(known: NDArray[Any], asked: NDArray[Any], size: int) -> NDArray[np.bool_]:
+    """Whether each of some integers in [0, size) is one of others, [N].
+
+    Examples
+    --------
+    >>> among(np.array([7, 2]), np.array([2, 3, 7]), 8).tolist()
+    [True, False, True]
+    """
+    if size <= 8 * len(asked) + MOST_FLAGS:  # a table of all is faster than searching
+        flags = np.zeros(size, dtype=bool)
+        flags[known] = True
+        return np.take(flags, asked)
+    known = np.unique(known)
+    if not len(known):
+        return np.zeros(len(asked), dtype=bool)
+    at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    return np.asarray(known[at] == asked)
 
 
 def top_k_per_group(group: NDArray[Any], k: int, size: int | None = None) -> Positions:

@@ -84,7 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
         columns = similarity_of(first.protocol).needed_columns
-        options = read_options(**detection_arguments(arguments), columns=columns)
+        any_sides = first.protocol.boxes.degenerate != "count"
+        options = read_options(**detection_arguments(arguments), columns=columns, any_sides=any_sides)
         tables = [
             first.detections,
             *(read_detections(path, first.ground_truth, options) for path in paths[1:]),

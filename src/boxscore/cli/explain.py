@@ -39,6 +39,7 @@ OPTIONS = (
 def run(arguments: argparse.Namespace) -> int:
     """Read, explain, print; return the exit status."""
     from boxscore.diagnostics import ablation, explain, find_number, tool_names
+    from boxscore.diagnostics._tools import tool_of
 
     if arguments.protocol != PROTOCOL.default:
         raise InputError("explain", "be given --from and --to", got=f"--protocol {arguments.protocol}")
@@ -49,9 +50,15 @@ def run(arguments: argparse.Namespace) -> int:
             got="neither" if arguments.first is None else "both",
             cause=f"known tools: {', '.join(tool_names())}",
         )
-    evaluation = evaluate_inputs(read_inputs(arguments))
+    named = [tool for tool in (arguments.first, arguments.last) if tool is not None]
+    also = [tool_of(tool, None).protocol for tool in named]
+    evaluation = evaluate_inputs(read_inputs(arguments, also=also))
     if evaluation.protocol.similarity != "box":
-        raise InputError("explain", "compare boxes", got=f"--iou-type {arguments.iou_type}")
+        raise InputError(
+            "explain",
+            "be told the similarity by --from and --to, such as --from lvis-segm --to lvis-boundary",
+            got=f"--iou-type {arguments.iou_type}",
+        )
     tables = (evaluation.ground_truth, evaluation.detections)
     if arguments.number is not None:
         frame = find_number(*tables, arguments.number)

@@ -55,15 +55,18 @@ class Inputs(NamedTuple):
     workers: int
 
 
-def read_inputs(arguments: argparse.Namespace) -> Inputs:
-    """Read the files that the input arguments name."""
+def read_inputs(arguments: argparse.Namespace, *, also: Sequence[Protocol] = ()) -> Inputs:
+    """Read the files that the input arguments name; ``also`` is scored by these protocols."""
     protocol = chosen_protocol(arguments)
-    similarity, processes = similarity_of(protocol), readers(arguments)
+    scored_by, processes = (protocol, *also), readers(arguments)
+    similarity = similarity_of(protocol)
     common: dict[str, Any] = {
-        "columns": similarity.needed_columns,
+        "columns": tuple(
+            dict.fromkeys(name for one in scored_by for name in similarity_of(one).needed_columns)
+        ),
         "processes": processes,
-        "any_sides": protocol.boxes.degenerate != "count",
-        "needs_areas": len(protocol.ignore.area_ranges) > 1,
+        "any_sides": any(rules.boxes.degenerate != "count" for rules in scored_by),
+        "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in scored_by),
     }
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)

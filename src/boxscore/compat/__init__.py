@@ -17,8 +17,10 @@ from types import ModuleType
 
 __all__ = [
     "init_as_faster_coco_eval",
+    "init_as_lvis",
     "init_as_pycocotools",
     "restore_faster_coco_eval",
+    "restore_lvis",
     "restore_pycocotools",
 ]
 
@@ -93,6 +95,37 @@ def init_as_faster_coco_eval() -> None:
 def restore_faster_coco_eval() -> None:
     """Undo :func:`init_as_faster_coco_eval`; names imported in between keep what they were given."""
     _restore("faster_coco_eval")
+
+
+def init_as_lvis() -> None:
+    """Make ``import lvis`` give boxscore's drop-in for the rest of the process.
+
+    Its numbers are those of lvis-api's main branch. Call it before the first evaluation of the libraries that
+    use lvis, such as detectron2 and MMDetection; a second call does nothing. ``LVISVis``, which draws, is not
+    here.
+
+    See Also
+    --------
+    restore_lvis : the way back.
+    init_as_pycocotools : the same for libraries that import pycocotools.
+
+    Examples
+    --------
+    >>> import boxscore
+    >>> boxscore.init_as_lvis()
+    >>> from lvis import LVISEval
+    >>> LVISEval.__module__
+    'boxscore.compat.lvis.eval'
+    >>> boxscore.compat.restore_lvis()
+    """
+    import boxscore.compat.lvis as package
+
+    _swap("lvis", package, eval=package.eval, lvis=package.lvis, results=package.results)
+
+
+def restore_lvis() -> None:
+    """Undo :func:`init_as_lvis`; names imported in between keep what they were given."""
+    _restore("lvis")
 
 
 def _swap(library: str, package: ModuleType, **parts: ModuleType) -> None:

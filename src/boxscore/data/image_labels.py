@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.checks import Place
+from boxscore._utils.ordering import among
 from boxscore._utils.records import record
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids, read_only
 from boxscore.errors import InputError
@@ -113,7 +114,8 @@ class ImageLabels:
         for rows, given, name in ((image, ids, "image_id"), (category, category_ids, "category_id")):
             if len(rows) and rows.min() < 0:
                 row = int(np.argmin(rows))
-                raise InputError(name, "be in the ground truth", got=repr(given[row]), place=where(row))
+                got = repr(as_ids(given, name=name).tolist()[row])
+                raise InputError(name, "be in the ground truth", got=got, place=where(row))
         number = {kind: position for position, kind in enumerate(IMAGE_LABEL_KINDS)}
         wrong = next((row for row, kind in enumerate(kinds) if kind not in number), None)
         if wrong is not None:
@@ -152,10 +154,9 @@ class ImageLabels:
         if not len(own) or not len(image):
             return np.zeros(len(image), dtype=bool)
         width = max(int(own.category.max()), int(np.max(category))) + 1
-        known = np.unique(own.image.astype(np.int64) * width + own.category)
-        asked = np.asarray(image, dtype=np.int64) * width + category
-        at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-        return np.asarray(known[at] == asked)
+        height = max(int(own.image.max()), int(np.max(image))) + 1
+        known = own.image.astype(np.int64) * width + own.category
+        return among(known, np.asarray(image, dtype=np.int64) * width + category, height * width)
 
     def renumbered(
         self, *, images: NDArray[Any] | None = None, categories: NDArray[Any] | None = None

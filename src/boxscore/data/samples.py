@@ -3,7 +3,8 @@
 Conventions
 -----------
 - A prediction has ``boxes`` [D, 4], ``labels`` [D], ``scores`` [D]; a target ``boxes``, ``labels`` and, where
-  the data set has them, ``image_id``, ``area``, ``iscrowd``, ``difficult``, ``ignore``. Both may have
+  the data set has them, ``image_id``, ``area``, ``iscrowd``, ``difficult``, ``ignore``, and LVIS's lists
+  ``neg_category_ids`` and ``not_exhaustive_category_ids``, of ids or names of classes. Both may have
   ``masks`` [D, H, W] or [D, 1, H, W], ``keypoints`` [D, J, 3] and ``rotated`` [D, 5]; then ``boxes`` may be
   missing. Other keys are not read.
 - Arrays may be lists, NumPy arrays, or tensors on any device; no library is imported for them.
@@ -31,19 +32,22 @@ from boxscore.data.building import (
     categories_of,
     vocabulary_columns,
 )
+from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.masks import Masks
 from boxscore.data.model_objects import Sample, one_per_image, sample_of
 from boxscore.data.naming import ClassNames, by_name, in_classes, kinds_of_labels, named_by, names_by_number
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
 from boxscore.data.tensors import as_array
-from boxscore.data.vocabulary import Id, Images, as_ids
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 
 __all__ = [
     "SHAPES",
     "Columns",
     "image_id",
+    "image_labels_of",
     "labels_of",
+    "listed_by",
     "prediction_columns",
     "table_columns",
     "table_of_objects",
@@ -60,6 +64,12 @@ MASK_THRESHOLD = 0.5
 """A pixel belongs to a mask of probabilities above this, as in torchvision's evaluation."""
 
 FLAGS = ("iscrowd", "difficult", "ignore")
+
+LISTS: Mapping[str, ImageLabelKind] = {
+    "neg_category_ids": "negative",
+    "not_exhaustive_category_ids": "not_exhaustive",
+}
+"""Keys of a target that list classes of the whole image, as in LVIS's files, and what they say."""
 
 
 def image_id(sample: Sample, *, place: str) -> Id | None:
@@ -81,7 +91,12 @@ def prediction_columns(sample: Sample, *, box_format: BoxFormat, place: str) -> 
 
 def target_columns(sample: Sample, *, box_format: BoxFormat, place: str) -> Columns:
     """Check one image's target, as :func:`prediction_columns` does."""
-    return _columns(sample, ("area", *FLAGS), "target", box_format, place, needed=("labels",))
+    columns = _columns(sample, ("area", *FLAGS), "target", box_format, place, needed=("labels",))
+    for key in LISTS:
+        listed = sample.columns.get(key)
+        if listed is not None:
+            columns[key] = as_ids(as_array(listed, f"target {key}").reshape(-1), name=key).tolist()
+    return columns
 
 
 def _columns(
@@ -142,6 +157,33 @@ def _columns(
         checks.same_length(len(labels), of=f"labels of {place}", names=sample.names)
         columns["names"] = as_ids(list(sample.names), name="names")
     return columns
+
+
+def listed_by(sides: Sequence[Columns]) -> list[Id]:
+    """Return the classes that targets list for whole images, each once."""
+    return list(dict.fromkeys(one for side in sides for key in LISTS for one in side.get(key, ())))
+
+
+def image_labels_of(
+    sides: Sequence[Columns], identifiers: Sequence[Id], *, images: Images, categories: Categories
+) -> ImageLabels | None:
+    """Return what targets list for whole images; None where no target has a list."""
+    if not any(key in side for side in sides for key in LISTS):
+        return None
+    rows = [
+        (identifier, one, kind, key)
+        for identifier, side in zip(identifiers, sides, strict=True)
+        for key, kind in LISTS.items()
+        for one in side.get(key, ())
+    ]
+    return ImageLabels.from_arrays(
+        [row[0] for row in rows],
+        [row[1] for row in rows],
+        [row[2] for row in rows],
+        images=images,
+        categories=categories,
+        place=lambda row: f"{rows[row][3]} of image {rows[row][0]!r}",
+    )
 
 
 def _one_each(values: Any, name: str, place: str) -> NDArray[Any]:
@@ -220,6 +262,9 @@ def table_columns(
     if schema is DETECTIONS:
         shown = boxes is not None or "rotated" in given
         table["boxes_given"] = shown and "masks" not in given
+    if schema is GROUND_TRUTH:
+        labels = image_labels_of(sides, identifiers, images=rows["images"], categories=rows["categories"])
+        table |= {} if labels is None else {"image_labels": labels}
     return {**table, "source": source}
 
 

@@ -21,7 +21,17 @@ from boxscore.protocols import load_protocol, protocol_names
 from boxscore.protocols.fields import Field, Stage, Step, all_fields
 from boxscore.protocols.protocol import Protocol, SummaryRow
 
-__all__ = ["CHOICES", "Choice", "Tool", "box_protocols", "tool_names", "tool_of", "with_choice", "with_field"]
+__all__ = [
+    "CHOICES",
+    "Choice",
+    "Tool",
+    "box_protocols",
+    "tool_names",
+    "tool_of",
+    "with_choice",
+    "with_field",
+    "with_similarity",
+]
 
 
 class Tool(NamedTuple):
@@ -84,13 +94,12 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
     """Return a tool by name, or any protocol as one; ``iou`` replaces its thresholds."""
     if isinstance(tool, str) and not tool.endswith(".toml"):
         name = _aliases().get(tool, tool)
-        checks.one_of(name, tool_names(), name="tool")
+        if name not in protocol_names():
+            checks.one_of(name, tool_names(), name="tool")
         protocol = load_protocol(name)
     else:
         protocol = load_protocol(tool)
         name = protocol.name
-        if protocol.similarity != "box":
-            raise ProtocolError("an explained protocol", "compare boxes", got=repr(name))
     matching = dataclasses.replace(protocol.matching, max_detections=protocol.matching.max_detections[-1:])
     if iou is not None:
         checks.number_between(iou, 0, 1, name="iou", open_low=True)
@@ -106,6 +115,24 @@ def tool_of(tool: str | Path | Mapping[str, Any] | Protocol, iou: float | None) 
         summary=(SummaryRow("AP"), SummaryRow("AP50", iou=0.5), SummaryRow("AP75", iou=0.75)),
     )
     return Tool(tool if isinstance(tool, str) else name, reduced)
+
+
+def with_similarity(tool: Tool, other: Tool) -> Tool:
+    """Return the tool with the other's similarity; of masks and boundaries, since the same tables have both.
+
+    Raises
+    ------
+    ProtocolError
+        When the two compare different objects, such as boxes and masks.
+    """
+    own, wanted = tool.protocol.similarity, other.protocol.similarity
+    if own != wanted and not {own, wanted} <= {"mask", "boundary"}:
+        raise ProtocolError(
+            "explained protocols",
+            "compare the same kind of objects",
+            got=f"{tool.name!r} by {own} and {other.name!r} by {wanted}",
+        )
+    return tool._replace(protocol=dataclasses.replace(tool.protocol, similarity=wanted))
 
 
 def with_choice(tool: Tool, other: Tool, choice: Choice) -> Tool:

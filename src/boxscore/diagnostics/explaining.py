@@ -43,6 +43,7 @@ from boxscore.diagnostics._tools import (
     tool_of,
     with_choice,
     with_field,
+    with_similarity,
 )
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
@@ -114,7 +115,7 @@ def explain(
     ground_truth : GroundTruth
     detections : Detections
     first, last : str, Path, mapping or Protocol
-        A tool (:func:`tool_names`), or any protocol.
+        A tool (:func:`tool_names`), or any protocol; both of boxes, of keypoints, or of masks or boundaries.
     iou : float, optional
         Compare AP at this one threshold instead of over each tool's own.
 
@@ -125,12 +126,17 @@ def explain(
     Raises
     ------
     InputError
-        When a tool is unknown, or its number is undefined on this data.
+        When a tool is unknown, its number is undefined on this data, or the two compare different objects.
     """
     start, end = tool_of(first, iou), tool_of(last, iou)
     tables = _Tables(ground_truth, detections)
     value = tables.value(start)
-    now, first_value, steps = start, value, []
+    now, first_value, steps = with_similarity(start, end), value, []
+    if now != start:
+        after = tables.value(now)
+        text = f"similarity: {start.protocol.similarity} -> {end.protocol.similarity}"
+        steps.append((text, after - value, after))
+        value = after
     for choice in CHOICES:
         changed = with_choice(now, end, choice)
         if changed == now:

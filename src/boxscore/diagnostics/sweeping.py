@@ -434,5 +434,5 @@ def _row(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) 
         counts if evaluation.protocol.matching.per_class else np.array([count]),
         values,
         count,
-        {keys[key]: value for key, value in evaluation.metrics.items()},
+        {keys.get(key, key): value for key, value in evaluation.metrics.items()},
     )

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically
 from boxscore.data.boxes import corners_and_sizes
+from boxscore.data.image_labels import ImageLabelKind, ImageLabels
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
-from boxscore.data.vocabulary import Images
+from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
@@ -168,10 +169,9 @@ def _encoded(pieces: Iterator[bytes], source: str) -> Iterator[bytes]:
 def _ground_truth(table: GroundTruth) -> Iterator[bytes]:
     """Text of a ground-truth file, piece by piece."""
     yield b'{"info":{},"licenses":[],\n"images":'
-    yield from _array_of(_images(table.images))
-    categories = zip(table.categories.ids.tolist(), table.categories.names.tolist(), strict=True)
+    yield from _array_of(_images(table))
     yield b',"categories":'
-    yield from _array_of({"id": identifier, "name": name} for identifier, name in categories)
+    yield from _array_of(_categories(table.categories))
     yield b',"annotations":'
     yield from _array_of(_annotations(table))
     yield b"}\n"
@@ -186,11 +186,39 @@ def _array_of(records: Iterable[Record]) -> Iterator[bytes]:
     yield b"[]\n" if before == b"[\n" else b"\n]\n"
 
 
-def _images(images: Images) -> Iterator[Record]:
+def _images(table: GroundTruth) -> Iterator[Record]:
+    images = table.images
     rows = zip(images.ids.tolist(), images.file_names.tolist(), images.sizes.tolist(), strict=True)
-    for identifier, file_name, (width, height) in rows:
+    lists = {} if table.image_labels is None else _classes_by_image(table, table.image_labels)
+    for row, (identifier, file_name, (width, height)) in enumerate(rows):
         record = {"id": identifier, "file_name": file_name, "width": _side(width), "height": _side(height)}
+        record |= {key: listed[row] for key, listed in lists.items()}
         yield {key: value for key, value in record.items() if value is not None}
+
+
+def _classes_by_image(table: GroundTruth, labels: ImageLabels) -> dict[str, list[list[Id]]]:
+    """Return LVIS's two lists of classes of every image, by key."""
+    lists: dict[str, list[list[Id]]] = {}
+    kinds: tuple[tuple[str, ImageLabelKind], ...] = (
+        ("neg_category_ids", "negative"),
+        ("not_exhaustive_category_ids", "not_exhaustive"),
+    )
+    for key, kind in kinds:
+        own = labels.of(kind)
+        lists[key] = [[] for _ in range(len(table.images))]
+        for image, identifier in zip(
+            own.image.tolist(), table.categories.ids[own.category].tolist(), strict=True
+        ):
+            lists[key][image].append(identifier)
+    return lists
+
+
+def _categories(categories: Categories) -> Iterator[Record]:
+    frequency = categories.columns.get("frequency")
+    letters = [None] * len(categories) if frequency is None else frequency.tolist()
+    rows = zip(categories.ids.tolist(), categories.names.tolist(), letters, strict=True)
+    for identifier, name, letter in rows:
+        yield {"id": identifier, "name": name} | ({} if letter is None else {"frequency": letter})
 
 
 def _side(side: float) -> float | None:
@@ -209,6 +237,8 @@ def _annotations(table: GroundTruth) -> Iterator[Record]:
     }
     if table.difficult.any():
         columns["difficult"] = table.difficult.astype(int).tolist()
+    if table.ignore.any():  # read where images have lists of classes
+        columns["ignore"] = table.ignore.astype(int).tolist()
     if table.keypoint_count is not None:
         columns["num_keypoints"] = table.keypoint_count.tolist()
     return _records(columns)

@@ -38,11 +38,15 @@ TICK = 2_000_000_000
 CONTENT = frozenset(
     {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "ignore", "group"}
     | {"sizes", "file names", "columns", "ids", "repeated ids", "classes", "fractions"}
+    | {"image labels", "positive labels", "ignore beside image labels"}
+    | {"class columns", "class column frequency"}
 )
 """What a table may have beside images, classes, upright boxes and scores, and not every file can hold.
 
 ``areas`` are those other than width times height, ``sizes`` and ``file names`` those of images, ``columns``
 the user's own, ``classes`` those without objects, and ``fractions`` coordinates in place of pixels.
+``image labels`` are classes that were looked for in whole images and not seen, or not annotated in full,
+``positive labels`` those that were seen, and ``class columns`` what else is known of classes.
 """
 
 Read = Callable[[GroundTruth | None], Detections]

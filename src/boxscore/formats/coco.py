@@ -116,7 +116,7 @@ class CocoFormat(Format):
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": frozenset(
             {"masks", "keypoints", "rotated", "areas", "crowd", "difficult", "sizes", "file names"}
-            | {"ids", "classes"}
+            | {"ids", "classes", "image labels", "ignore beside image labels", "class column frequency"}
         ),
         "detections": frozenset({"masks", "keypoints", "rotated", "ids", "classes"}),
     }
@@ -513,6 +513,7 @@ def _image_labels(content: _File, images: Images, categories: Categories, path: 
     """Read LVIS's lists of classes per image; None where no image has one."""
     if not _is_federated(content):
         return None
+    _warn_of_missing_lists(content.images or [], path)
     ids: list[Any] = []
     classes: list[Any] = []
     kinds: list[ImageLabelKind] = []
@@ -536,6 +537,18 @@ def _image_labels(content: _File, images: Images, categories: Categories, path: 
         categories=categories,
         place=lambda row: f"{places[row]} of image {ids[row]!r} of {path}",
     )
+
+
+def _warn_of_missing_lists(images: Sequence[_Image], path: Path) -> None:
+    for key in ("neg_category_ids", "not_exhaustive_category_ids"):
+        missing = sum(getattr(image, key) is None for image in images)
+        if missing:
+            warnings.warn(
+                f"{path}: {missing} of {len(images)} images have no {key}; read as empty, where lvis-api "
+                "stops with a KeyError.",
+                BoxscoreWarning,
+                stacklevel=5,
+            )
 
 
 def _listed_ids(records: Sequence[_Image | _Category], record: str, path: Path) -> NDArray[Any]:

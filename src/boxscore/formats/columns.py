@@ -37,6 +37,7 @@ from boxscore._utils.checks import Place
 from boxscore._utils.files import write_atomically
 from boxscore.data.alignment import align
 from boxscore.data.boxes import check_sizes_fit
+from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.lazy import LazyColumns
 from boxscore.data.masks import Masks
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Column, Schema
@@ -61,7 +62,7 @@ _LISTS: Mapping[str, type | tuple[type, ...]] = {
     "category_names": str,
 }
 """Lists that a header must have, and what they hold."""
-_MAPPINGS = ("left_out", "columns", "image_columns")
+_MAPPINGS = ("left_out", "columns", "image_columns", "category_columns")
 _IMAGE_SIZES = Column("image_sizes", "numbers", (2,))
 _MASK_ROWS = (
     Column("mask_rows", "counts"),
@@ -70,8 +71,11 @@ _MASK_ROWS = (
 )
 _MASK_BYTES = "mask_counts"
 _MASK_ARRAYS = (*(column.name for column in _MASK_ROWS), _MASK_BYTES)
-_USER, _IMAGE = "column:", "image_column:"
-"""What the names of the user's own columns begin with, of rows and of images."""
+_LABELS = tuple(Column(name, "counts") for name in ("label_image", "label_category", "label_kind"))
+_LABEL_ARRAYS = tuple(column.name for column in _LABELS)
+"""Labels of whole images: rows of images and classes, and positions among the kinds."""
+_USER, _IMAGE, _CATEGORY = "column:", "image_column:", "category_column:"
+"""What the names of the user's own columns begin with, of rows, of images and of classes."""
 
 
 class ColumnsFormat(Format):
@@ -161,7 +165,11 @@ def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Array
         "file_names": table.images.file_names.tolist(),
         "category_ids": table.categories.ids.tolist(),
         "category_names": table.categories.names.tolist(),
-        **{name: getattr(table, name) for name in table.schema.values if name != "source"},
+        **{
+            name: getattr(table, name)
+            for name in table.schema.values
+            if name not in ("source", "image_labels")
+        },
     }
     arrays: Arrays = {"image_sizes": table.images.sizes}
     for column in table.schema.needed:
@@ -176,6 +184,11 @@ def _checked_content(table: BoxTable, place: str) -> tuple[dict[str, Any], Array
             arrays |= _mask_arrays(values) if column.form == "masks" else {column.name: values}
     _put(table.columns, "columns", _USER, header, arrays)
     _put(table.images.columns, "image_columns", _IMAGE, header, arrays)
+    _put(table.categories.columns, "category_columns", _CATEGORY, header, arrays)
+    if isinstance(table, GroundTruth) and table.image_labels is not None:
+        labels = table.image_labels
+        columns: tuple[NDArray[Any], ...] = (labels.image, labels.category, labels.kind)
+        arrays |= {name: values.astype(np.int64) for name, values in zip(_LABEL_ARRAYS, columns, strict=True)}
     _check_header(header, type(table).schema, place)
     _check_values(table.schema, header, arrays, source=table.source)
     return header, arrays
@@ -278,6 +291,7 @@ def _load(path: Path, schema: Schema, columns: Sequence[str]) -> dict[str, Any]:
         "images": images,
         "categories": categories,
         "columns": _user_columns(header["columns"], arrays, _USER),
+        **_image_labels(arrays, len(images), len(categories), path),
         "instances": LazyColumns(names, instances_of(arrays, at_once), read),
         "source": str(path),
     }
@@ -390,7 +404,11 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
         codes = members.get(_MASK_BYTES)
         if codes is None or codes.dtype != np.uint8 or len(codes.shape) != 1:
             raise _damaged(_MASK_BYTES, "be uint8 [bytes]", codes, path)
-    for column, rows in (*expected, *instances):
+    labels: list[tuple[Column, int]] = []
+    if schema is GROUND_TRUTH and members.keys() & {*_LABEL_ARRAYS}:
+        given = members.get(_LABEL_ARRAYS[0])
+        labels = [(column, given.shape[0] if given and given.shape else 0) for column in _LABELS]
+    for column, rows in (*expected, *instances, *labels):
         member = members.get(column.name)
         if member is None:
             raise _damaged(column.name, "be there", "none", path)
@@ -398,7 +416,9 @@ def _check_members(archive: Archive, schema: Schema, header: Mapping[str, Any], 
             raise _damaged(column.name, f"be {column.form_text(rows)}", member, path)
     own = _check_user_columns(header["columns"], members, _USER, count, path)
     own += _check_user_columns(header["image_columns"], members, _IMAGE, images, path)
-    known = {"header", *_MASK_ARRAYS, *own, *(column.name for column, _ in (*expected, *instances))}
+    classes = len(header["category_ids"])
+    own += _check_user_columns(header["category_columns"], members, _CATEGORY, classes, path)
+    known = {"header", *_MASK_ARRAYS, *own, *(column.name for column, _ in (*expected, *instances, *labels))}
     for name in members:
         if name not in known:
             cause = "written by a newer boxscore?"
@@ -480,13 +500,34 @@ def _vocabularies(header: Mapping[str, Any], arrays: Arrays, path: Path) -> tupl
         sizes=arrays["image_sizes"],
         columns=_user_columns(header["image_columns"], arrays, _IMAGE),
     )
-    categories = Categories.build(header["category_ids"], names=header["category_names"])
+    categories = Categories.build(
+        header["category_ids"],
+        names=header["category_names"],
+        columns=_user_columns(header["category_columns"], arrays, _CATEGORY),
+    )
     for name, vocabulary in (("image_ids", images), ("category_ids", categories)):
         if len(vocabulary) != len(header[name]):
             raise FileFormatError("ids", "be unique", got="repeated ids", place=str(path))
         if vocabulary.ids.tolist() != header[name]:  # rows number them as they stand
             raise _header(f"have {_words(name)} in ascending order", "another order", str(path))
     return images, categories
+
+
+def _image_labels(arrays: Arrays, images: int, categories: int, path: Path) -> dict[str, ImageLabels]:
+    """Return the labels of whole images, by the name of the argument; nothing without any."""
+    if _LABEL_ARRAYS[0] not in arrays:
+        return {}
+    columns = [arrays[name] for name in _LABEL_ARRAYS]
+    bounds = (images, categories, len(IMAGE_LABEL_KINDS))
+    for name, values, bound in zip(_LABEL_ARRAYS, columns, bounds, strict=True):
+        if len(values) and not 0 <= values.min() <= values.max() < bound:
+            raise _damaged(
+                name, f"be at least 0 and below {bound}", f"{values.min()} to {values.max()}", path
+            )
+    image, category, kind = columns
+    return {
+        "image_labels": ImageLabels(image.astype(np.int32), category.astype(np.int32), kind.astype(np.int8))
+    }
 
 
 def _warn_of_repeated_ids(ids: NDArray[Any], path: Path) -> None:

@@ -204,7 +204,12 @@ def _all_held(name: str, kind: str) -> frozenset[str]:
 
 
 def _is_held(word: str, holds: frozenset[str]) -> bool:
-    return word in holds or (word.startswith("column ") and "columns" in holds)
+    return (
+        word in holds
+        or (word.startswith("column ") and "columns" in holds)
+        or (word.startswith("class column ") and "class columns" in holds)
+        or (word == "ignore beside image labels" and "ignore" in holds)
+    )
 
 
 def _content(table: BoxTable, at: Format) -> Iterator[tuple[str, str]]:
@@ -229,9 +234,20 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
         yield "areas", f"{int(other.sum()):,} areas other than width times height"
     for flag in ("crowd", "difficult", "ignore"):
         marked = int(getattr(table, flag).sum())
+        word = "ignore beside image labels" if flag == "ignore" and table.image_labels is not None else flag
         if marked:
             drop = " (their boxes stay; --crowd none drops them)" if flag == "crowd" else ""
-            yield flag, f"{marked:,} {flag} flags{drop}"
+            yield word, f"{marked:,} {flag} flags{drop}"
+    labels = table.image_labels
+    if labels is not None:
+        # Of a file whose lists are all empty too: the lists themselves say that classes were looked for.
+        others, positive = len(labels.of("negative", "not_exhaustive")), len(labels.of("positive"))
+        if others or not positive:
+            yield "image labels", f"{others:,} labels of images (negative, not exhaustive)"
+        if positive:
+            yield "positive labels", f"{positive:,} positive labels of images"
+    for name in table.categories.columns:
+        yield f"class column {name}", f"{name} of classes"
     images = table.images
     sized = int((~np.isnan(images.sizes).any(axis=1)).sum())
     if sized:
@@ -288,6 +304,12 @@ def _without(table: BoxTable, words: list[str]) -> Any:
             changes |= {name: None for name in ("keypoints", "keypoint_count") if name in table.instances}
         elif word in ("crowd", "difficult", "ignore"):
             changes[word] = blank
+        elif word == "ignore beside image labels":
+            changes["ignore"] = blank
+        elif word in ("image labels", "positive labels"):
+            kept = ("positive",) if word == "image labels" else ("negative", "not_exhaustive")
+            labels = changes.get("image_labels", table.image_labels)
+            changes["image_labels"] = None if labels is None else labels.of(*kept)
         elif word == "repeated ids":
             changes["ids"] = np.arange(1, len(table) + 1)
     dropped = {word.removeprefix("column ") for word in words if word.startswith("column ")}

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import descending_order, top_k_per_group
+from boxscore._utils.ordering import among, descending_order, top_k_per_group
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.matching.ignoring import Ignoring, without_area
@@ -70,13 +70,16 @@ def inexhaustive(
 
 def _best(detections: Detections, protocol: Protocol, cap: int) -> BoolArray:
     """Whether each detection is among the best of its image, or its class in the data set; ties by file."""
-    rows = descending_order(detections.scores)
-    rows = rows[detections.scores[rows] >= protocol.matching.score_threshold]
     of_image = protocol.matching.cap_scope == "image"
     group = detections.image if of_image else detections.category
     count = len(detections.images) if of_image else len(detections.categories)
-    kept = np.zeros(len(detections), dtype=bool)
-    kept[rows[top_k_per_group(np.take(group, rows), cap, count)]] = True
+    kept = detections.scores >= protocol.matching.score_threshold
+    over = np.bincount(group, minlength=count) > cap
+    if over.any():  # most files are capped as they are written: only what is over is sorted
+        rows = np.flatnonzero(kept & np.take(over, group))
+        rows = rows[descending_order(detections.scores[rows])]
+        kept[rows] = False
+        kept[rows[top_k_per_group(np.take(group, rows), cap, count)]] = True
     return kept
 
 
@@ -87,13 +90,8 @@ def _listed(
     count = len(ground_truth.categories)
     there = ~ignoring.deleted
     objects = ground_truth.image[there].astype(np.int64) * count + ground_truth.category[there]
-    known = np.unique(objects)
     asked = detections.image.astype(np.int64) * count + detections.category
-    if len(known):
-        at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-        listed = np.asarray(known[at] == asked)
-    else:
-        listed = np.zeros(len(asked), dtype=bool)
+    listed = among(objects, asked, len(ground_truth.images) * count)
     labels = ground_truth.image_labels
     if labels is not None:
         kinds = ("negative",) if protocol.labels.listed_by == "negative" else ("negative", "positive")

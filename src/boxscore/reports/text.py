@@ -47,7 +47,8 @@ LONGEST = 120
 def class_columns(evaluation: Evaluation) -> dict[str, Any]:
     """Columns of the per-class table, without pandas."""
     columns: dict[str, Any] = {"class": evaluation.labels}
-    for name, values in {**evaluation.class_counts, **evaluation.class_values}.items():
+    known = {**evaluation.class_columns, **evaluation.class_counts, **evaluation.class_values}
+    for name, values in known.items():
         columns[name] = values.tolist()
     return columns
 
@@ -60,6 +61,7 @@ def summary_columns(evaluation: Evaluation) -> dict[str, Any]:
         "value": [evaluation.metrics[row.key] for row in rows],
         "iou": [protocol.iou_text(row) for row in rows],
         "area": [row.area for row in rows],
+        **evaluation.summary_classes,
         "max_detections": [protocol.caps[row.cap] or "all" for row in rows],
     }
 

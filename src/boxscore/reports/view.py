@@ -256,6 +256,8 @@ def _class_table(
         if number == 0:
             for name, label in (("ground_truths", "objects"), ("detections", "detections")):
                 add(name, label, "count", evaluation.class_counts[name].tolist())
+            for name, texts in evaluation.class_columns.items():
+                add(name, name, "text", ["" if text is None else str(text) for text in texts.tolist()])
             if intervals:
                 sides = zip(intervals["low"], intervals["high"], strict=True)
                 ends = [[number_or_none(low), number_or_none(high)] for low, high in sides]

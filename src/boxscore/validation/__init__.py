@@ -30,6 +30,7 @@ from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import SEVERITIES, Context, Finding, by_weight
+from boxscore.validation.federated import federated_findings
 from boxscore.validation.geometric import geometric_findings
 from boxscore.validation.mismatch import mismatch_findings
 from boxscore.validation.numbering import find_class_map, renumbered_file
@@ -54,6 +55,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     geometric_findings,
     semantic_findings,
     mismatch_findings,
+    federated_findings,
 )
 """What :func:`validate` runs, in order."""
 
@@ -135,8 +137,9 @@ def validate_files(
 
     rules = load_protocol(protocol)
     columns = similarity_of(rules).needed_columns
-    of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, columns=columns)
-    of_detections = read_options(**(detection_options or {}), columns=columns)
+    rest: dict[str, Any] = {"columns": columns, "any_sides": rules.boxes.degenerate != "count"}
+    of_truth = read_options(**{"format": format, "image_set": image_set, **(options or {})}, **rest)
+    of_detections = read_options(**(detection_options or {}), **rest)
     paths = [Path(ground_truth)] if detections is None else [Path(ground_truth), Path(detections)]
     for path in paths:
         detect_format(path)  # refuses a path that does not exist or has no known format

@@ -124,12 +124,14 @@ def _degenerate(context: Context, table: BoxTable) -> Iterator[Finding]:
     if not len(flat) or context.protocol.boxes.pixel_offset:  # with inclusive pixels it is one pixel wide
         return
     end = "nothing can match them" if isinstance(table, GroundTruth) else "they can match nothing"
+    dropped = _are_dropped(context, table)
     yield context.finding(
         f"{noun}-degenerate",
         "geometric",
-        "warning",
+        "info" if dropped else "warning",
         len(flat),
-        f"{counted(len(flat), noun)} with a box of width or height 0: {end}",
+        f"{counted(len(flat), noun)} with a box of width or height 0: "
+        f"{'the protocol leaves them out' if dropped else end}",
         table=table,
         rows=flat,
         repair="without them",
@@ -143,18 +145,25 @@ def _inside_out(context: Context, table: BoxTable) -> Iterator[Finding]:
     rows = np.flatnonzero((table.sizes < 0).any(axis=1))
     if not len(rows):
         return
+    end = "the protocol leaves them out" if _are_dropped(context, table) else "they overlap nothing"
     yield context.finding(
         f"{noun}-inside-out",
         "geometric",
         "warning",
         len(rows),
         f"{counted(len(rows), noun)} with a box whose width or height is below 0 (down to "
-        f"{table.sizes.min():g}): they overlap nothing",
+        f"{table.sizes.min():g}): {end}",
         table=table,
         rows=rows,
         repair="without them",
         repaired=_without(table, rows),
     )
+
+
+def _are_dropped(context: Context, table: BoxTable) -> bool:
+    """Whether the protocol leaves out boxes of no area in a table."""
+    rule = context.protocol.boxes.degenerate
+    return rule == "drop" or (rule == "drop_detections" and isinstance(table, Detections))
 
 
 def _without(table: BoxTable, rows: NDArray[np.intp]) -> Repair:

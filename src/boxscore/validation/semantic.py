@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,13 @@ TIED = 0.10
 
 NEGLIGIBLE = 0.0005
 """Of AP: rounds to nothing in three decimals."""
+
+CAP_SCOPES = {
+    "class": ("per image and class", "group"),
+    "image": ("per image", "image"),
+    "data_set_class": ("per class of the data set", "class"),
+}
+"""Where a cap holds, in words, and what it holds for."""
 
 FEWEST = 20
 """Detections below which their scores and counts are no evidence."""
@@ -308,33 +316,41 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
     cap = _cap(context)
     if cap is None:
         return
-    in_image = context.protocol.matching.cap_scope == "image"
-    group = detections.image.astype(np.int64) if in_image else _groups(detections)
+    scope = context.protocol.matching.cap_scope
+    group: NDArray[Any] = _groups(detections)
+    if scope != "class":
+        group = detections.image if scope == "image" else detections.category
     numbers, counts = np.unique(group, return_counts=True)
     over = counts > cap
     if not over.any():
         return
     beyond = int((counts[over] - cap).sum())
     labels, ids = detections.categories.labels, detections.images.ids.tolist()
-    K = 1 if in_image else len(detections.categories)
+    K = len(detections.categories)
+    scope_text, noun = CAP_SCOPES[scope]
+
+    def name(number: int) -> str:
+        if scope == "image":
+            return f"image {ids[number]}"
+        image = "" if scope == "data_set_class" else f"image {ids[number // K]}, "
+        return f"{image}class {labels[number % K]}"
+
     matching = dataclasses.replace(
         context.protocol.matching,
         max_detections=(*context.protocol.matching.max_detections[:-1], int(counts.max())),
     )
     raised = dataclasses.replace(context.protocol, matching=matching)
-    groups = counted(int(over.sum()), "image" if in_image else "group")
+    groups = counted(int(over.sum()), noun)
     worst = np.flatnonzero(over)[np.argsort(-counts[over], kind="stable")]
     yield context.finding(
         "beyond-cap",
         "semantic",
         "info",
         beyond,
-        f"{counted(beyond, 'detection')} beyond the cap of {cap} per image"
-        f"{'' if in_image else ' and class'} {verb(beyond, 'are')} not evaluated (in {groups})",
+        f"{counted(beyond, 'detection')} beyond the cap of {cap} {scope_text} {verb(beyond, 'are')} not "
+        f"evaluated (in {groups})",
         examples=[
-            f"image {ids[number // K]}"
-            + ("" if in_image else f", class {labels[number % K]}")
-            + f": {count} detections"
+            f"{name(number)}: {count} detections"
             for number, count in zip(numbers[worst].tolist(), counts[worst].tolist(), strict=True)
         ],
         repair=f"a cap of {int(counts.max())}",
@@ -344,7 +360,7 @@ def _beyond_cap(context: Context, detections: Detections) -> Iterator[Finding]:
 
 def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
     """Report many images with exactly the largest number of detections: the detector has its own cap."""
-    cap = _cap(context)
+    cap, scope = _cap(context), context.protocol.matching.cap_scope
     per_image = np.bincount(detections.image, minlength=len(detections.images))
     most = int(per_image.max())
     full = np.flatnonzero(per_image == most)
@@ -359,7 +375,7 @@ def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         len(full),
         f"{counted(len(full), 'image')} {verb(len(full), 'have')} exactly {most} detections and none has "
         "more: the detector seems to stop there"
-        + ("" if cap is None else f", below the protocol's cap of {cap} per image and class"),
+        + ("" if cap is None else f", below the protocol's cap of {cap} {CAP_SCOPES[scope][0]}"),
         examples=[f"image {identifier}" for identifier in ids],
         repair=f"at most {most // 2} per image",
         repaired=lambda c, given: (c.ground_truth, _first_of_each(given, most // 2), c.protocol),

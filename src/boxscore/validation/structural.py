@@ -116,7 +116,9 @@ def _images(context: Context) -> Iterator[Finding]:
             "info",
             len(empty),
             f"{counted(len(empty), 'image')} of {len(truth.images):,} {verb(len(empty), 'have')} no "
-            "annotation: every detection there is a false positive",
+            "annotation: every detection there "
+            + ("of a class that was looked for " if context.protocol.labels.unlisted == "drop" else "")
+            + "is a false positive",
             examples=image_rows(truth.images, empty),
             repair="without these images",
             repaired=lambda c, detections: (

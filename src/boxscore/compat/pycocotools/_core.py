@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import stable_order
+from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.keypoints import keypoint_array
 from boxscore.data.masks import Masks
 from boxscore.data.tables import Detections, GroundTruth
@@ -38,6 +39,7 @@ from boxscore.protocols.protocol import (
     ApRules,
     IgnoreRules,
     KeypointRules,
+    LabelRules,
     MatchingRules,
     Protocol,
     SimilarityName,
@@ -110,10 +112,20 @@ class CoreRun:
         return self.matches.without_true_positives_of(zero) if zero.any() else self.matches
 
 
-def run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun | None:
-    """Evaluate with the core, or return None where it would differ from the reference."""
+def run(
+    truths: Grouped,
+    detections: Grouped,
+    params: Any,
+    *,
+    not_exhaustive: Mapping[Any, Sequence[Any]] | None = None,
+) -> CoreRun | None:
+    """Evaluate with the core, or return None where it would differ from the reference.
+
+    With ``not_exhaustive``, categories by image id, the rules are LVIS's: no crowds, and unmatched detections
+    of these are ignored.
+    """
     try:
-        return _run(truths, detections, params)
+        return _run(truths, detections, params, not_exhaustive)
     except (
         _NotOrdinaryError,
         InputError,
@@ -126,15 +138,24 @@ def run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun | None:
         return None  # evaluation image by image then raises what the reference raises
 
 
-def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
-    protocol = _protocol(params)
+def _run(
+    truths: Grouped,
+    detections: Grouped,
+    params: Any,
+    not_exhaustive: Mapping[Any, Sequence[Any]] | None,
+) -> CoreRun:
+    federated = not_exhaustive is not None
+    protocol = _protocol(params, federated=federated)
     images = _numbered(params.imgIds)
     categories = _numbered(params.catIds)
     pooled = not params.useCats
     truth_rows, truth_columns = _rows(truths, images, categories, pooled=pooled)
     rows, columns = _rows(detections, images, categories, pooled=pooled)
+    if pooled and not federated:  # where classes matter no more
+        for side in (truth_columns, columns):
+            side["category"] = np.zeros_like(side["category"])
 
-    iscrowd = list(map(itemgetter("iscrowd"), truth_rows))
+    iscrowd = [0] * len(truth_rows) if federated else list(map(itemgetter("iscrowd"), truth_rows))
     crowd = np.array(iscrowd, dtype=bool)
     ignored = np.array([bool(truth["ignore"]) for truth in truth_rows], dtype=bool)
     if not set(iscrowd) <= {0, 1} or (crowd & ~ignored).any():
@@ -143,7 +164,7 @@ def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
     if not (_finite(_column(rows, "id", params)) > 0).all():
         raise _NotOrdinaryError
 
-    K = 1 if pooled else len(params.catIds)
+    K = 1 if pooled and not federated else len(params.catIds)
     vocabularies: dict[str, Any] = {
         "images": Images(
             np.arange(len(images)), np.full(len(images), None, object), np.full((len(images), 2), np.nan)
@@ -159,7 +180,9 @@ def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
         area=_column(truth_rows, "area", params),
         crowd=crowd,
         difficult=flags,
+        group=flags,
         ignore=ignored & ~crowd,  # taken by one match; a crowd by any number
+        image_labels=None if not_exhaustive is None else _labels(not_exhaustive, images, categories),
     )
     table = Detections(
         **vocabularies,
@@ -174,7 +197,22 @@ def _run(truths: Grouped, detections: Grouped, params: Any) -> CoreRun:
     return CoreRun(truth_rows, rows, Evaluation(truth_table, table, protocol, matches), list(params.maxDets))
 
 
-def _protocol(params: Any) -> Protocol:
+def _labels(
+    not_exhaustive: Mapping[Any, Sequence[Any]], images: dict[Any, int], categories: dict[Any, int]
+) -> ImageLabels:
+    pairs = [
+        (images[image], categories[category])
+        for image, listed in not_exhaustive.items()
+        if image in images
+        for category in listed
+        if category in categories
+    ]
+    image, category = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
+    kind = IMAGE_LABEL_KINDS.index("not_exhaustive")
+    return ImageLabels(image, category, np.full(len(pairs), kind, dtype=np.int8))
+
+
+def _protocol(params: Any, *, federated: bool) -> Protocol:
     ends = [[float(end) for end in area[:2]] for area in params.areaRng]
     thresholds = np.array(params.iouThrs, dtype=np.float64)
     if not (ends and thresholds.ndim == 1 and len(params.imgIds) and len(params.catIds)):
@@ -192,7 +230,9 @@ def _protocol(params: Any) -> Protocol:
             iou_thresholds=tuple(thresholds.tolist()),
             largest_threshold=LARGEST_THRESHOLD,
             max_detections=tuple(params.maxDets),
+            per_class=bool(params.useCats) or not federated,
         ),
+        labels=LabelRules(not_exhaustive="ignore" if federated else "count"),
         ignore=IgnoreRules(
             area_ranges={str(index): (low, high) for index, (low, high) in enumerate(ends)},
         ),
@@ -224,7 +264,7 @@ def _rows(
     if pooled:
         order = stable_order(category, len(categories))
         records = [records[row] for row in order.tolist()]
-        image, category = image[order], np.zeros_like(category)
+        image, category = image[order], category[order]
     return records, {"image": image, "category": category}
 
 

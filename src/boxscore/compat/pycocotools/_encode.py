@@ -12,18 +12,21 @@ from boxscore.errors import InputError
 Record = dict[str, Any]
 
 
-def encode_annotations(coco: Any, anns: Sequence[Record]) -> None:
+def encode_annotations(
+    coco: Any, anns: Sequence[Record], *, own: type = COCO, method: str = "annToRLE"
+) -> None:
     """Replace each annotation's ``segmentation`` by its compressed code.
 
-    Polygons of one image size are rasterised together. An ``annToRLE`` that is not ours is called for every
-    annotation, and so is ours when the batch is refused: its exceptions are the reference's.
+    Polygons of one image size are rasterised together. A ``method`` that is not that of ``own`` is called for
+    every annotation, and so is ours when the batch is refused: its exceptions are the reference's.
     """
-    codes = _batch(coco, anns) if getattr(type(coco), "annToRLE", None) is COCO.annToRLE else None
+    ours = getattr(type(coco), method, None) is getattr(own, method)
+    codes = _batch(coco, anns) if ours else None
     for row, ann in enumerate(anns):
-        ann["segmentation"] = coco.annToRLE(ann) if codes is None else codes[row]
+        ann["segmentation"] = getattr(coco, method)(ann) if codes is None else codes[row]
 
 
-def _batch(coco: COCO, anns: Sequence[Record]) -> list[Any] | None:
+def _batch(coco: Any, anns: Sequence[Record]) -> list[Any] | None:
     images = [coco.imgs[ann["image_id"]] for ann in anns]
     sizes = [[image["width"], image["height"]] for image in images]
     try:

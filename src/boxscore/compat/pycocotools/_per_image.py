@@ -13,7 +13,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,9 @@ def by_score(detections: Sequence[Record], cap: Any) -> list[Record]:
     return [detections[row] for row in order[:cap]]
 
 
-def overlaps(truths: Sequence[Record], detections: Sequence[Record], params: Any) -> Any:
+def overlaps(
+    truths: Sequence[Record], detections: Sequence[Record], params: Any, *, crowds: bool = True
+) -> Any:
     """Measure IoU, or intersection over detection for crowds; [D, G], or an empty list."""
     if not len(truths) and not len(detections):
         return []
@@ -44,7 +46,7 @@ def overlaps(truths: Sequence[Record], detections: Sequence[Record], params: Any
     return maskUtils.iou(
         [detection[key] for detection in detections],
         [truth[key] for truth in truths],
-        [int(truth["iscrowd"]) for truth in truths],
+        [int(truth["iscrowd"]) if crowds else 0 for truth in truths],
     )
 
 
@@ -93,8 +95,14 @@ def evaluate_image(
     category_id: Any,
     area_range: Any,
     cap: Any,
+    crowds: bool = True,
+    not_exhaustive: Mapping[Any, Any] | None = None,
 ) -> Record | None:
-    """Match one image and category; an entry of ``evalImgs``."""
+    """Match one image and category; an entry of ``evalImgs``.
+
+    Without ``crowds`` no ``iscrowd`` is read. Unmatched detections are ignored where their class is among
+    those ``not_exhaustive`` of their image.
+    """
     if len(truths) == 0 and len(detections) == 0:
         return None
     low, high = area_range[0], area_range[1]
@@ -103,7 +111,7 @@ def evaluate_image(
     columns = np.argsort([truth["_ignore"] for truth in truths], kind="mergesort")  # ignored last
     truths = [truths[column] for column in columns]
     detections = by_score(detections, cap)
-    crowd = np.array([int(truth["iscrowd"]) != 0 for truth in truths], dtype=bool)
+    crowd = np.array([crowds and int(truth["iscrowd"]) != 0 for truth in truths], dtype=bool)
     ignored = np.array([truth["_ignore"] for truth in truths])
     matches = np.zeros((len(params.iouThrs), len(detections)))
     truth_matches = np.zeros((len(params.iouThrs), len(truths)))
@@ -118,6 +126,9 @@ def evaluate_image(
                 matches[t, row] = truths[held[t]]["id"]
                 detection_ignored[t, row] = ignored[held[t]]
     beyond = np.array([d["area"] < low or d["area"] > high for d in detections], dtype=bool)
+    if not_exhaustive is not None:
+        spared = [d["category_id"] in not_exhaustive[d["image_id"]] for d in detections]
+        beyond |= np.array(spared, dtype=bool)
     return {
         "image_id": image_id,
         "category_id": category_id,

@@ -48,6 +48,7 @@ def _member_of(values: Any) -> Callable[[Any], bool]:
 
 
 def _read_json(path: Any) -> Any:
+    """Read a JSON file whole."""
     with paused_collector(), Path(path).open() as file:
         return json.load(file)
 
@@ -278,18 +279,22 @@ class COCO:
 
     def annToRLE(self, ann: Record) -> Any:
         """Return an annotation's mask as compressed RLE, whatever it is stored as."""
-        image = self.imgs[ann["image_id"]]
-        height, width = image["height"], image["width"]
-        segmentation = ann["segmentation"]
-        if type(segmentation) is list:  # polygons, one per part
-            return maskUtils.merge(maskUtils.frPyObjects(segmentation, height, width))
-        if type(segmentation["counts"]) is list:
-            return maskUtils.frPyObjects(segmentation, height, width)
-        return segmentation
+        return rle_of(ann, self.imgs[ann["image_id"]])
 
     def annToMask(self, ann: Record) -> NDArray[np.uint8]:
         """Return an annotation's mask [h, w]."""
         return maskUtils.decode(self.annToRLE(ann))
+
+
+def rle_of(ann: Record, image: Record) -> Any:
+    """Return the mask of an annotation of an image as compressed RLE."""
+    height, width = image["height"], image["width"]
+    segmentation = ann["segmentation"]
+    if type(segmentation) is list:  # polygons, one per part
+        return maskUtils.merge(maskUtils.frPyObjects(segmentation, height, width))
+    if type(segmentation["counts"]) is list:
+        return maskUtils.frPyObjects(segmentation, height, width)
+    return segmentation
 
 
 def _records(table: dict[Any, Record], ids: Any) -> list[Record] | None:

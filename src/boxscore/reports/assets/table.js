@@ -2,8 +2,8 @@
 const MOST_ROWS = 100;
 
 function cellValue(row, column) {
-  const value = row.cells[column].dataset.v;
-  return value === undefined || value === "" ? null : column === 0 ? value : Number(value);
+  const cell = row.cells[column], value = cell.dataset.v;
+  return value === undefined || value === "" ? null : column === 0 || cell.classList.contains("text") ? value : Number(value);
 }
 
 /* Heads become buttons that sort; then() is told the head that orders the rows. */
@@ -38,7 +38,7 @@ function orderOf(table) {
   const head = [...table.tHead.rows[0].cells].find((each) => ["ascending", "descending"].includes(each.getAttribute("aria-sort")));
   if (!head) return "";
   const up = head.getAttribute("aria-sort") === "ascending", label = head.querySelector(".sort").textContent;
-  if (head.cellIndex === 0) return up ? "A to Z" : "Z to A";
+  if (head.cellIndex === 0 || head.dataset.kind === "text") return up ? "A to Z" : "Z to A";
   if (head.dataset.kind === "interval") return `${up ? "narrowest" : "widest"} interval first`;
   return `${up ? "lowest" : "highest"} ${head.dataset.kind === "spark" ? "AP at the last IoU" : label} first`;
 }

@@ -1,0 +1,171 @@
+"""Checks of labels of whole images, of what a federated protocol leaves out, and of LVIS's usual mix-ups."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from boxscore.data.tables import Detections
+from boxscore.evaluation import Evaluation
+from boxscore.matching.matcher import Matcher
+from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.registry import similarity_of
+from boxscore.validation._findings import WHEN_ASKED, Context, Finding, counted, verb
+
+__all__ = ["federated_findings"]
+
+CLASSES = {1203: ("v1", "v0.5"), 1230: ("v0.5", "v1")}
+"""LVIS's two versions by their numbers of classes, each with the other."""
+
+
+def federated_findings(context: Context) -> Iterator[Finding]:
+    """Check labels of whole images against objects and detections."""
+    yield from _contradictions(context)
+    drops = context.protocol.labels.unlisted == "drop"
+    if drops and context.ground_truth.image_labels is None:
+        yield _no_labels(context)
+    detections = context.detections
+    if detections is None or not len(detections):
+        return
+    if drops and context.effort == WHEN_ASKED:
+        yield from _unlisted(context, detections)
+    if context.effort == WHEN_ASKED:
+        yield from _areas_of_boxes(context, detections)
+    yield from _other_version(context, detections)
+
+
+def _contradictions(context: Context) -> Iterator[Finding]:
+    truth, labels = context.ground_truth, context.ground_truth.image_labels
+    if labels is None:
+        return
+    rows = np.flatnonzero(labels.says(truth.image, truth.category, "negative"))
+    if len(rows):
+        yield context.finding(
+            "negative-class-with-objects",
+            "semantic",
+            "warning",
+            len(rows),
+            f"{counted(len(rows), 'annotation')} of a class that the image lists as verified absent: one of "
+            "the two is wrong. The objects count, as in lvis-api",
+            table=truth,
+            rows=rows,
+        )
+    negative = labels.of("negative")
+    both = labels.says(negative.image, negative.category, "not_exhaustive")
+    if both.any():
+        ids, names = truth.images.ids.tolist(), truth.categories.labels
+        yield context.finding(
+            "negative-class-not-exhaustive",
+            "semantic",
+            "warning",
+            int(both.sum()),
+            f"{counted(int(both.sum()), 'label')} of images say that a class is absent and that not all of "
+            "it is annotated: unmatched detections of it are ignored there",
+            examples=[
+                f"image {ids[negative.image[row]]}, class {names[negative.category[row]]}"
+                for row in np.flatnonzero(both).tolist()
+            ],
+        )
+
+
+def _counting_all(protocol: Protocol) -> Protocol:
+    return dataclasses.replace(protocol, labels=dataclasses.replace(protocol.labels, unlisted="count"))
+
+
+def _no_labels(context: Context) -> Finding:
+    count = len(context.ground_truth.images)
+    return context.finding(
+        "no-image-labels",
+        "semantic",
+        "warning",
+        count,
+        f"no image of {counted(count, 'image')} says which classes were looked for (neg_category_ids): "
+        "detections of every class without an object in their image are left out, so false positives there "
+        "cost nothing",
+        repair="every class counted in every image",
+        repaired=lambda c, detections: (c.ground_truth, detections, _counting_all(c.protocol)),
+    )
+
+
+def _unlisted(context: Context, detections: Detections) -> Iterator[Finding]:
+    """Report how many detections are of classes that nobody looked for in their image."""
+    kept, all_kept = (
+        Matcher(context.ground_truth, detections, rules).admitted
+        for rules in (context.protocol, _counting_all(context.protocol))
+    )
+    if kept is None:
+        return
+    within = np.ones(len(detections), dtype=bool) if all_kept is None else all_kept
+    count, total = int((within & ~kept).sum()), int(within.sum())
+    if not count:
+        return
+    everything = count == total
+    yield context.finding(
+        "detections-unlisted",
+        "semantic",
+        "error" if everything else "info",
+        count,
+        f"{'all ' * everything}{counted(count, 'detection')} ({count / total:.0%}) {verb(count, 'are')} of a "
+        "class that neither has an object in the image nor is listed as absent there: the protocol leaves "
+        "them out" + (". Are classes numbered otherwise, or is this another split?" if everything else ""),
+        table=detections,
+        rows=np.flatnonzero(within & ~kept),
+        repair="counted as false positives",
+        repaired=lambda c, given: (c.ground_truth, given, _counting_all(c.protocol)),
+    )
+
+
+def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Finding]:
+    """Report that sizes of masks are told by the boxes beside them, and by how much the metrics move."""
+    protocol = context.protocol
+    by_boxes = "masks" in similarity_of(protocol).needed_columns and detections.boxes_given
+    rows = [row for row in protocol.rows if row.area != "all"]
+    if (
+        not by_boxes
+        or protocol.ignore.detection_area != "box_or_mask"
+        or not rows
+        or detections.masks is None
+    ):
+        return
+    ignore = dataclasses.replace(protocol.ignore, detection_area="mask")
+    other = dataclasses.replace(protocol, ignore=ignore)
+    own = Matcher(context.ground_truth, detections, protocol)
+    values = [
+        Evaluation(context.ground_truth, matcher.detections, rules, matcher.match()).metrics
+        for matcher, rules in ((own, protocol), (own.under(other), other))
+    ]
+    moved = [
+        f"{row.key} {values[0][row.key]:.4f} -> {values[1][row.key]:.4f}"
+        for row in rows
+        if values[0][row.key] != values[1][row.key] and values[0][row.key] == values[0][row.key]
+    ]
+    if moved:
+        yield context.finding(
+            "mask-areas-by-boxes",
+            "semantic",
+            "warning",
+            len(detections),
+            "the results carry bbox beside the masks, so small, medium and large are told by width times "
+            "height, as in pycocotools and lvis-api; detectron2 and the LVIS challenge remove bbox first "
+            f"(--detection-area mask). By the masks' areas: {', '.join(moved)}",
+        )
+
+
+def _other_version(context: Context, detections: Detections) -> Iterator[Finding]:
+    """Report results whose class ids are those of LVIS's other version."""
+    categories = context.ground_truth.categories
+    own = CLASSES.get(len(categories))
+    if own is None or not detections.left_out or "frequency" not in categories.columns:
+        return
+    count = sum(detections.left_out.values())
+    yield context.finding(
+        "lvis-version",
+        "semantic",
+        "error",
+        count,
+        f"the ground truth has the {len(categories):,} classes of LVIS {own[0]}, and "
+        f"{counted(count, 'detection')} {verb(count, 'are')} of other classes: results of LVIS {own[1]}? Its "
+        "ids mean other classes",
+    )
