@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from support.dying import DyingTask
 from support.parted import bits
 from support.real_data import real
 
-pytest.importorskip("distributed", reason="needs boxscore[dask]")
+if not os.environ.get("CI"):  # there it must be installed
+    pytest.importorskip("distributed", reason="needs boxscore[dask]")
 import boxscore.distributed.cluster as on_cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
