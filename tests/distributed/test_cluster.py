@@ -120,6 +120,9 @@ def test_what_weighs_images_fetches_parts(client: Any, tmp_path: Path) -> None:
     one = boxscore.diagnostics.bootstrap_intervals(whole(paths, "coco"), resamples=20)
     other = boxscore.diagnostics.bootstrap_intervals(result, resamples=20)
     assert repr(one) == repr(other)
+    assert repr(result.compare(result, resamples=20)) == repr(
+        whole(paths, "coco").compare(result, resamples=20)
+    )
     with pytest.raises(boxscore.InputError, match="must be asked of tables"):
         boxscore.diagnostics.error_types(result)
 
@@ -147,9 +150,7 @@ def test_a_worker_that_is_killed(client: Any, tmp_path: Path) -> None:
 
 def test_a_partition_that_kills_every_worker_is_named(client: Any, tmp_path: Path) -> None:
     tasks, _ = dying_tasks(tmp_path, 99)
-    with pytest.raises(
-        boxscore.InputError, match=r"^partition 2 of .* must be worked on by a worker that lives"
-    ):
+    with pytest.raises(boxscore.InputError, match=r"^partition 2 of .* must be done by a worker that lives"):
         on_cluster.evaluate_tasks(tasks, client)
 
 

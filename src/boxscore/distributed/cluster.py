@@ -24,7 +24,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.progress import progress
@@ -47,7 +47,6 @@ from boxscore.protocols.protocol import Protocol
 
 __all__ = [
     "DaskEngine",
-    "Held",
     "cluster_client",
     "evaluate",
     "evaluate_tasks",
@@ -56,6 +55,9 @@ __all__ = [
 
 FAN_IN = 8
 """Histograms that are added up at a time."""
+
+MOST_SUSPECTS = 16
+"""Partitions that are tried alone when workers die."""
 
 PATIENCE = 30
 """Seconds that a cluster has to give a first worker, and to answer."""
@@ -159,7 +161,7 @@ def evaluate_tasks(tasks: Sequence[Task], client: Any, *, exact: bool = True) ->
     """Evaluate the tasks of a data set on a cluster; as :func:`evaluate`."""
     with _answering():
         engine = DaskEngine(client)
-        with engine.cancelled_at_the_end():
+        with engine.given_up_on_errors():
             parts = engine.match(tasks)
             if not exact:
                 return _bounds(engine, parts)
@@ -168,11 +170,10 @@ def evaluate_tasks(tasks: Sequence[Task], client: Any, *, exact: bool = True) ->
             )
             _warn_left_out([header.left_out for header in headers], headers[0].source)
             numbers = reduced(engine, parts, most=MOST, headers=headers)
-            held = engine.kept(parts)
 
-            def fetch() -> MergedParts:
+            def fetch() -> MergedParts:  # holds the parts on the cluster as long as the result lives
                 with _answering():
-                    return MergedParts(held.client.gather(list(held.futures)))
+                    return MergedParts(client.gather(parts))
 
             return DistributedEvaluation.of(numbers, fetch)
 
@@ -199,13 +200,6 @@ def _warn_left_out(counts: Sequence[Mapping[str, int]], source: str) -> None:
 # ---------------------------------------------------------------- the engine
 
 
-class Held(NamedTuple):
-    """Results that stay on the cluster as long as somebody holds this."""
-
-    client: Any
-    futures: tuple[Any, ...]
-
-
 class DaskEngine:
     """Runs functions on the workers of a client.
 
@@ -229,7 +223,7 @@ class DaskEngine:
         self.client = client
         self._run = uuid.uuid4().hex[:8]
         self._number = itertools.count()
-        self._names: dict[str, str] = {}
+        self._matching: list[tuple[Any, Task]] = []
         self._futures: list[Any] = []
         _check_workers(client)
 
@@ -260,7 +254,7 @@ class DaskEngine:
                 future = self.submit("match", _match_stream, bare, once(task.detections), truth)
             else:
                 future = self.submit("match", _match_table, task)
-            self._names[future.key] = _name_of(task)
+            self._matching.append((future, task))
             parts.append(future)
         return parts
 
@@ -281,32 +275,41 @@ class DaskEngine:
         return [by_key[task.key] for task in tasks]
 
     def _killed(self, error: Any) -> InputError:
-        """Name the partition that kills its workers."""
-        key = str(getattr(error, "task", ""))
-        what = self._names.get(key, f"the task {key}")
+        """Name the partition that kills its workers.
+
+        Dask suspects whatever was on a worker that died. The partitions that are not done are tried one by
+        one, alone, so that none is named for what its neighbour does.
+        """
+        _, distributed = _dask()
+        suspects = [(future.status != "error", n) for n, (future, _) in enumerate(self._matching)]
+        open_ones = [n for _, n in sorted(suspects) if self._matching[n][0].status != "finished"]
+        tasks = [self._matching[n][1] for n in open_ones[:MOST_SUSPECTS]]
+        self.client.cancel(self._futures)
+        what = f"the work of the cluster ({getattr(error, 'task', 'a task')})"
+        for task in tasks:
+            found = self.match([task])[0].exception()
+            if isinstance(found, distributed.scheduler.KilledWorker):
+                what = _name_of(task)
+                break
         tries = int(getattr(error, "allowed_failures", 3)) + 1
         return InputError(
             what,
-            "be worked on by a worker that lives to its end",
+            "be done by a worker that lives to its end",
             got=f"{tries} workers that died, one after the other",
             cause="out of memory? use more partitions, or more memory a worker; the rest has no score",
         )
 
-    def kept(self, tasks: Sequence[Any]) -> Held:
-        """Keep results on the cluster for as long as the value that this returns lives."""
-        keys = {task.key for task in tasks}
-        self._futures = [future for future in self._futures if future.key not in keys]
-        return Held(self.client, tuple(tasks))
-
     @contextlib.contextmanager
-    def cancelled_at_the_end(self) -> Iterator[None]:
-        """Give up whatever still runs when the context ends."""
+    def given_up_on_errors(self) -> Iterator[None]:
+        """Cancel what still runs when an error ends the context; else what nobody holds is forgotten."""
         try:
             yield
-        finally:
+        except BaseException:
             with contextlib.suppress(Exception):  # a client that is gone holds nothing
                 if self.client.status == "running":
-                    self.client.cancel(self._futures, force=False)
+                    self.client.cancel(self._futures)
+            raise
+        finally:
             self._futures = []
 
 
@@ -391,7 +394,7 @@ def _as_file(side: Any, folder: Path, client: Any) -> Any:
     if hasattr(side, "to_delayed") and hasattr(side, "npartitions"):
         files = [folder / f"{number:08d}.parquet" for number in range(side.npartitions)]
         engine = DaskEngine(client)
-        with engine.cancelled_at_the_end():
+        with engine.given_up_on_errors():
             frames = client.compute(side.to_delayed())
             written = engine.results(
                 [

@@ -379,6 +379,11 @@ class MergedEvaluation(Evaluation):
         """A name for each class, [K]; the axis K of every array here."""
         return self.parts.categories.labels
 
+    @property
+    def class_columns(self) -> dict[str, NDArray[Any]]:
+        """What the data set says of each class, [K]; nothing with classes pooled."""
+        return dict(self.parts.categories.columns)
+
     @functools.cached_property
     def counts(self) -> dict[str, int]:
         """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import NDArray
+
 from boxscore.data.vocabulary import Categories
 from boxscore.distributed.merging import MergedEvaluation, MergedParts
 from boxscore.distributed.reduction import Numbers
@@ -50,6 +52,11 @@ class DistributedEvaluation(MergedEvaluation):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_fetch": None}
+
+    @property
+    def class_columns(self) -> dict[str, NDArray[Any]]:
+        """What the data set says of each class, [K]; nothing with classes pooled."""
+        return dict(self.categories.columns) if self.protocol.matching.per_class else {}
 
     def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Any:
         """Return the numbers of an area range and a detection cap, as in :class:`MergedEvaluation`."""
