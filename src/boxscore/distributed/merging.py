@@ -385,6 +385,11 @@ class MergedEvaluation(Evaluation):
         return dict(self.parts.categories.columns)
 
     @functools.cached_property
+    def class_columns(self) -> dict[str, NDArray[Any]]:
+        """What else is known of the classes, [K] each."""
+        return dict(self.parts.categories.columns)
+
+    @functools.cached_property
     def counts(self) -> dict[str, int]:
         """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
         total: Counter[str] = Counter()

@@ -35,7 +35,7 @@ from boxscore.distributed.merging import MergedEvaluation, merge
 from boxscore.distributed.parts import Part, check_scope, match_part
 from boxscore.distributed.streaming import PARTITION, StreamTask, is_parquet, stream_tasks
 from boxscore.errors import InputError
-from boxscore.evaluation import tables_of
+from boxscore.evaluation import check_class_labels, tables_of
 from boxscore.formats.reading import read_options
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
@@ -221,6 +221,7 @@ def table_tasks(
     partitions: int | Sequence[Sequence[Id]] | None,
 ) -> list[TableTask]:
     """Cut two tables into tasks."""
+    check_class_labels(ground_truth, protocol)
     detections = align(detections, ground_truth)
     detections = rounded(detections, scores=protocol.rounding.scores, boxes=protocol.rounding.boxes)
     images = ground_truth.images
