@@ -379,11 +379,6 @@ class MergedEvaluation(Evaluation):
         """A name for each class, [K]; the axis K of every array here."""
         return self.parts.categories.labels
 
-    @property
-    def class_columns(self) -> dict[str, NDArray[Any]]:
-        """What the data set says of each class, [K]; nothing with classes pooled."""
-        return dict(self.parts.categories.columns)
-
     @functools.cached_property
     def class_columns(self) -> dict[str, NDArray[Any]]:
         """What else is known of the classes, [K] each."""
