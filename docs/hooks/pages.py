@@ -40,6 +40,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "yolo",
             "evaluate-voc",
             "evaluate-lvis",
+            "evaluate-open-images",
             "arrays-and-dataframes",
             "masks-and-keypoints",
             "label-maps",

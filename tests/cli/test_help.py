@@ -83,6 +83,7 @@ INPUT = [GT, DT]
         (["evaluate", *INPUT, "--iou", ".5"], "evaluate has no option --iou; did you mean --iou-type or --iou-thresholds?", "boxscore evaluate --help shows its options."),
         (["evaluate", *INPUT, "--xyzzy=3"], "evaluate has no option --xyzzy.", "boxscore evaluate --help shows its options."),
         (["evaluate", GT], "evaluate must be given --detections/--dt.", "For example: boxscore evaluate GT DT; boxscore evaluate --help shows more."),
+        (["slices", GT, DT], "slices must be given --by.", "For example: boxscore slices GT DT --by WHAT; boxscore slices --help shows more."),
         (["evaluate", *INPUT, "--workers", "two"], "--workers must be a whole number. Got 'two'.", "boxscore evaluate --help shows its options."),
         (["evaluate", *INPUT, "--workers"], "--workers must be followed by a value.", "boxscore evaluate --help shows its options."),
         (["evaluate", *INPUT, "--max-detections", "1,x"], "--max-detections must be a whole number. Got '1,x'.", "boxscore evaluate --help shows its options."),

@@ -270,8 +270,13 @@ def test_quiet_leaves_errors_alone(tmp_path: Path, capsys: pytest.CaptureFixture
     [("a.txt", "text"), ("a.json", "json"), ("a.CSV", "csv"), ("a.b.md", "markdown"), ("a.tex", "latex")],
 )
 def test_output_writes_a_file_by_its_ending(
-    name: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str,
+    form: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("boxscore.reports.history.now", lambda: "2026-11-20T12:00:00Z")
     path = tmp_path / name
     path.write_text("old")
     for call in (COCO, ["check", GT, DT, "--min", "AP=.9"], ["errors", GT, DT], ["validate", GT, DT]):

@@ -37,6 +37,10 @@ def call(name, truth, found):
         return diagnostics.slice_scores(evaluation, by="size")
     if name == "explain":
         return diagnostics.explain(truth, found, "tide").table
+    if name == "expansions":
+        classes = [{"LabelName": one} for one in truth.categories.names]
+        tree = boxscore.Hierarchy.of({"LabelName": "all", "Subcategory": classes})
+        return diagnostics.expansions(truth, found, tree)
     if name == "ablation":
         return diagnostics.ablation(truth, found)
     if name in ("sweep", "best_settings"):

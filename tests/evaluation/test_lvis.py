@@ -244,17 +244,17 @@ def test_checks_of_labels() -> None:
     boxes = [BOX, BOX]
     found = Detections.from_arrays([1, 2], [2, 1], boxes, [0.9, 0.8], images=IMAGES, categories=CLASSES)
     bare = GroundTruth.from_arrays([1], [2], [BOX], images=IMAGES, categories=CLASSES)
-    assert found_codes(bare, found)["no-image-labels"] == 2
+    assert found_codes(bare, found)["image-labels-missing"] == 2
     assert found_codes(bare, found)["detections-unlisted"] == 1
-    assert "no-image-labels" not in found_codes(bare, found, "coco")
+    assert "image-labels-missing" not in found_codes(bare, found, "coco")
     labels = ImageLabels.from_arrays(
         [1, 2, 2], [2, 1, 1], ["negative", "negative", "not_exhaustive"], images=IMAGES, categories=CLASSES
     )
     odd = GroundTruth.from_arrays([1], [2], [BOX], images=IMAGES, categories=CLASSES, image_labels=labels)
     codes = found_codes(odd, found)
-    assert codes["negative-class-with-objects"] == 1
+    assert codes["absent-class-with-object"] == 1
     assert codes["negative-class-not-exhaustive"] == 1
-    assert not {"no-image-labels", "detections-unlisted"} & {*codes}
+    assert not {"image-labels-missing", "detections-unlisted"} & {*codes}
 
 
 def test_every_detection_unlisted_is_an_error() -> None:

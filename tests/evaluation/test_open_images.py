@@ -9,7 +9,7 @@ import boxscore
 from boxscore import Detections, GroundTruth, InputError, ProtocolError
 from boxscore.diagnostics import bootstrap_intervals
 from oracles import open_images
-from support.federated_cases import open_images_case
+from support.federated_cases import open_images_case, open_images_mask_case
 from support.open_images import scored_open_images
 
 KINDS = [
@@ -31,6 +31,20 @@ def test_equal_to_the_rules_in_plain_python(seed: int, name: str, weight: float)
     mean = np.nanmean(expected) if not np.isnan(expected).all() else np.nan
     for workers in (1, 3):
         ours = scored_open_images(truths, found, listed, images, labels, name, weight, workers)
+        np.testing.assert_array_equal([*ours[0], ours[1]], [*expected, mean])
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.4, 0.0])
+@pytest.mark.parametrize("seed", range(30))
+def test_masks_equal_to_the_rules_in_plain_python(seed: int, weight: float) -> None:
+    truths, found, listed, images, labels = open_images_mask_case(seed)
+    rules = open_images.Rules(weight, listed, masks=True)
+    expected = open_images.evaluate(truths, found, images, labels, rules)
+    mean = np.nanmean(expected) if not np.isnan(expected).all() else np.nan
+    for workers in (1, 3):
+        ours = scored_open_images(
+            truths, found, listed, images, labels, "openimages-segmentation", weight, workers
+        )
         np.testing.assert_array_equal([*ours[0], ours[1]], [*expected, mean])
 
 

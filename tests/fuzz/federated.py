@@ -3,7 +3,8 @@
     python tests/fuzz/federated.py --cases 5000 --seed 0 [--reference FOLDER]
 
 LVIS boxes: with the cap per image, and with a cap per class over the data set. ``--reference`` is a checkout of
-lvis-api, which then scores every case as well, and the drop-in face is compared with it in everything it returns. Open Images boxes: both evaluators, and groups of three weights.
+lvis-api, which then scores every case as well, and the drop-in face is compared with it in everything it returns.
+Open Images: boxes under both evaluators, masks, and groups of three weights.
 Every cell must be equal to the last bit.
 """
 
@@ -27,7 +28,11 @@ sys.path.insert(0, str(HERE.parent))
 
 import boxscore  # noqa: E402
 from oracles import lvis, open_images  # noqa: E402
-from support.federated_cases import federated_case, open_images_case  # noqa: E402
+from support.federated_cases import (  # noqa: E402
+    federated_case,
+    open_images_case,
+    open_images_mask_case,
+)
 from support.open_images import scored_open_images  # noqa: E402
 
 Record = dict[str, Any]
@@ -125,15 +130,19 @@ def check(folder: Path, seed: int, *, reference: bool) -> list[str]:
 
 
 def check_open_images(seed: int) -> list[str]:
-    truths, found, listed, images, labels = open_images_case(seed)
     wrong = []
-    for name, weight, verified in (
-        ("openimages-challenge", 1.0, listed),
-        ("openimages-challenge", 0.5, listed),
-        ("openimages-challenge", 0.0, listed),
-        ("openimages-v2", 0.0, None),
+    for name, weight in (
+        ("openimages-challenge", 1.0),
+        ("openimages-challenge", 0.5),
+        ("openimages-challenge", 0.0),
+        ("openimages-v2", 0.0),
+        ("openimages-segmentation", 1.0),
+        ("openimages-segmentation", 0.5),
+        ("openimages-segmentation", 0.0),
     ):
-        rules = open_images.Rules(weight, verified)
+        masks = name == "openimages-segmentation"
+        truths, found, listed, images, labels = (open_images_mask_case if masks else open_images_case)(seed)
+        rules = open_images.Rules(weight, None if name == "openimages-v2" else listed, masks)
         theirs = open_images.evaluate(truths, found, images, labels, rules)
         ours, mean = scored_open_images(truths, found, listed, images, labels, name, weight)
         whole = np.nanmean(theirs) if not np.isnan(theirs).all() else np.nan

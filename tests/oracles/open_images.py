@@ -1,4 +1,4 @@
-"""Open Images' rules in plain Python, from their description: every rule is an ``if`` in a loop. Boxes only.
+"""Open Images' rules in plain Python, from their description: every rule is an ``if`` in a loop.
 
 What evaluates goes image by image and class by class as the TensorFlow Object Detection API does: a list of
 entries (score, value) per image, and one curve per class over the lists. It shares no code with boxscore.
@@ -15,11 +15,15 @@ Box = tuple[float, float, float, float]
 Entry = tuple[float, float]
 
 
+Mask = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
+
+
 class Truth(NamedTuple):
     image: int
     label: int
     box: Box
     group: bool
+    mask: Mask | None = None
 
 
 class Found(NamedTuple):
@@ -27,6 +31,7 @@ class Found(NamedTuple):
     label: int
     box: Box
     score: float
+    mask: Mask | None = None
 
 
 class Rules(NamedTuple):
@@ -34,6 +39,7 @@ class Rules(NamedTuple):
 
     weight: float
     verified: set[tuple[int, int]] | None
+    masks: bool = False
 
 
 def area(box: Box) -> float:
@@ -49,6 +55,23 @@ def shared(one: Box, other: Box) -> float:
 def iou(found: Box, truth: Box) -> float:
     inside = shared(found, truth)
     return inside / (area(found) + area(truth) - inside) if inside else 0.0
+
+
+def ioa(found: Box, truth: Box) -> float:
+    return shared(found, truth) / area(found)
+
+
+def pixels(mask: Mask) -> np.float32:
+    return np.sum(mask, dtype=np.float32)
+
+
+def mask_iou(found: Mask, truth: Mask) -> float:
+    inside = pixels(np.minimum(found, truth))
+    return float(inside / max(pixels(found) + pixels(truth) - inside, np.float32(1e-7)))
+
+
+def mask_ioa(found: Mask, truth: Mask) -> float:
+    return float(pixels(np.minimum(found, truth)) / (pixels(found) + np.float32(1e-7)))
 
 
 def best(values: list[float]) -> int:
@@ -86,6 +109,43 @@ def entries_of(found: list[Found], truths: list[Truth], weight: float) -> list[E
     return kept
 
 
+def mask_entries_of(found: list[Found], truths: list[Truth], weight: float) -> list[Entry]:
+    """The entries of one image and class where masks are compared, step by step."""
+    order = sorted(reversed(range(len(found))), key=lambda row: -found[row].score)[:10_000]  # noqa: C414 - stable: the later first
+    drawn = [one for one in truths if one.mask is not None and one.mask.any()]
+    boxes = [one for one in truths if one.mask is None or not one.mask.any()]
+    true, gone = set(), set()
+    ordinary, groups = ([one for one in drawn if one.group is kind] for kind in (False, True))
+    free = [True] * len(ordinary)
+    for row in order:
+        values = [mask_iou(found[row].mask, truth.mask) for truth in ordinary]
+        if values and values[best(values)] >= 0.5 and free[best(values)]:
+            free[best(values)] = False
+            true.add(row)
+    remembered: list[float | None] = [None] * len(groups)
+    for row in order:
+        values = [mask_ioa(found[row].mask, group.mask) for group in groups]
+        if values and row not in true and values[best(values)] >= 0.5:
+            before = remembered[best(values)]
+            remembered[best(values)] = found[row].score if before is None else max(before, found[row].score)
+            gone.add(row)
+    ordinary, groups = ([one for one in boxes if one.group is kind] for kind in (False, True))
+    free = [True] * len(ordinary)
+    for row in order:
+        values = [iou(found[row].box, truth.box) for truth in ordinary]
+        if values and row not in true | gone and values[best(values)] >= 0.5 and free[best(values)]:
+            free[best(values)] = False
+            gone.add(row)
+    for row in order:
+        values = [ioa(found[row].box, group.box) for group in groups]
+        if values and row not in true | gone and values[best(values)] >= 0.5:
+            gone.add(row)
+    kept = [(found[row].score, float(row in true)) for row in order if row not in gone]
+    if weight > 0:
+        kept += [(score, weight) for score in remembered if score is not None and score > 0]
+    return kept
+
+
 def average_precision(entries: list[Entry], positives: float) -> float:
     entries = sorted(reversed(entries), key=lambda entry: -entry[0])  # noqa: C414 - the last image first
     recall, precision = [0.0], [0.0]
@@ -114,8 +174,9 @@ def evaluate(truths: list[Truth], found: list[Found], images: int, labels: int, 
         positives = 0.0
         for image in range(images):
             here = [one for one in truths if (one.image, one.label) == (image, label)]
-            groups = sum(one.group for one in here)
-            positives += len(here) - groups + rules.weight * groups
+            counted = [one for one in here if not rules.masks or (one.mask is not None and one.mask.any())]
+            groups = sum(one.group for one in counted)
+            positives += len(counted) - groups + rules.weight * groups
             if rules.verified is not None and not here and (image, label) not in rules.verified:
                 continue
             mine = [
@@ -126,6 +187,6 @@ def evaluate(truths: list[Truth], found: list[Found], images: int, labels: int, 
                 and one.box[1] < one.box[3]
                 and one.score > -10
             ]
-            entries += entries_of(mine, here, rules.weight)
+            entries += (mask_entries_of if rules.masks else entries_of)(mine, here, rules.weight)
         values.append(average_precision(entries, positives) if positives else math.nan)
     return values

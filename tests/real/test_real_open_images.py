@@ -82,6 +82,23 @@ def test_the_sample(run: str) -> None:
     check(result, json.loads(real(*SAMPLE, "expected.json").read_text(encoding="utf-8"))[run])
 
 
+@pytest.mark.parametrize("weight", [1, 0])
+def test_the_masks_of_the_sample(weight: int) -> None:
+    truth = truth_of(
+        "boxes_expanded.csv",
+        segments=real(*SAMPLE, "segments_expanded.csv"),
+        image_labels=real(*SAMPLE, "labels_expanded.csv"),
+    )
+    found = found_in("mask_predictions.csv", truth)
+    name, run = (
+        ("openimages-segmentation", "masks, truth expanded")
+        if weight
+        else ("openimages-segmentation-weight-0", "masks, truth expanded, group weight 0")
+    )
+    result = boxscore.evaluate(truth, found, protocol=name)
+    check(result, json.loads(real(*SAMPLE, "expected.json").read_text(encoding="utf-8"))[run])
+
+
 def test_the_sample_expanded_here() -> None:
     truth = truth_of(
         "boxes.csv", image_labels=real(*SAMPLE, "labels.csv"), hierarchy=real(*SAMPLE, "hierarchy.json")
@@ -94,9 +111,9 @@ def test_the_sample_expanded_here() -> None:
     check(result, expected["boxes, truth and detections expanded"])
 
 
-def test_every_case_of_boxes_by_hand() -> None:
+def test_every_case_by_hand() -> None:
     content = json.loads(real("openimages", "cases.json").read_text(encoding="utf-8"))
-    cases = [case for case in content["cases"] if not case.get("masks")]
+    cases = content["cases"]
     for case in cases:
         names = [chr(ord("a") + k) for k in range(case.get("classes", 1))]
         vocabularies: dict[str, Any] = {
@@ -112,12 +129,14 @@ def test_every_case_of_boxes_by_hand() -> None:
             ["positive"] * len(verified),
             **vocabularies,
         )
+        shape = case.get("mask_shape")
         truth = GroundTruth.from_arrays(
             [image for image, _ in truths],
             [one["cls"] for _, one in truths],
             corners([one["box"] for _, one in truths]),
             group=[bool(one.get("group")) for _, one in truths],
             image_labels=labels,
+            masks=[drawn(one, shape) for _, one in truths] if case.get("masks") else None,
             **vocabularies,
         )
         boxes = corners([one["box"] for _, one in found])
@@ -127,16 +146,28 @@ def test_every_case_of_boxes_by_hand() -> None:
             [one["cls"] for _, one in found],
             boxes,
             [one["score"] for _, one in found],
+            masks=[drawn(one, shape) for _, one in found] if case.get("masks") else None,
             **vocabularies,
         )
         name = "openimages-v2" if case.get("evaluator") == "v2" else "openimages-challenge"
+        if case.get("masks"):
+            name = "openimages-segmentation" + "-weight-0" * ("group_of_weight" not in case)
         weight = 0 if case.get("clear_first") else case.get("group_of_weight")
         changes = {} if weight is None else {"group": {"weight": weight}}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
             result = boxscore.evaluate(truth, detections, protocol={"extends": name, **changes})
         check(result, case["expected"])
-    assert len(cases) == 29
+    assert len(cases) == 34
+
+
+def drawn(one: dict[str, Any], shape: list[int]) -> Any:
+    if "mask" not in one:
+        return None
+    top, left, bottom, right = one["mask"]
+    mask = np.zeros(shape, dtype=bool)
+    mask[top:bottom, left:right] = True
+    return mask
 
 
 def corners(boxes: list[list[float]]) -> Any:

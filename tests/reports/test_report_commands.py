@@ -156,6 +156,49 @@ def test_check_passes_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "| AP | 0.3400" in capsys.readouterr().out.replace("0.3399", "0.3400")
 
 
+def test_bounds_given_one_by_one_all_count(capsys: pytest.CaptureFixture[str]) -> None:
+    bounds = ["--min", "AP=.99", "--min", "circle AP=0", "AP50=0"]
+    assert main(["check", *INPUTS, *bounds, "--metrics", "AP", "--metrics", "AP50", "-o", "json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert [(check["class"], check["metric"], check["passed"]) for check in record["checks"]] == [
+        (None, "AP", False),
+        ("circle", "AP", True),
+        (None, "AP50", True),
+    ]
+
+
+def test_a_comparison_keeps_its_verdict_in_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    one, kept = SHAPES / "detections.json", tmp_path / "suppressed_by_a_long_name.json"
+    assert main(["nms", str(one), "-o", str(kept), "--iou-threshold", ".3"]) == 0
+    capsys.readouterr()
+    command = ["compare", str(SHAPES / "instances.json"), str(one), str(kept), "--resamples", "20"]
+    assert main(command) == 0
+    shown, remarks = capsys.readouterr()
+    lines = shown.splitlines()
+    assert lines[0] == "detections (first) and suppressed_by_a_long_name (other)"
+    assert lines[1].startswith("282 and 214 detections, 113 ground truths, 24 images; 95 % intervals")
+    assert lines[5].split()[-1] == "verdict"
+    assert max(map(len, lines[:-1])) <= 80
+    assert all(line.split()[-1] in ("tell", "better", "worse") for line in lines[6:18])
+    assert remarks == ""
+
+
+def test_a_comparison_says_what_is_odd_about_each_detector(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found = json.loads((SHAPES / "detections.json").read_text())
+    few = tmp_path / "few.json"
+    few.write_text(json.dumps([one for one in found if one["image_id"] == found[0]["image_id"]]))
+    command = ["compare", str(SHAPES / "instances.json"), str(SHAPES / "detections.json"), str(few)]
+    assert main([*command, "--resamples", "3"]) == 0
+    remarks = " ".join(capsys.readouterr().err.split())
+    assert "boxscore: few: error in the input: " in remarks
+    assert "have no detection. Are these results of another split" in remarks
+
+
 def test_check_against_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     same = result_file(tmp_path, capsys)
     assert main(["check", "--result", str(same), "--no-regression", str(same)]) == 0

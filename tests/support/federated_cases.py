@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.open_images import Found, Truth
+from oracles.open_images import Found, Mask, Truth
 
 Record = dict[str, Any]
 
@@ -95,6 +95,38 @@ def open_images_case(seed: int) -> tuple[list[Truth], list[Found], set[tuple[int
         found.append(Found(image, label, corners, float(scores[len(found)])))
     listed = {(image, label) for image in range(images) for label in range(labels) if rng.random() < 0.4}
     return truths, found, listed, images, labels
+
+
+def open_images_mask_case(seed: int) -> tuple[list[Truth], list[Found], set[tuple[int, int]], int, int]:
+    """Return the same with masks: of most objects, of all detections, whose boxes are those around them."""
+    rng = np.random.default_rng(seed)
+    truths, found, listed, images, labels = open_images_case(seed)
+    kinds = rng.choice(["mask", "box", "empty"], len(truths), p=[0.6, 0.3, 0.1]).tolist()
+    masks = {"mask": _drawn, "box": lambda *_: None, "empty": lambda *_: np.zeros(SIZE, dtype=np.uint8)}
+    truths = [one._replace(mask=masks[kind](one.box, rng)) for one, kind in zip(truths, kinds, strict=True)]
+    drawn = [(one, _drawn(one.box, rng)) for one in found]
+    return truths, [one._replace(mask=mask, box=_around(mask)) for one, mask in drawn], listed, images, labels
+
+
+SIZE = (36, 40)
+
+
+def _drawn(box: tuple[float, float, float, float], rng: np.random.Generator) -> Mask:
+    """A box with a corner missing at times, cut at the image's edges."""
+    left, top, right, bottom = (max(0, int(value)) for value in box)
+    mask = np.zeros(SIZE, dtype=np.uint8)
+    mask[top:bottom, left:right] = 1
+    if rng.random() < 0.4:
+        mask[top : top + int(rng.integers(0, 5)), left : left + int(rng.integers(0, 5))] = 0
+    return mask
+
+
+def _around(mask: Mask) -> tuple[float, float, float, float]:
+    rows, columns = np.nonzero(mask)
+    if not len(rows):
+        return 0.0, 0.0, 0.0, 0.0
+    ends = columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
+    return tuple(map(float, ends))  # type: ignore[return-value]
 
 
 def _corners(rng: np.random.Generator) -> tuple[float, float, float, float]:

@@ -21,6 +21,7 @@ def tables_of(
         [one.label for one in truths],
         [one.box for one in truths],
         group=[one.group for one in truths],
+        masks=[one.mask for one in truths] if any(one.mask is not None for one in truths) else None,
         image_labels=ImageLabels.from_arrays(
             [image for image, _ in pairs],
             [label for _, label in pairs],
@@ -35,6 +36,7 @@ def tables_of(
         [one.label for one in sound],
         [one.box for one in sound],
         [one.score for one in sound],
+        masks=[one.mask for one in sound] if any(one.mask is not None for one in sound) else None,
         **vocabularies,  # type: ignore[arg-type]
     )
     return truth, detections

@@ -38,7 +38,15 @@ BY_IMAGE_FILE = (*DETECTRON2, *CHAINERCV, "cartucho")  # VOC rules; ties by imag
 BY_RESULTS_FILE = (*KIT, *PY_FASTER_RCNN, *PADILLA_VOC)  # VOC rules; ties in the order of the results file
 VOC_LIKE = (*BY_RESULTS_FILE, *BY_IMAGE_FILE)
 BOX_PROTOCOLS = (*COCO_LIKE, *VOC_LIKE, "bes-dev")
-FEDERATED = ("lvis", "lvis-fixed", "lvis-pooled", "openimages-challenge", "openimages-v2")
+FEDERATED = (
+    "lvis",
+    "lvis-fixed",
+    "lvis-pooled",
+    "openimages-challenge",
+    "openimages-v2",
+    "openimages-segmentation",
+    "openimages-segmentation-weight-0",
+)
 """Their cases are in tests/evaluation: what a class in an image means depends on labels of the image."""
 
 

@@ -202,6 +202,19 @@ def test_best_settings(tables: tuple[boxscore.GroundTruth, boxscore.Detections])
 # ---------------------------------------------------------------- command line
 
 
+def test_many_classes_are_shown_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("boxscore.cli.sweep.FEW_CLASSES", 4)
+    command = ["sweep", *COCO, "--iou-threshold", ".5"]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "--best shows that of each class as well" in shown
+    assert "hexagon" not in shown
+    assert main([*command, "--best"]) == 0
+    assert "hexagon" in capsys.readouterr().out
+
+
 def test_forms(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["sweep", *COCO, "--method", "hard,diou", "--iou-threshold", ".3,.5"]
     value = call(capsys, *given)

@@ -36,11 +36,19 @@ Place = Callable[[int], str]
 """Names row ``i`` of a table for the user, for example ``annotation 17 (id 512) of gt.json``."""
 
 
+MOST_KNOWN = 100
+"""Names that a message lists whole."""
+
+
 def did_you_mean(value: object, known: Iterable[str]) -> str:
     """Suggest the known name nearest to a misspelt one, or list the known names."""
     names = [str(name) for name in known]
     near = nearest(value, names)
-    return near or (f"known: {', '.join(names)}" if names else "there is none")
+    if near or not names:
+        return near or "there is none"
+    if len(names) > MOST_KNOWN:
+        return f"known: {', '.join(names[:8])}, ... ({len(names):,} in all)"
+    return f"known: {', '.join(names)}"
 
 
 def nearest(value: object, names: Sequence[str]) -> str:

@@ -387,6 +387,14 @@ IMAGE_SIZES = Option(
 )
 GROUND_TRUTH_FILES = (
     Option(
+        "segments",
+        "masks for the boxes of the ground truth, as Open Images has them: a CSV file of its challenge",
+        kind=Path,
+        metavar="FILE.csv",
+        key="ground_truth.segments",
+        group="what files do not say",
+    ),
+    Option(
         "image-labels",
         "labels of whole images beside the ground truth, as Open Images has them: a CSV file "
         "ImageID,LabelName,Confidence",
@@ -405,7 +413,8 @@ GROUND_TRUTH_FILES = (
     ),
     Option(
         "gt-classes",
-        "names of the ground truth's class numbers: one per line, or YOLO's data.yaml",
+        "names of the ground truth's class numbers: one per line, or YOLO's data.yaml; for Open Images its "
+        "class descriptions or a label map LabelName,Id",
         kind=Path,
         metavar="FILE",
         key="ground_truth.classes",

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from boxscore._utils.text import short_list
+from boxscore._utils.text import printable, short_list
 from boxscore.cli.arguments import (
     COMPARISON_REPORT,
     DETECTIONS,
@@ -24,14 +25,27 @@ from boxscore.cli.arguments import (
     Option,
 )
 from boxscore.cli.inputs import detection_arguments, evaluate_inputs, read_inputs
-from boxscore.cli.output import print_frame, remembered_warnings, save_comparison
-from boxscore.cli.streams import say, show
+from boxscore.cli.output import (
+    Section,
+    digest_lines,
+    print_frame,
+    remembered_warnings,
+    save_comparison,
+    table_columns,
+    written,
+)
+from boxscore.cli.streams import coloured, say, show
+from boxscore.diagnostics._result import EVERY_CLASS
 from boxscore.errors import InputError
 from boxscore.formats.reading import read_detections, read_options
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["OPTIONS", "run"]
+if TYPE_CHECKING:
+    import pandas as pd
 
+    from boxscore.diagnostics.compare import DetectorComparison
+
+__all__ = ["OPTIONS", "run"]
 
 OPTIONS = (
     *(option.but(many=True) if option is DETECTIONS else option for option in INPUTS),
@@ -114,16 +128,43 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.report:
         save_comparison(comparison, arguments, messages)
+    frame = comparison.printed_frame() if arguments.per_class else comparison.total_frame()
     if table is not None:
         show(table)
+    elif arguments.output == "text":
+        sections = [_section(comparison, other, frame) for other in comparison.others]
+        show(written("text", sections, value={}, footer=results[0].signature))
     else:
-        frame = comparison.printed_frame() if arguments.per_class else comparison.total_frame()
-        first_out = ("decided_by_ties", "standard_error", "probability", "class", "value_other")
-        title = "Comparison over resampled images"
-        print_frame(frame, results[0], arguments.output, title=title, first_out=first_out)
+        print_frame(frame, results[0], arguments.output, title="Comparison over resampled images")
     if arguments.report:
         say(f"report written to {arguments.report}")
+    for name, result in named.items():
+        for line in digest_lines(result, name):
+            say(line)
     return 0
+
+
+def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame) -> Section:
+    """Return what a terminal shows of one pair: its names stand above the table, not in every row."""
+    first, second = comparison.evaluations[comparison.first], comparison.evaluations[other]
+    counts, how = first.counts, comparison.resampling
+    note = (
+        f"{len(first.detections):,} and {len(second.detections):,} detections, {counts['ground_truths']:,} "
+        f"ground truths, {counts['images']:,} images; {100 * how.confidence:g} % intervals of the difference "
+        f"from {how.resamples:,} paired resamples"
+    )
+    rows = frame[frame["other"] == other].drop(columns=["first", "other", "standard_error"])
+    for name, nothing in (("class", EVERY_CLASS), ("decided_by_ties", False)):
+        if rows[name].isin([nothing, None]).all():
+            rows = rows.drop(columns=name)
+    first_out = ("decided_by_ties", "probability")
+    title = f"{printable(comparison.first)} (first) and {printable(other)} (other)"
+    return Section(title, table_columns(rows), note, first_out=first_out, paint=_painted)
+
+
+def _painted(_: int, name: str, text: str) -> str:
+    colours = {"better": "green", "worse": "red"}
+    return coloured(text, colours[text.strip()]) if name == "verdict" and text.strip() in colours else text
 
 
 def _names(paths: list[Path], given: list[str] | None) -> list[str]:

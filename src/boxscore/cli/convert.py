@@ -13,6 +13,7 @@ Examples
   boxscore convert a.json b.json --output both.json
   boxscore convert gt.json --dt results.json --output detections --to parquet --partitions 8
   boxscore convert all.json --output part.json --split train=0.8 val=0.2 --seed 1
+  boxscore convert --dt dt.csv --expand-hierarchy hierarchy.json --to openimages --output expanded.csv
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from boxscore._utils import checks
 from boxscore.cli.arguments import (
@@ -37,6 +39,7 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import chosen, detection_arguments, ground_truth_arguments
 from boxscore.cli.streams import say
+from boxscore.data.hierarchy import Hierarchy, expand_classes
 from boxscore.data.operations import (
     filter_objects,
     merge_tables,
@@ -48,7 +51,9 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats.class_maps import pairs_in_file
 from boxscore.formats.converting import Target, writable_formats
+from boxscore.formats.image_label_files import read_hierarchy
 from boxscore.formats.image_sizes import image_size_table, with_known_sizes
+from boxscore.formats.open_images import save_image_labels
 from boxscore.formats.parquet import FORMAT as FORMAT_OF_PARTITIONS
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from boxscore.formats.results import load_results
@@ -75,6 +80,20 @@ OPTIONS = (
         metavar="FORMAT",
     ),
     Option("lossy", "leave out what the format cannot hold", kind=bool, default=False),
+    Option(
+        "expand-hierarchy",
+        "add a copy of each row for every class above its own, and of labels of images as Open Images does",
+        kind=Path,
+        metavar="FILE.json",
+        group="a hierarchy of classes",
+    ),
+    Option(
+        "output-image-labels",
+        "also write the labels of images, expanded where the rows are",
+        kind=Path,
+        metavar="FILE.csv",
+        group="a hierarchy of classes",
+    ),
     Option(
         "remap-classes",
         "rename, unite or leave out classes: a file with lines from,to as for --class-map",
@@ -135,11 +154,19 @@ def run(arguments: argparse.Namespace) -> int:
         _check_partitions(arguments, target)
     shares = None if arguments.split is None else _shares(arguments.split)
     mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
+    hierarchy = None if arguments.expand_hierarchy is None else read_hierarchy(arguments.expand_hierarchy)
+    if hierarchy is not None and arguments.hierarchy is not None:
+        raise InputError("--hierarchy", "be left out beside --expand-hierarchy", got=str(arguments.hierarchy))
     table = _merged(arguments)
     target.check_ids(table)
+    if hierarchy is not None:
+        table = _expanded(table, hierarchy)
     if mapping is not None:
         table = remap_classes(table, mapping)
     table = _part(table, arguments)
+    if arguments.output_image_labels is not None:
+        _write_labels(table, arguments.output_image_labels)
+        table = table.replaced(image_labels=None)  # a file of boxes need not hold them
     if arguments.partitions is not None:
         target.check(table)
         FORMAT_OF_PARTITIONS.save_partitions(table, arguments.output, arguments.partitions)
@@ -167,6 +194,18 @@ def _check_partitions(arguments: argparse.Namespace, target: Target) -> None:
         raise InputError("--partitions", "be of Parquet", got=target.format.name, cause="add --to parquet")
 
 
+def _expanded(table: GroundTruth | Detections, hierarchy: Hierarchy) -> GroundTruth | Detections:
+    if isinstance(table, GroundTruth):
+        return expand_classes(table, hierarchy)
+    return expand_classes(table, hierarchy)
+
+
+def _write_labels(table: GroundTruth | Detections, path: Path) -> None:
+    if not isinstance(table, GroundTruth):
+        raise InputError("--output-image-labels", "be given with ground truth alone", got="detections")
+    say(f"{save_image_labels(table, path):,} labels of images written to {path}")
+
+
 def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
     """Read the ground truths, or the detections, and merge several."""
     truths, results = arguments.ground_truth or [], arguments.detections or []
@@ -176,10 +215,12 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
         got = f"{len(results)} of {len(truths)}"
         raise InputError("detections", "be as many as ground truths", got=got)
     sizes = None if arguments.image_sizes is None else image_size_table(arguments.image_sizes)
+    expanding = arguments.expand_hierarchy is not None  # which changes no box, and keeps those of any sides
+    common: dict[str, Any] = {"any_sides": expanding, "needs_areas": not expanding}
     tables = []
     for path in truths:
         one = argparse.Namespace(**{**vars(arguments), "ground_truth": path})
-        table = read_ground_truth(path, read_options(**ground_truth_arguments(one)))
+        table = read_ground_truth(path, read_options(**ground_truth_arguments(one), **common))
         if sizes is not None:
             table = table.replaced(images=with_known_sizes(table.images, sizes))
         tables.append(table)
@@ -188,7 +229,7 @@ def _merged(arguments: argparse.Namespace) -> GroundTruth | Detections:
     detections = []
     for number, path in enumerate(results):
         one = argparse.Namespace(**{**vars(arguments), "detections": path})
-        options = read_options(**detection_arguments(one))
+        options = read_options(**detection_arguments(one), **common)
         detections.append(
             read_detections(path, tables[number], options) if tables else load_results(path, options).table
         )

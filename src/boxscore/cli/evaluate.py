@@ -11,10 +11,8 @@ Examples
 from __future__ import annotations
 
 import argparse
-import textwrap
 from pathlib import Path
 
-from boxscore._utils.text import printable
 from boxscore.cli.arguments import (
     CLUSTER,
     INPUTS,
@@ -27,15 +25,11 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
 from boxscore.cli.larger import evaluate_larger, is_larger
-from boxscore.cli.output import evaluation_as, remembered_warnings, save_report
+from boxscore.cli.output import digest_lines, evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, VerificationError
-from boxscore.evaluation import Evaluation
 
 __all__ = ["OPTIONS", "run"]
-
-LINE = 80
-"""Characters of a line on stderr."""
 
 OPTIONS = (
     *INPUTS,
@@ -92,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
-    remark = _digest(evaluation) if arguments.digest else []
+    remark = digest_lines(evaluation) if arguments.digest else []
     verification = verify(evaluation) if arguments.verify else None
     result = evaluation_as(arguments.output, evaluation, per_class=arguments.per_class, messages=messages)
     if arguments.report:
@@ -123,14 +117,3 @@ def _run_on_cluster(arguments: argparse.Namespace) -> int:
     else:
         show(result.to_json() if arguments.output == "json" else repr(result))
     return 0
-
-
-def _digest(evaluation: Evaluation) -> list[str]:
-    """Return what the quick checks of the input find, as lines; mostly that is nothing."""
-    from boxscore.validation.digest import digest, quick_findings
-
-    findings = quick_findings(evaluation)
-    if not findings:
-        return []
-    text = printable(f"boxscore: {digest(findings)}")
-    return textwrap.wrap(text, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

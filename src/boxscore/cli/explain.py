@@ -5,6 +5,8 @@ Examples
   boxscore explain instances.json results.json --from ultralytics-old --to coco
   boxscore explain instances.json results.json --number 0.595
   boxscore explain VOC2007 results_dir --image-set test --from voc2012 --ablation
+  boxscore explain boxes.csv predictions.csv --image-labels labels.csv --hierarchy hierarchy.json \
+      --from openimages-challenge --expansions
 """
 
 from __future__ import annotations
@@ -13,10 +15,14 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from boxscore.cli.arguments import INPUTS, IOU_THRESHOLD, OUTPUT, PROTOCOL, Option
-from boxscore.cli.inputs import evaluate_inputs, read_inputs
+from boxscore.cli.inputs import evaluate_inputs, ground_truth_arguments, read_inputs
 from boxscore.cli.output import Section, table_columns, table_rows, written
 from boxscore.cli.streams import show
+from boxscore.diagnostics._tools import tool_of
 from boxscore.errors import InputError
+from boxscore.formats.image_label_files import read_hierarchy
+from boxscore.formats.reading import read_ground_truth, read_options
+from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +38,12 @@ OPTIONS = (
     ),
     Option("number", "search the known tools for this number", metavar="X"),
     Option("ablation", "change one choice of --from at a time instead", kind=bool, default=False),
+    Option(
+        "expansions",
+        "score truth and detections as they are and expanded along --hierarchy, by --from",
+        kind=bool,
+        default=False,
+    ),
     IOU_THRESHOLD.but(help="compare AP at this one threshold"),
 )
 
@@ -50,9 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
             got="neither" if arguments.first is None else "both",
             cause=f"known tools: {', '.join(tool_names())}",
         )
-    named = [tool for tool in (arguments.first, arguments.last) if tool is not None]
-    also = [tool_of(tool, None).protocol for tool in named]
-    evaluation = evaluate_inputs(read_inputs(arguments, also=also))
+    if arguments.expansions:
+        return _expansions(arguments)
+    named = [arguments.first] if arguments.ablation else [arguments.first, arguments.last]
+    tools = [] if arguments.first is None else [tool_of(name, None).protocol for name in named]
+    evaluation = evaluate_inputs(read_inputs(arguments, *tools))
     if evaluation.protocol.similarity != "box":
         raise InputError(
             "explain",
@@ -71,6 +85,33 @@ def run(arguments: argparse.Namespace) -> int:
     explanation = explain(*tables, arguments.first, arguments.last, iou=arguments.iou_threshold)
     title = f"From {explanation.first} to {explanation.last}"
     _print(explanation.table, arguments.output, title, value=explanation.as_dict())
+    return 0
+
+
+def _expansions(arguments: argparse.Namespace) -> int:
+    """Score the data as given and expanded."""
+    from boxscore.diagnostics import expansions
+
+    if arguments.first is None or arguments.hierarchy is None:
+        raise InputError(
+            "--expansions",
+            "have a protocol, --from, and --hierarchy FILE.json",
+            got="no --from" if arguments.first is None else "no --hierarchy",
+        )
+    protocol = tool_of(arguments.first, None).protocol
+    wide = read_inputs(arguments, protocol)
+    path, arguments.hierarchy = arguments.hierarchy, None
+    narrow = read_ground_truth(
+        arguments.ground_truth,
+        read_options(
+            **ground_truth_arguments(arguments),
+            columns=similarity_of(protocol).needed_columns,
+            any_sides=protocol.boxes.degenerate != "count",
+            needs_areas=False,
+        ),
+    )
+    frame = expansions(narrow, wide.detections, read_hierarchy(path), protocol)
+    _print(frame, arguments.output, f"{arguments.first} with and without the hierarchy")
     return 0
 
 

@@ -55,18 +55,16 @@ class Inputs(NamedTuple):
     workers: int
 
 
-def read_inputs(arguments: argparse.Namespace, *, also: Sequence[Protocol] = ()) -> Inputs:
-    """Read the files that the input arguments name; ``also`` is scored by these protocols."""
+def read_inputs(arguments: argparse.Namespace, *others: Protocol) -> Inputs:
+    """Read the files that the input arguments name, for the protocol that they name or for others."""
     protocol = chosen_protocol(arguments)
-    scored_by, processes = (protocol, *also), readers(arguments)
+    every, processes = others or (protocol,), readers(arguments)
     similarity = similarity_of(protocol)
     common: dict[str, Any] = {
-        "columns": tuple(
-            dict.fromkeys(name for one in scored_by for name in similarity_of(one).needed_columns)
-        ),
+        "columns": sorted({name for rules in every for name in similarity_of(rules).needed_columns}),
         "processes": processes,
-        "any_sides": any(rules.boxes.degenerate != "count" for rules in scored_by),
-        "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in scored_by),
+        "any_sides": any(rules.boxes.degenerate != "count" for rules in every),
+        "needs_areas": any(len(rules.ignore.area_ranges) > 1 for rules in every),
     }
     for name, path in (("ground truth", arguments.ground_truth), ("detections", arguments.detections)):
         detected, reason = detect_format(path)
@@ -97,6 +95,7 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "classes": arguments.gt_classes,
         "image_sizes": _sizes_for(arguments.ground_truth, arguments.format, arguments.image_sizes),
         "box_format": arguments.gt_box_format,
+        "segments": arguments.segments,
         "image_labels": arguments.image_labels,
         "hierarchy": arguments.hierarchy,
     }

@@ -8,6 +8,7 @@ import io
 import json
 import re
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ from boxscore._utils.text import (
     latex_comment,
     latex_table,
     markdown_table,
+    printable,
     text_table,
 )
 from boxscore._utils.widths import wrapped
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Section",
+    "digest_lines",
     "evaluation_as",
     "evaluation_text",
     "picture",
@@ -52,6 +55,10 @@ __all__ = [
 
 MOST_PRINTED = 1 << 24
 """Cells of a printed table; each takes some 100 bytes as text."""
+
+
+LINE = 80
+"""Characters of a line on stderr."""
 
 
 class Section(NamedTuple):
@@ -134,6 +141,17 @@ def evaluation_text(evaluation: Evaluation, *, per_class: bool = False) -> str:
     """Write an evaluation for the terminal that shows it."""
     lines = text.as_text(evaluation, per_class=per_class, width=width())
     return lines.removesuffix(evaluation.signature) + signature_lines(evaluation.signature)
+
+
+def digest_lines(evaluation: Evaluation, name: str = "") -> list[str]:
+    """Return what the quick checks of the input find, as lines; mostly that is nothing."""
+    from boxscore.validation.digest import digest, quick_findings
+
+    findings = quick_findings(evaluation)
+    if not findings:
+        return []
+    text = printable(f"boxscore: {name and f'{name}: '}{digest(findings)}")
+    return textwrap.wrap(text, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _as_markdown(section: Section, _: int) -> str:

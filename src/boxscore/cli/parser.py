@@ -40,7 +40,7 @@ def _add(parser: Any, option: Option) -> None:
         if not option.commas:
             how["choices"] = option.known() or None
         if option.many:
-            how["nargs"] = "+"
+            how |= {"nargs": "+", "action": _Extend}
         elif option.positional and not option.required:
             how["nargs"] = "?"
     if option.positional:
@@ -48,6 +48,14 @@ def _add(parser: Any, option: Option) -> None:
     else:
         names = [f"--{option.name}", *([option.short] if option.short else [])]
         parser.add_argument(*names, dest=option.dest, required=option.required, **how)
+
+
+class _Extend(argparse.Action):
+    """Adds to the values of an option that is given twice; the default goes with the first."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        before = getattr(namespace, self.dest, self.default)
+        setattr(namespace, self.dest, list(values) if before is self.default else [*before, *values])
 
 
 def _read(kind: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -103,7 +111,8 @@ class ArgumentParser(argparse.ArgumentParser):
         if found := re.fullmatch("unrecognized arguments: (.*)", message, re.DOTALL):
             return self._unknown(found[1])
         if found := re.fullmatch("the following arguments are required: (.*)", message, re.DOTALL):
-            calls = f"For example: boxscore {self.command} {' '.join(self.sides)}" if self.sides else ""
+            words = [*self.sides, *self._with_values(found[1].split(", "))]
+            calls = f"For example: boxscore {self.command} {' '.join(words)}" if self.sides else ""
             return f"{self.command} must be given {found[1].replace(', ', ' and ')}.", (
                 f"{calls}; boxscore {self.command} --help shows more." if calls else ""
             )
@@ -120,6 +129,15 @@ class ArgumentParser(argparse.ArgumentParser):
                 return f"{name} and {other} exclude each other.", ""
             return (rest if rest.startswith(name) else f"{name}: {rest}"), ""
         return message, ""
+
+    def _with_values(self, names: Sequence[str]) -> list[str]:
+        """Write missing options as they are used; those that paths stand for are left out."""
+        missing = [name.split("/")[0].removeprefix("--") for name in names]
+        return [
+            f"--{option.name} {(option.known() or (option.metavar or option.name.upper(),))[0]}"
+            for option in self.options
+            if option.name in missing and option.dest not in (GROUND_TRUTH.dest, DETECTIONS.dest)
+        ]
 
     def _unknown(self, words: str) -> tuple[str, str]:
         from boxscore._utils.checks import nearest

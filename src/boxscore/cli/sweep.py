@@ -38,6 +38,9 @@ __all__ = ["OPTIONS", "grid", "run"]
 MOST = 10_000
 """Numbers a range may have; more is a misprint."""
 
+FEW_CLASSES = 20
+"""Classes whose best settings a terminal shows without being asked."""
+
 SHOWN = 3
 """Metrics in text and Markdown where none are chosen: twelve columns are too wide to read."""
 
@@ -158,6 +161,11 @@ def _print(
         "Best setting of each metric": whole.drop(columns="class"),
         "Best setting of each class": classes,
     }
+    notes = {}
+    asked = arguments.best or arguments.per_class
+    if arguments.output == "text" and len(classes) > FEW_CLASSES and not asked:
+        del frames["Best setting of each class"]
+        notes["Best setting of each metric"] = "--best shows that of each class as well"
     value: dict[str, Any] = {
         "table": "NMS sweep",
         "protocol": protocol.name,
@@ -174,6 +182,7 @@ def _print(
                 Section(
                     title,
                     _columns(frame),
+                    notes.get(title, ""),
                     paint=_best_of(frame, protocol) if frame is table and not arguments.per_class else None,
                 )
                 for title, frame in frames.items()

@@ -53,6 +53,9 @@ __all__ = [
 
 Table = TypeVar("Table", bound=BoxTable)
 
+FEW_UNKNOWN = 0.1
+"""Images that the ground truth does not have, as a share of those it has, that are not another split's."""
+
 LONGEST_NUMBER = 1000
 """Digits up to which text is read as a number."""
 
@@ -319,13 +322,16 @@ def _refuse_unknown(rows: NDArray[np.int32], ids: NDArray[Any], place: Place) ->
     if not len(rows) or rows.min() >= 0:
         return
     row = int(np.argmin(rows))
-    unknown = len(set(ids[rows < 0].tolist()))
+    unknown, known = len(set(ids[rows < 0].tolist())), len(set(ids[rows >= 0].tolist()))
+    why = "results of another split?"
+    if unknown <= known * FEW_UNKNOWN:
+        why = "images without objects? The ground truth must list them (in a table: a row without a box)"
     raise InputError(
         "image_id",
         "be in the ground truth",
         got=f"{ids.tolist()[row]!r}",
         place=place(row),
-        cause=f"{unknown} such image{'s' * (unknown > 1)} in all; results of another split?",
+        cause=f"{unknown} such image{'s' * (unknown > 1)} in all; {why}",
     )
 
 

@@ -75,7 +75,7 @@ class ColumnParts(NamedTuple):
 
     image: str
     box: tuple[str, ...]
-    """Four columns, or one that holds four numbers."""
+    """Four columns, one that holds four numbers, or none beside masks."""
     box_format: BoxFormat | None
     """None where the names do not say it."""
     class_name: str | None
@@ -88,6 +88,8 @@ class ColumnParts(NamedTuple):
     flags: dict[str, str]
     """``area``, ``crowd``, ``difficult``, ``ignore``, ``group``, ``ids``, as far as they are there."""
     other: tuple[str, ...]
+    mask: str | None
+    """Masks in Open Images' form, beside ImageWidth and ImageHeight."""
     open_images: bool
     """Whether the columns are those of Open Images, in its order: XMin, XMax, YMin, YMax."""
 
@@ -106,11 +108,17 @@ def column_parts(names: Sequence[str], *, place: str) -> ColumnParts:
     _refuse_strange(known, names, place)
     box = next(((keys, form) for keys, form in _BOXES if all(key in known for key in keys)), None)
     image = next((known[key] for key in (*_IDS, *_IMAGES, *_FILES) if key in known), None)
+    has_masks = "mask" in known and {"imagewidth", "imageheight"} <= set(known)
+    if box is None and has_masks:
+        box = (), "xyxy"
+    if box is None and "mask" in known:
+        rule = "have the columns ImageWidth and ImageHeight beside Mask"
+        raise InputError("a table of masks", rule, got=f"only {short_list(names)}", place=place)
     if box is None or image is None:
         rule = _NEEDED["box" if box is None else "image"]
         raise InputError("a table of boxes", rule, got=f"only {short_list(names)}", place=place)
     keys, form = box
-    used = {known[key] for key in keys} | {image}
+    used = {known[key] for key in keys} | {image} | ({known["mask"]} if has_masks else set())
     if len({known[key] for key in keys}) < len(keys) or any(names.count(name) > 1 for name in used):
         raise InputError("a column", "be there once", got=short_list(names), place=place)
     file_name = next((known[key] for key in (*_FILES, *_IMAGES) if known.get(key, image) != image), None)
@@ -148,6 +156,7 @@ def column_parts(names: Sequence[str], *, place: str) -> ColumnParts:
         sides=sides,
         flags=flags,
         other=tuple(name for name in names if name not in used),
+        mask=known["mask"] if has_masks else None,
         open_images=open_images,
     )
 
@@ -185,6 +194,14 @@ def _refuse_strange(known: dict[str, str], names: Sequence[str], place: str) -> 
             got="a column PredictionString, which holds all boxes of an image in one text",
             place=place,
             cause="write a row per box: image,class,score,xmin,ymin,xmax,ymax",
+        )
+    if "maskpath" in known:
+        raise InputError(
+            "masks of Open Images",
+            "be in a column Mask, beside ImageWidth and ImageHeight",
+            got="a column MaskPath, the names of PNG files",
+            place=place,
+            cause="write base64(zlib(counts of a COCO RLE)) of each mask, as the challenge's files have it",
         )
     if {"x1", "y1", "x2", "y2", "x3", "y3"} <= set(known):
         raise InputError(

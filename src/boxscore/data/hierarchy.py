@@ -178,7 +178,7 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
     >>> expand_classes(men, Hierarchy.of(tree)).to_pandas()[["class", "score"]].values.tolist()
     [['Man', 0.9], ['Person', 0.9]]
     """
-    old = table.categories
+    old = _as_labelled(table.categories, hierarchy)
     names = old.names.tolist()
     hierarchy.check_names(names, source=table.source)
     labels = table.image_labels if isinstance(table, GroundTruth) else None
@@ -201,6 +201,16 @@ def expand_classes(table: Table, hierarchy: Hierarchy) -> Table:
         at, classes = _copies(own.category, below if kind == "negative" else above)
         parts.append(ImageLabels(own.image[at], classes, own.kind[at]))
     return expanded.replaced(image_labels=ImageLabels.joined(parts))
+
+
+def _as_labelled(categories: Categories, hierarchy: Hierarchy) -> Categories:
+    """Return the classes by the names that the hierarchy has: their own, else their ids."""
+    ids = categories.ids.tolist()
+    if all(name in hierarchy.ancestors for name in categories.names.tolist()):
+        return categories
+    if all(identifier in hierarchy.ancestors for identifier in ids):
+        return Categories.build(ids)
+    return categories
 
 
 def _with_relatives(categories: Categories, hierarchy: Hierarchy, *, with_descendants: bool) -> Categories:

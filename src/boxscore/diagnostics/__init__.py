@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from boxscore.diagnostics.compare import compare_detectors
     from boxscore.diagnostics.confidence import confidence_curve, operating_points
     from boxscore.diagnostics.confusion import confusion_matrix, top_confusions
-    from boxscore.diagnostics.explaining import Explanation, ablation, explain, find_number, tool_names
+    from boxscore.diagnostics.explaining import (
+        Explanation,
+        ablation,
+        expansions,
+        explain,
+        find_number,
+        tool_names,
+    )
     from boxscore.diagnostics.froc import froc_curve, froc_scores
     from boxscore.diagnostics.images import image_scores
     from boxscore.diagnostics.lrp import localisation_recall_precision
@@ -37,7 +44,14 @@ _NAMES = {
     "boxscore.diagnostics.compare": ("compare_detectors",),
     "boxscore.diagnostics.confidence": ("confidence_curve", "operating_points"),
     "boxscore.diagnostics.confusion": ("confusion_matrix", "top_confusions"),
-    "boxscore.diagnostics.explaining": ("Explanation", "ablation", "explain", "find_number", "tool_names"),
+    "boxscore.diagnostics.explaining": (
+        "Explanation",
+        "ablation",
+        "expansions",
+        "explain",
+        "find_number",
+        "tool_names",
+    ),
     "boxscore.diagnostics.froc": ("froc_curve", "froc_scores"),
     "boxscore.diagnostics.images": ("image_scores",),
     "boxscore.diagnostics.lrp": ("localisation_recall_precision",),
@@ -62,6 +76,7 @@ __all__ = [
     "confusion_matrix",
     "error_list",
     "error_types",
+    "expansions",
     "explain",
     "find_number",
     "froc_curve",

@@ -33,6 +33,7 @@ import numpy as np
 from boxscore._utils import checks
 from boxscore._utils.text import html_table
 from boxscore.data.alignment import align
+from boxscore.data.hierarchy import Hierarchy, expand_classes
 from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._tools import (
@@ -48,12 +49,21 @@ from boxscore.diagnostics._tools import (
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
+from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, RoundingRules
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CHOICES", "Explanation", "ablation", "explain", "find_number", "tool_names"]
+__all__ = [
+    "CHOICES",
+    "Explanation",
+    "ablation",
+    "expansions",
+    "explain",
+    "find_number",
+    "tool_names",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,6 +271,50 @@ def find_number(
     frame["found"] = frame["difference"].abs() <= margin * (1 + 1e-9)
     order = frame["difference"].abs().sort_values(kind="stable").index
     return frame.loc[order].reset_index(drop=True)
+
+
+def expansions(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    hierarchy: Hierarchy,
+    protocol: str | Path | Mapping[str, Any] | Protocol = "openimages-challenge",
+) -> pd.DataFrame:
+    """Score data as it is and expanded along a hierarchy of classes: the truth, the detections, or both.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+        Not expanded, with its labels of images.
+    detections : Detections
+        Not expanded.
+    hierarchy : Hierarchy
+    protocol : str, Path, mapping or Protocol, default "openimages-challenge"
+
+    Returns
+    -------
+    DataFrame
+        ``ground_truth, detections, value``: "as given" or "expanded" twice, and the protocol's first summary
+        metric; NaN where it is undefined.
+
+    Raises
+    ------
+    InputError
+        When a class is not in the hierarchy.
+    """
+    import pandas as pd
+
+    rules = load_protocol(protocol)
+    wider = expand_classes(ground_truth, hierarchy)
+    given = align(detections, wider)
+    rows = []
+    for truth, of_truth in ((ground_truth, "as given"), (wider, "expanded")):
+        for found, of_detections in ((given, "as given"), (expand_classes(given, hierarchy), "expanded")):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BoxscoreWarning)  # classes above that the truth does not have
+                matcher = Matcher(truth, align(found, truth), rules)
+                metrics = Evaluation(truth, matcher.detections, rules, matcher.match()).metrics
+            rows.append((of_truth, of_detections, next(iter(metrics.values()))))
+    return pd.DataFrame(rows, columns=["ground_truth", "detections", "value"])
 
 
 class _Tables:

@@ -99,12 +99,23 @@ class _Quantity(NamedTuple):
 
 
 def _area(table: Table, protocol: Protocol) -> FloatArray:
+    if table.units == "fractions":
+        raise InputError(
+            "slices by size",
+            "have boxes in pixels",
+            got="fractions of images of unknown size",
+            place=table.source,
+            cause="take relative_size, or give a table of image sizes (--image-sizes FILE.csv)",
+        )
     if isinstance(table, GroundTruth):
         return table.area
     return similarity_of(protocol).detection_areas(table)
 
 
 def _relative_area(table: Table, protocol: Protocol) -> FloatArray:
+    if table.units == "fractions":
+        share: FloatArray = table.sizes.prod(axis=1)
+        return share
     extent = table.images.sizes[table.image]
     unknown = np.flatnonzero(np.isnan(extent).any(axis=1))
     if len(unknown):
@@ -114,8 +125,8 @@ def _relative_area(table: Table, protocol: Protocol) -> FloatArray:
             got="none",
             place=f"image {table.images.ids.tolist()[table.image[unknown[0]]]!r}",
         )
-    share: FloatArray = _area(table, protocol) / (extent[:, 0] * extent[:, 1])
-    return share
+    relative: FloatArray = _area(table, protocol) / (extent[:, 0] * extent[:, 1])
+    return relative
 
 
 def _aspect_ratio(table: Table, protocol: Protocol) -> FloatArray:

@@ -250,6 +250,8 @@ def sweep(
     # Evaluates nothing: checks every option once, before the work.
     evaluate(ground_truth, detections.take(np.arange(0)), protocol=chosen, images=images, classes=classes)
     detections = align(detections, ground_truth)  # warns once about what is left out
+    if chosen.boxes.degenerate == "drop_detections":  # what has no area is not evaluated, nor suppressed
+        detections = detections.take(np.flatnonzero((detections.sizes > 0).all(axis=1)))
 
     grid = _Grid(ground_truth, detections, chosen, images, classes, options, jobs)
     show: dict[str, Any] = {"total": len(jobs), "unit": "setting", "delay": 1, "leave": False}

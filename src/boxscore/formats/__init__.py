@@ -39,6 +39,7 @@ def load_ground_truth(
     classes: str | Path | Sequence[str] | None = None,
     image_sizes: str | Path | Mapping[Any, Sequence[float]] | None = None,
     box_format: BoxFormat | None = None,
+    segments: str | Path | None = None,
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
 ) -> GroundTruth:
@@ -57,12 +58,16 @@ def load_ground_truth(
         VOC: the name of a set in ``ImageSets/Main``, or a file of image ids. YOLO: ``train``, ``val``, ...
     classes : str, Path or sequence of str, optional
         The names of classes that the files number from 0, or a file of them: one per line, or YOLO's
-        ``data.yaml``.
+        ``data.yaml``. For Open Images its class descriptions (``LabelName,DisplayName``), or a label map
+        (``LabelName,Id``).
     image_sizes : str, Path or mapping, optional
         Width and height of each image in pixels, by id or file name; or a CSV file with the columns
         ``image, width, height``. For files that hold fractions of the image's size.
     box_format : {"xyxy", "xywh", "cxcywh"}, optional
         What the four numbers of a box are, for files that do not say.
+    segments : str or Path, optional
+        Masks for the boxes of a table, as Open Images has them: a CSV file with the boxes' columns, ``Mask``,
+        ``ImageWidth`` and ``ImageHeight``. A box without a row there has no mask.
     image_labels : str or Path, optional
         Labels of whole images, as Open Images has them: a CSV file ``ImageID,LabelName,Confidence``. Images
         and classes that have only labels are added.
@@ -94,6 +99,7 @@ def load_ground_truth(
         classes=classes,
         image_sizes=image_sizes,
         box_format=box_format,
+        segments=segments,
         image_labels=image_labels,
         hierarchy=hierarchy,
     )

@@ -52,7 +52,9 @@ def warn_of_box_order(table: BoxTable, *, given_sizes: bool, stacklevel: int = 3
 
 def box_order(table: BoxTable, *, given_sizes: bool) -> BoxOrder | None:
     """Say whether a table's boxes look like another form of box; None where nothing is suspicious."""
-    if not len(table) or table.rotated is not None:  # five numbers are not taken for four
+    if (
+        not len(table) or table.rotated is not None or table.units == "fractions"
+    ):  # five are not taken for four
         return None
     rows = np.arange(0, len(table), -(-len(table) // SAMPLE_SIZE))
     extent = table.images.sizes[table.image[rows]]

@@ -27,6 +27,7 @@ from boxscore.errors import FileFormatError, InputError
 if TYPE_CHECKING:
     from boxscore.data.hierarchy import Hierarchy
     from boxscore.formats._look import Look
+    from boxscore.formats.class_descriptions import ClassDescriptions
     from boxscore.formats.class_maps import ClassMap
     from boxscore.formats.results import Kept
 
@@ -79,6 +80,10 @@ class ReadOptions:
         Whether boxes with sides below 0 are read, because the protocol drops them.
     needs_areas : bool
         Whether the protocol asks which objects are small, so that sizes of images matter.
+    descriptions : ClassDescriptions, optional
+        The names or numbers behind the labels of ground truth. Formats do not see them.
+    segments : Path, optional
+        A file of masks for the boxes of ground truth.
     image_labels : Path, optional
         A file of labels of whole images, beside ground truth. Formats do not see it.
     hierarchy : Hierarchy, optional
@@ -95,6 +100,8 @@ class ReadOptions:
     class_map: ClassMap | None = None
     any_sides: bool = False
     needs_areas: bool = True
+    descriptions: ClassDescriptions | None = None
+    segments: Path | None = None
     image_labels: Path | None = None
     hierarchy: Hierarchy | None = None
 

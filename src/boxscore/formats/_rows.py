@@ -236,32 +236,37 @@ def _table(
     extent = None if sizes is None else sizes[rows.image]
     shapes = _scaled(rows, extent)
     given: dict[str, Any] = {
-        name: np.asarray(values)[kept] for name, values in rows.given.items() if name != "masks"
+        name: _of_rows(np.asarray(values), kept) for name, values in rows.given.items() if name != "masks"
     }
     if "masks" in rows.given:
         given["masks"] = [rows.given["masks"][row] for row in kept.tolist()]
     if extent is not None and "area" in given:
         given["area"] = given["area"] * extent[kept].prod(axis=1)
     given |= {
-        name: [values[row] for row in kept.tolist()] if name == "masks" else values[kept]
+        name: [values[row] for row in kept.tolist()] if name == "masks" else _of_rows(values, kept)
         for name, values in shapes.items()
         if name != "boxes"
     }
     sides = given.pop("sizes", None)
     if schema is DETECTIONS:
-        given["scores"] = np.empty(0) if rows.scores is None else rows.scores[kept]
+        given["scores"] = np.empty(0) if rows.scores is None else _of_rows(rows.scores, kept)
         given = {name: values for name, values in given.items() if name in _names(schema)}
     return built_columns(
         schema,
         vocabularies,
-        None if shapes.get("boxes") is None else shapes["boxes"][kept],
+        None if shapes.get("boxes") is None else _of_rows(shapes["boxes"], kept),
         box_format=rows.box_format,
         given=given,
-        columns={name: np.asarray(values)[kept] for name, values in rows.columns.items()},
+        columns={name: _of_rows(np.asarray(values), kept) for name, values in rows.columns.items()},
         sizes=sides,
         lowest_size=options.lowest_side if options.any_sides else 0.0,
         place=lambda row: rows.place(int(kept[row])),
     )
+
+
+def _of_rows(values: NDArray[Any], kept: NDArray[np.intp]) -> NDArray[Any]:
+    """Return ascending rows; all of them are no copy."""
+    return values if len(kept) == len(values) else values[kept]
 
 
 def _names(schema: Schema) -> set[str]:

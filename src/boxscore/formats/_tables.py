@@ -37,6 +37,7 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._open_images_masks import boxes_of_masks, decoded_masks, joined_with_segments
 from boxscore.formats._rows import RowFormat, Rows, detections_of
 from boxscore.formats.image_sizes import size_in
 from boxscore.formats.results import Kept
@@ -141,8 +142,13 @@ class TableFormat(RowFormat):
         """Read the columns of a file."""
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
-        """Read a file on its own."""
-        return rows_of(self.table(path, options), options, None, of_results=of_results)
+        """Read a file on its own, or with its segments."""
+        rows = rows_of(self.table(path, options), options, None, of_results=of_results)
+        if options.segments is None or of_results:
+            return rows
+        table = self.table(options.segments, options)
+        _refuse_no_segments(table)
+        return joined_with_segments(rows, rows_of(table, options, None, of_results=False))
 
     def rewrite(self, path: Path, kept: Kept, output: Path) -> None:
         """Write the remaining rows under our own column names, with every other column."""
@@ -178,6 +184,19 @@ class TableFormat(RowFormat):
         yield finish
 
 
+def _refuse_no_segments(table: Table) -> None:
+    """Refuse a file of segments without masks or boxes, which could not be joined."""
+    parts = column_parts(table.names, place=table.source)
+    if parts.mask is None or not parts.box:
+        raise FileFormatError(
+            "segments",
+            "have the columns XMin, XMax, YMin, YMax, IsGroupOf, Mask, ImageWidth and ImageHeight",
+            got=f"only {short_list(table.names)}",
+            place=table.source,
+            cause="is this the file of boxes?" if parts.box else "are these predictions?",
+        )
+
+
 def rows_of(
     table: Table,
     options: ReadOptions,
@@ -197,8 +216,12 @@ def rows_of(
             cause="is this the ground truth?",
         )
     images, image = _column_of_images(table, parts)
-    boxes = boxes_of(table, parts)
-    empty = np.isnan(boxes).all(axis=1)
+    boxes = boxes_of(table, parts) if parts.box else None
+    mask_texts = None if parts.mask is None else table.distinct(parts.mask)
+    if boxes is not None:
+        empty = np.isnan(boxes).all(axis=1)
+    else:
+        empty = np.asarray(mask_texts.positions < 0 if mask_texts is not None else [], dtype=bool)
     scores = table.numbers(parts.score) if of_results and parts.score is not None else None
     if scores is not None:
         empty &= np.isnan(scores)
@@ -211,21 +234,38 @@ def rows_of(
         return table.place(int(kept[row]))
 
     everything = len(kept) == table.count
-    boxes = boxes if everything else boxes[kept]
-    _refuse_halves(boxes, parts, place)
+    if boxes is not None:
+        boxes = boxes if everything else boxes[kept]
+        _refuse_halves(boxes, parts, place)
     sizes = _image_sizes(table, parts, len(images), image)
     own_image = image if everything else image[kept]
-    fractions = are_fractions(boxes) if fractions is None else fractions
-    form = _box_format(
-        parts,
-        options,
-        boxes,
-        lambda: _known_sizes(images, sizes, options, ground_truth)[own_image],
-        table,
-        side="dt" if of_results else "gt",
-    )
+    masks = None
+    if mask_texts is not None:
+        texts = [str(text) for text in mask_texts.values]
+        known = np.full((len(images), 2), np.nan) if sizes is None else sizes
+        masks = decoded_masks(
+            texts, mask_texts.positions[kept], known[own_image], name=str(parts.mask), place=place
+        )
+        if boxes is None and ground_truth is not None and ground_truth.units == "fractions":
+            boxes = boxes_of_masks(masks, place=place)
+    told = fractions
+    fractions = False
+    if boxes is not None:
+        fractions = not parts.box or (are_fractions(boxes) if told is None else told)
+    form: BoxFormat = "xyxy"
+    if boxes is not None:
+        form = _box_format(
+            parts,
+            options,
+            boxes,
+            lambda: _known_sizes(images, sizes, options, ground_truth)[own_image],
+            table,
+            side="dt" if of_results else "gt",
+        )
     labels, label, names = classes_of(table, parts, options, kept, place)
     given, columns = _further(table, parts, kept, boxes, form, fractions, place, of_results=of_results)
+    if masks is not None:
+        given["masks"] = masks
     return Rows(
         source=table.source,
         images=images,
@@ -474,7 +514,7 @@ def _further(
     table: Table,
     parts: ColumnParts,
     kept: NDArray[np.intp],
-    boxes: FloatArray,
+    boxes: FloatArray | None,
     form: BoxFormat,
     fractions: bool,
     place: Any,
@@ -483,7 +523,7 @@ def _further(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the columns of the schema that a table has besides, and those of the user's own."""
     given: dict[str, Any] = {}
-    if parts.sides is not None and not fractions:
+    if parts.sides is not None and boxes is not None and not fractions:
         sides = np.column_stack([table.numbers(name)[kept] for name in parts.sides])
         cause = "were they rounded, or the corners changed? then leave these columns out"
         try:
@@ -503,7 +543,7 @@ def _further(
                 given[flag] = _flag(table, parts.flags[flag])[kept]
         if "group" in given and "crowd" not in given:
             given["crowd"] = given["group"]  # as other protocols have it: a region that absorbs
-        if "area" in parts.flags and not fractions:
+        if "area" in parts.flags and boxes is not None and not fractions:
             area = table.numbers(parts.flags["area"])[kept]
             missing = np.isnan(area)
             if missing.any():
@@ -522,7 +562,7 @@ def _further(
     for name in others:
         own = table.own(name) if name and name not in GROUND_TRUTH.frame_names else None
         if own is not None:
-            columns[name] = own[kept]
+            columns[name] = own if len(kept) == len(own) else own[kept]
     return given, columns
 
 

@@ -44,11 +44,14 @@ from boxscore.formats._tables import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMAT", "CsvFormat"]
+__all__ = ["FORMAT", "CsvFormat", "cell_text", "form_of"]
 
 FloatArray = NDArray[np.float64]
 
 _SEPARATORS = (",", ";", "\t", "|")
+_CLICK = re.compile(r"XClick[1-4][XY]")
+"""The corners that annotators of Open Images clicked: eight columns that nobody slices by, and not kept."""
+ROWS_TOGETHER = 1 << 18
 _RETINANET = ("path", "x1", "y1", "x2", "y2", "class")
 _NUMBER = r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*"
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?\s*")
@@ -58,7 +61,8 @@ class CsvFormat(TableFormat):
     """Tables of boxes as text."""
 
     name = "csv"
-    endings = (".csv",)
+    takes = TableFormat.takes | {"segments"}
+    endings: ClassVar[tuple[str, ...]] = (".csv",)
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": HELD_BY_TABLES,
         "detections": frozenset({"columns"}),
@@ -68,7 +72,7 @@ class CsvFormat(TableFormat):
         """Recognise a head line of boxes, or a file called a table."""
         if look.is_folder or look.is_json or look.is_xml:
             return None
-        form = None if b"\0" in look.head else _form(look.text, str(look.path))
+        form = None if b"\0" in look.head else form_of(look.text, str(look.path))
         if form is not None:
             return "a table without a head line" if form.head == 0 else "a table of boxes"
         return "a table" if look.suffix in (".csv", ".tsv") and look.head.strip() else None
@@ -76,14 +80,14 @@ class CsvFormat(TableFormat):
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the columns of a file."""
         look = Look(path)
-        form = _form(look.text, str(path)) or _form_of_table(look, path)
+        form = form_of(look.text, str(path)) or _form_of_table(look, path)
         _refuse_nul(path)
-        return _CsvTable(path, form, _frame(path, form))
+        return _CsvTable(path, form, _cells(path, form))
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box, every number with all its digits; images without objects come last."""
         self.check_written(table)
-        columns = {name: map(_cell, values.tolist()) for name, values in saved_columns(table).items()}
+        columns = {name: map(cell_text, values.tolist()) for name, values in saved_columns(table).items()}
         output = io.StringIO(newline="")
         writer = csv.writer(output, lineterminator="\n")
         writer.writerow(columns)
@@ -94,7 +98,7 @@ class CsvFormat(TableFormat):
 FORMAT = CsvFormat()
 
 
-def _cell(value: Any) -> Any:
+def cell_text(value: Any) -> Any:
     """Return a value as it is written: flags as 0 and 1, unknown numbers as nothing."""
     if isinstance(value, bool):
         return int(value)
@@ -115,7 +119,7 @@ class _Form(NamedTuple):
     decimal: str
 
 
-def _form(text: str, place: str) -> _Form | None:
+def form_of(text: str, place: str) -> _Form | None:
     """Return the form of a file that begins like this; None where nothing says that it holds boxes."""
     for separator in _SEPARATORS:
         lines = _first_lines(text, separator)
@@ -223,8 +227,52 @@ def _number_names(form: _Form) -> list[str]:
     return [*names, *(parts.sides or ()), *area]
 
 
-def _frame(path: Path, form: _Form) -> pd.DataFrame:
-    """Read all columns: numbers as float64, others as texts."""
+class _Cells(NamedTuple):
+    """The cells of a file, by column."""
+
+    rows: int
+    numbers: dict[str, FloatArray]
+    texts: dict[str, tuple[list[str], NDArray[np.int64]]]
+    """Distinct texts in the order of their first row, and where each cell is among them; -1 for a lack."""
+
+
+def _cells(path: Path, form: _Form) -> _Cells:
+    """Read all columns, some rows at a time: a text per cell would take ten times the memory."""
+    import pandas as pd
+
+    numbers = [name for name in _number_names(form) if name in _unique(form.names)]
+    texts = [name for name in _unique(form.names) if name not in numbers and not _CLICK.fullmatch(name)]
+    known: dict[str, dict[Any, int]] = {name: {} for name in texts}
+    number_parts: dict[str, list[FloatArray]] = {name: [] for name in numbers}
+    code_parts: dict[str, list[NDArray[np.int32]]] = {name: [] for name in texts}
+    rows = 0
+    for frame in _frames(path, form):
+        rows += len(frame)
+        for name in numbers:
+            number_parts[name].append(frame[name].to_numpy(dtype=np.float64))
+        for name in texts:
+            codes, values = pd.factorize(frame[name])
+            table = known[name]
+            where = [table.setdefault(value, len(table)) for value in values.tolist()]
+            code_parts[name].append(np.array([*where, -1], dtype=np.int32)[codes])  # -1, a lack, is the last
+    return _Cells(
+        rows,
+        {name: _joined(number_parts.pop(name), np.float64) for name in numbers},
+        {
+            name: ([str(text) for text in known[name]], _joined(code_parts.pop(name), np.int32))
+            for name in texts
+        },
+    )
+
+
+def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
+
+
+def _frames(path: Path, form: _Form) -> Iterator[pd.DataFrame]:
+    """Read all columns, some rows at a time: numbers as float64, others as texts."""
     import pandas as pd
 
     numbers = _number_names(form)
@@ -235,13 +283,16 @@ def _frame(path: Path, form: _Form) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame: pd.DataFrame = pd.read_csv(
+            with pd.read_csv(
                 path,
                 sep=form.separator,
                 header=0 if form.head else None,
                 names=unique,
                 index_col=False,
-                dtype={name: "float64" if name in numbers else object for name in unique},
+                dtype={
+                    name: "float64" if name in numbers else "category" if _CLICK.fullmatch(name) else object
+                    for name in unique
+                },
                 keep_default_na=False,
                 na_values={name: [""] for name in numbers},
                 skipinitialspace=True,
@@ -249,9 +300,10 @@ def _frame(path: Path, form: _Form) -> pd.DataFrame:
                 encoding="utf-8-sig",
                 compression=None,
                 low_memory=False,
+                chunksize=ROWS_TOGETHER,
                 **precise,
-            )
-            return frame
+            ) as reader:
+                yield from reader
     except (ValueError, OverflowError, pd.errors.ParserWarning, MemoryError, RecursionError) as error:
         _explain(path, form, error)
         raise FileFormatError(
@@ -316,9 +368,10 @@ def _is_number(cell: str, decimal: str) -> bool:
 class _CsvTable(Table):
     """The columns of a CSV file."""
 
-    def __init__(self, path: Path, form: _Form, frame: pd.DataFrame) -> None:
-        self.source, self.count, self.names = str(path), len(frame), _unique(form.names)
-        self._path, self._form, self._frame = path, form, frame
+    def __init__(self, path: Path, form: _Form, cells: _Cells) -> None:
+        names = [name for name in _unique(form.names) if name in cells.numbers or name in cells.texts]
+        self.source, self.count, self.names = str(path), cells.rows, names
+        self._path, self._form, self._cells = path, form, cells
         self._known: dict[str, Distinct] = {}
 
     def distinct(self, name: str) -> Distinct:
@@ -330,14 +383,16 @@ class _CsvTable(Table):
 
     def _texts(self, name: str) -> tuple[list[str], NDArray[np.int64]]:
         """Return the distinct texts of a column, and where each cell is among them."""
+        if name in self._cells.texts:
+            return self._cells.texts[name]
         import pandas as pd
 
-        codes, texts = pd.factorize(self._frame[name])
-        return [str(text) for text in texts.tolist()], codes.astype(np.int64, copy=False)
+        codes, numbers = pd.factorize(self._cells.numbers[name])
+        return [str(number) for number in numbers.tolist()], codes
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column of numbers."""
-        return self._frame[name].to_numpy(dtype=np.float64)
+        return self._cells.numbers[name]
 
     def fours(self, name: str) -> FloatArray:
         """Return a column of texts with four numbers each: ``[1, 2, 3, 4]``, ``1 2 3 4``."""
@@ -355,8 +410,8 @@ class _CsvTable(Table):
 
     def own(self, name: str) -> NDArray[Any] | None:
         """Return a column of the user's own, as numbers where all cells are numbers."""
-        if self._frame[name].dtype != object:
-            return self._frame[name].to_numpy()
+        if name in self._cells.numbers:
+            return self._cells.numbers[name]
         texts, codes = self._texts(name)
         values: NDArray[Any]
         if texts and all(_is_number(text, ".") or not text for text in texts):

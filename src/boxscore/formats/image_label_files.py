@@ -12,6 +12,7 @@ Open Images: "Data Formats" of its download page.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ from boxscore.data.hierarchy import Hierarchy
 from boxscore.data.image_labels import IMAGE_LABEL_KINDS, ImageLabels
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
-from boxscore.errors import FileFormatError
+from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.formats import _json
 
 __all__ = ["read_hierarchy", "with_image_labels"]
 
+ROWS_TOGETHER = 1 << 18
 _COLUMNS = ("ImageID", "LabelName", "Confidence")
 
 
@@ -60,11 +62,16 @@ def read_hierarchy(path: str | Path) -> Hierarchy:
 
 def with_image_labels(ground_truth: GroundTruth, path: Path) -> GroundTruth:
     """Return ground truth with the labels of whole images in a file; with their images and classes too."""
-    frame = _read(path)
-    texts = {name: frame[name].to_numpy(dtype=object) for name in _COLUMNS}
-    kinds = _kinds(texts["Confidence"], path)
-    image_ids, image_at = _distinct(texts["ImageID"])
-    names, class_at = _distinct(texts["LabelName"])
+    columns = _read(path)
+    kinds = _kinds(*columns["Confidence"], path)
+    for name in ("ImageID", "LabelName"):
+        values, at = columns[name]
+        empty = [number for number, value in enumerate(values) if not value.strip()]
+        if empty:
+            place = f"line {int(np.argmax(at == empty[0])) + 2} of {path}"
+            raise FileFormatError(name, "be there in every row", got="nothing", place=place)
+    image_ids, image_at = columns["ImageID"]
+    names, class_at = columns["LabelName"]
     ground_truth = _widened(ground_truth, image_ids, names)
     images, categories = ground_truth.images, ground_truth.categories
     labels = ImageLabels(
@@ -72,10 +79,24 @@ def with_image_labels(ground_truth: GroundTruth, path: Path) -> GroundTruth:
         categories.rows_by_id_or_name(names)[class_at],
         kinds,
     )
+    _warn_of_contradictions(labels, path)
     return ground_truth.replaced(image_labels=labels)
 
 
-def _read(path: Path) -> Any:
+def _warn_of_contradictions(labels: ImageLabels, path: Path) -> None:
+    absent = labels.of("negative")
+    count = int(labels.says(absent.image, absent.category, "positive").sum())
+    if count:
+        warnings.warn(
+            f"{path}: {count} labels say 0 of a class that another label of the same image says 1 of. Both "
+            "list the class; were two files joined?",
+            BoxscoreWarning,
+            stacklevel=5,
+        )
+
+
+def _read(path: Path) -> dict[str, tuple[list[str], Any]]:
+    """Read the columns: the distinct texts of each, and which of them each row has."""
     import pandas as pd
 
     try:
@@ -94,29 +115,36 @@ def _read(path: Path) -> Any:
                 cause="is this the file of boxes?" if "XMin" in names else "",
             )
     try:
-        return pd.read_csv(
+        known: dict[str, dict[Any, int]] = {name: {} for name in _COLUMNS}
+        codes: dict[str, list[Any]] = {name: [np.empty(0, dtype=np.int32)] for name in _COLUMNS}
+        with pd.read_csv(
             path,
             dtype=str,
             keep_default_na=False,
             usecols=list(_COLUMNS),
             encoding="utf-8-sig",
             compression=None,
-        )
+            chunksize=ROWS_TOGETHER,
+        ) as reader:
+            for frame in reader:
+                for name, table in known.items():
+                    code, values = pd.factorize(frame[name].to_numpy(dtype=object), use_na_sentinel=False)
+                    where = [table.setdefault(value, len(table)) for value in values.tolist()]
+                    codes[name].append(np.array(where, dtype=np.int32)[code])
+        return {
+            name: (
+                [value if isinstance(value, str) else "" for value in table],
+                np.concatenate(codes.pop(name)),
+            )
+            for name, table in known.items()
+        }
     except (ValueError, MemoryError) as error:
         got = str(error).splitlines()[0][:200]
         raise FileFormatError("labels of images", "be CSV", got=got, place=str(path)) from None
 
 
-def _distinct(texts: Any) -> tuple[list[str], Any]:
-    import pandas as pd
-
-    codes, values = pd.factorize(texts)
-    return [str(value) for value in values.tolist()], codes
-
-
-def _kinds(confidence: Any, path: Path) -> Any:
-    kinds = np.full(len(confidence), -1, dtype=np.int8)
-    values, at = _distinct(confidence)
+def _kinds(values: list[str], at: Any, path: Path) -> Any:
+    kinds = np.full(len(at), -1, dtype=np.int8)
     for number, text in enumerate(values):
         kind = {"1": "positive", "1.0": "positive", "0": "negative", "0.0": "negative"}.get(text.strip())
         if kind is None:

@@ -142,6 +142,8 @@ class ParquetGroups(PicklesFields):
     def are_fractions(self) -> bool:
         """Whether all coordinates are fractions of the image's size: read until one is none."""
         broken = False
+        if not self.parts.box:
+            return False
         for group in self.groups:
             boxes = boxes_of(BoxesTable(self, [self.read(group)]), self.parts)
             boxes = boxes[~np.isnan(boxes).any(axis=1)]

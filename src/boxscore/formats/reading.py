@@ -44,6 +44,7 @@ def read_options(
     class_map: str | Path | Mapping[Any, Any] | None = None,
     any_sides: bool = False,
     needs_areas: bool = True,
+    segments: str | Path | None = None,
     image_labels: str | Path | None = None,
     hierarchy: str | Path | Mapping[str, Any] | None = None,
 ) -> ReadOptions:
@@ -51,8 +52,12 @@ def read_options(
     checks.one_of(format, format_names(), name="format")
     if box_format is not None:
         checks.one_of(box_format, BOX_FORMATS, name="box_format")
-    names, sizes, pairs = None, None, None
-    if classes is not None:
+    names, sizes, pairs, descriptions = None, None, None, None
+    if isinstance(classes, (str, Path)):
+        from boxscore.formats.class_descriptions import class_descriptions
+
+        descriptions = class_descriptions(Path(classes))
+    if classes is not None and descriptions is None:
         from boxscore.formats.class_lists import class_list
 
         names = class_list(classes)
@@ -76,6 +81,8 @@ def read_options(
         pairs,
         any_sides,
         needs_areas,
+        descriptions,
+        None if segments is None else Path(segments),
         None if image_labels is None else Path(image_labels),
         None if hierarchy is None else _hierarchy_of(hierarchy),
     )
@@ -105,6 +112,10 @@ def read_ground_truth(path: str | Path, options: ReadOptions = PLAIN) -> GroundT
         from boxscore.data.hierarchy import expand_classes
 
         ground_truth = expand_classes(ground_truth, options.hierarchy)
+    if options.descriptions is not None:
+        from boxscore.formats.class_descriptions import described
+
+        ground_truth = described(ground_truth, options.descriptions)
     if at.boxes is not None:
         warn_of_box_order(ground_truth, given_sizes=at.boxes == "xywh", stacklevel=4)
     return ground_truth
@@ -115,6 +126,9 @@ def read_detections(path: str | Path, ground_truth: GroundTruth, options: ReadOp
     path = Path(path)
     at = format_at(path, options.format)
     _refuse_useless(options, at, of_detections=True)
+    if options.descriptions is not None:
+        rule = "be left out: labels of detections are found among those of the ground truth"
+        raise InputError("a list of labels beside detections", rule, got=options.descriptions.source)
     if options.class_map is None:
         with at.reading(path, options, beside=0) as finish:
             detections = finish(ground_truth)
@@ -186,6 +200,7 @@ _USES = {
     "classes": "class numbers without names",
     "image_sizes": "coordinates that may be fractions of the image's size",
     "box_format": "boxes that may be written in several ways",
+    "segments": "masks in a second file",
 }
 """The options that not every format has a use for, and what a format that has one holds."""
 

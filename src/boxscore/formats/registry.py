@@ -68,6 +68,7 @@ _FORMATS = {
     "jsonl": _Entry(
         "json_lines", lambda look: look.suffix in (".jsonl", ".ndjson") or look.first_line.endswith("}")
     ),
+    "openimages": _Entry("open_images", lambda look: not (look.is_folder or look.is_json or look.is_xml)),
     "csv": _Entry("csv_tables", lambda look: not (look.is_folder or look.is_json or look.is_xml)),
     "coco": _Entry("coco"),
 }
@@ -132,12 +133,19 @@ def detect_format(path: str | Path) -> tuple[str, str]:
     if found is not None:
         return found[0], found[1] if inner == path else f"{found[1]}, in an archive"
     like = resemblance(look)
+    within = [one for one in _some_within(look) if _detected(Look(one)) is not None]
+    advice = like.advice if like is not None else f"these are read: {', '.join(format_names(auto=False))}"
     raise FileFormatError(
         str(path),
         "be in a format that boxscore reads",
         got="something unknown" if like is None else f"what looks like {like.what}",
-        cause=f"these are read: {', '.join(format_names(auto=False))}" if like is None else like.advice,
+        cause=f"give {path / within[0].relative_to(inner)}" if len(within) == 1 else advice,
     )
+
+
+def _some_within(look: Look) -> list[Path]:
+    """Return the first few files and folders of a folder."""
+    return [look.path / name for name in look.names[:8]] if look.is_folder else []
 
 
 def _detected(look: Look, *, first: str | None = None) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""Boxes around groups of objects, as Open Images has them: what lies in one is absorbed, and is one hit.
+"""What is matched after the objects: groups, which absorb what lies in them, and objects without a mask.
 
 Conventions
 -----------
@@ -8,74 +8,132 @@ Conventions
 - The absorbed detection of highest score, if that is above 0, stands for the group and is its true positive;
   the others neither count nor harm. A group without one is missed.
 - Groups of weight 0 count nowhere: whatever they absorb is ignored.
+- Where masks are compared, an object that only has a box is matched after the groups, by the boxes: its
+  first detection is ignored, and a further one stays a false positive. A group that only has a box comes
+  last; whatever it absorbs is ignored.
 
 References
 ----------
-The TensorFlow Object Detection API, ``per_image_evaluation.py`` (``group_of``).
+The TensorFlow Object Detection API, ``per_image_evaluation.py`` (``group_of``, ``box_only``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import run_starts
+from boxscore._utils.ordering import run_starts, stable_order
 from boxscore.matching.candidates import Pairs
 from boxscore.matching.greedy import best_of_each
 from boxscore.matching.matches import Bits
 from boxscore.protocols.protocol import MatchingRules
 
-__all__ = ["absorb", "without_groups"]
+__all__ = ["LATER_TURNS", "in_later_turns", "of_first_turn"]
+
+Match = Callable[
+    [Iterable[Pairs], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_], MatchingRules],
+    tuple[Pairs, Bits, bool],
+]
+"""What the matcher matches the first turn with."""
+
+LATER_TURNS = 3
+"""Turns after the first; see :func:`~boxscore.matching.ignoring.turns`."""
 
 
-def without_groups(
-    blocks: Iterable[Pairs], is_group: NDArray[np.bool_], apart: list[Pairs]
+def of_first_turn(
+    blocks: Iterable[Pairs], turn: NDArray[np.int8], later: Sequence[list[Pairs]]
 ) -> Iterator[Pairs]:
-    """Yield the pairs with other ground truths than groups; put those with groups [G] into ``apart``."""
+    """Yield the pairs with ground truths of the first turn [G]; put others into the list of their turn."""
+    there = np.bincount(turn, minlength=LATER_TURNS + 1)
     for block in blocks:
-        with_group = is_group[block.ground_truth]
-        yield _some(block, ~with_group)
-        apart.append(_some(block, with_group))
+        turn_of_pair = turn[block.ground_truth]
+        for number, parts in enumerate(later, start=1):
+            if there[number]:
+                parts.append(_some(block, turn_of_pair == number))
+        yield _some(block, turn_of_pair == 0)
 
 
-def _some(pairs: Pairs, chosen: NDArray[np.bool_]) -> Pairs:
+def _some(pairs: Pairs, chosen: NDArray[Any]) -> Pairs:
     return Pairs(pairs.detection[chosen], pairs.ground_truth[chosen], pairs.iou[chosen])
 
 
-def absorb(
+def in_later_turns(
     pairs: Pairs,
     matched: Bits,
-    apart: list[Pairs],
+    later: Sequence[list[Pairs]],
     score: NDArray[np.float64],
+    group: NDArray[np.int64],
     rules: MatchingRules,
+    match: Match,
 ) -> tuple[Pairs, Bits, Bits]:
-    """Let groups absorb what has no match, ``score`` [D] by position in class order.
+    """Match what the first turn left, ``score`` [D] by position in class order, ``group`` [G], by ``match``.
 
-    Returns the pairs, those with groups last, their bits [P, A], and the bits at which a pair is absorbed
-    though another detection stands for the group.
+    Returns the pairs, those of later turns behind, their bits [P, A], and the bits at which a pair is
+    absorbed though another detection stands for the group.
     """
-    area_count = matched.shape[1]
-    taken = np.zeros((len(score), area_count), dtype=matched.dtype)
+    taken = np.zeros((len(score), matched.shape[1]), dtype=matched.dtype)
     starts = run_starts(pairs.detection)
     if len(starts):
         taken[pairs.detection[starts]] = np.bitwise_or.reduceat(matched, starts, axis=0)
-    position, truth, share = (np.concatenate(column) for column in zip(*apart, strict=True))
-    starts = run_starts(position)
-    best = best_of_each(share, starts, np.diff(np.append(starts, len(position))), last_wins=False)
-    position, truth, share = position[best], truth[best], share[best]
-    level = np.searchsorted(rules.effective_thresholds, share, side="right")
-    reached = ((np.uint64(1) << level.astype(np.uint64)) - np.uint64(1)).astype(matched.dtype)
-    bits = reached[:, None] & ~taken[position]
-    standing = _standing(bits, truth, score[position] > 0, len(rules.iou_thresholds))
-    every = Pairs(
-        np.concatenate([pairs.detection, position]),
-        np.concatenate([pairs.ground_truth, truth]),
-        np.concatenate([pairs.iou, share]),
-    )
-    absorbed = np.concatenate([np.zeros_like(matched), bits & ~standing])
-    return every, np.concatenate([matched, bits]), absorbed
+    parts, part_bits, part_absorbed = [pairs], [matched], [np.zeros_like(matched)]
+    for number, blocks in enumerate(later, start=1):
+        if not blocks:
+            continue
+        some = Pairs(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
+        if number == 2:
+            some, bits = _ignored_objects(some, taken, group, rules, match)
+            absorbed = np.zeros_like(bits)
+        else:
+            some, bits = _absorbed(some, taken, rules)
+            standing = _standing(
+                bits, some.ground_truth, score[some.detection] > 0, len(rules.iou_thresholds)
+            )
+            absorbed = bits & ~standing
+        np.bitwise_or.at(taken, some.detection, bits)
+        parts.append(some)
+        part_bits.append(bits)
+        part_absorbed.append(absorbed)
+    every = Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return every, np.concatenate(part_bits), np.concatenate(part_absorbed)
+
+
+def _absorbed(pairs: Pairs, taken: Bits, rules: MatchingRules) -> tuple[Pairs, Bits]:
+    """Let groups absorb what is not taken [D, A]: the pair of each detection with the best, and its bits."""
+    starts = run_starts(pairs.detection)
+    widths = np.diff(np.append(starts, len(pairs.detection)))
+    best = _some(pairs, best_of_each(pairs.iou, starts, widths, last_wins=False))
+    level = np.searchsorted(rules.effective_thresholds, best.iou, side="right")
+    reached = ((np.uint64(1) << level.astype(np.uint64)) - np.uint64(1)).astype(taken.dtype)
+    return best, reached[:, None] & ~taken[best.detection]
+
+
+def _ignored_objects(
+    pairs: Pairs, taken: Bits, group: NDArray[np.int64], rules: MatchingRules, match: Match
+) -> tuple[Pairs, Bits]:
+    """Match what is not taken to objects, each once: the pairs that match anywhere, and their bits.
+
+    Who is still there differs by area range and threshold, so each of them is matched apart.
+    """
+    bits = np.zeros((len(pairs.detection), taken.shape[1]), dtype=taken.dtype)
+    order = stable_order(pairs.ground_truth, len(group))  # to find a pair again: detections ascend in it
+    key = pairs.ground_truth[order] * len(taken) + pairs.detection[order]
+    none = np.zeros(len(group), dtype=bool)
+    for area in range(bits.shape[1]):
+        for threshold, value in enumerate(rules.iou_thresholds):
+            bit = taken.dtype.type(1 << threshold)
+            there = _some(pairs, np.flatnonzero((taken[pairs.detection, area] & bit) == 0))
+            alone = dataclasses.replace(rules, iou_thresholds=(value,))
+            found, matched, _ = match([there], group, none[:, None], none, alone)
+            hits = np.flatnonzero(matched[:, 0])
+            at = np.searchsorted(key, found.ground_truth[hits] * len(taken) + found.detection[hits])
+            bits[order[at], area] |= bit
+    some = np.flatnonzero(bits.any(axis=1))
+    pairs, bits = _some(pairs, some), bits[some]
+    return pairs, bits
 
 
 def _standing(bits: Bits, truth: NDArray[np.intp], eligible: NDArray[np.bool_], threshold_count: int) -> Bits:

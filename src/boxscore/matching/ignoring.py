@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.mask import box_only
 
-__all__ = ["Ignoring", "ignoring", "inside_ranges", "without_area", "zero_ids"]
+__all__ = ["Ignoring", "ignoring", "inside_ranges", "turns", "without_area", "zero_ids"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -79,7 +80,25 @@ def ignoring(ground_truth: GroundTruth, protocol: Protocol) -> Ignoring:
         by_foreground = by_foreground | ground_truth.group
         if protocol.group.weight == 0:
             ignored |= ground_truth.group
+    if protocol.masks_may_lack:
+        ignored |= box_only(ground_truth)
     return Ignoring(ignored, absorbs, deleted, by_foreground)
+
+
+def turns(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.int8] | None:
+    """In which turn each ground truth is matched, [G]; None where all are matched together.
+
+    Objects come first, then groups, then objects that only have a box (2), then such groups (3).
+    """
+    by_groups = protocol.group.treatment == "merge"
+    if not by_groups and not protocol.masks_may_lack:
+        return None
+    turn = np.zeros(len(ground_truth), dtype=np.int8)
+    if by_groups:
+        turn += ground_truth.group
+    if protocol.masks_may_lack:
+        turn[box_only(ground_truth)] += 2
+    return turn
 
 
 def without_area(areas: NDArray[np.float64]) -> BoolArray:

@@ -40,8 +40,8 @@ from boxscore.matching.candidates import (
     candidate_shares,
 )
 from boxscore.matching.greedy import match_greedily
-from boxscore.matching.groups import absorb, without_groups
-from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, zero_ids
+from boxscore.matching.groups import LATER_TURNS, in_later_turns, of_first_turn
+from boxscore.matching.ignoring import Ignoring, ignoring, inside_ranges, turns, zero_ids
 from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
 from boxscore.matching.ranking import Ranking, rank_detections
 from boxscore.protocols.protocol import MatchingRules, Protocol
@@ -415,7 +415,8 @@ class Matcher:
         back = self._truth_rows
         counted = inside & ~self.ignoring.ignored[:, None]
         group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
-        apart: list[Pairs] | None = [] if protocol.group.treatment == "merge" else None
+        turn = turns(truth, protocol)
+        later: list[list[Pairs]] = [[] for _ in range(LATER_TURNS)]
         match = functools.partial(
             match_greedily,
             group=group,
@@ -426,11 +427,13 @@ class Matcher:
         if isinstance(blocks, _Shares):
             pairs, matched, every_pair = blocks.matched(match)
         else:
-            some = blocks if apart is None else without_groups(blocks, truth.group, apart)
+            some = blocks if turn is None else of_first_turn(blocks, turn, later)
             pairs, matched, every_pair = match(some)
         score, absorbed, truth_weight = np.take(detections.scores, ranking.rows), None, None
-        if apart is not None:
-            pairs, matched, absorbed = absorb(pairs, matched, apart, score, protocol.matching)
+        if turn is not None:
+            pairs, matched, absorbed = in_later_turns(
+                pairs, matched, later, score, group, protocol.matching, match_greedily
+            )
         if protocol.group.weighs:
             truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
         order = stable_order(pairs.detection, len(ranking.rows))

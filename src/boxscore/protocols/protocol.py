@@ -70,6 +70,7 @@ __all__ = [
 ]
 
 AnnotationIdZero = Literal["counted", "unmatched"]
+BoxOnlyTruth = Literal["refuse", "absorb"]
 Candidate = Literal["best_available", "best_overall"]
 EqualIou = Literal["last", "first"]
 EqualScores = Literal["image_order", "file_order", "last_first"]
@@ -87,6 +88,7 @@ SimilarityName = Literal["box", "rotated", "mask", "boundary", "keypoints"]
 Degenerate = Literal["count", "drop", "drop_detections"]
 DetectionArea = Literal["box", "mask", "box_or_mask"]
 ListedBy = Literal["negative", "verified"]
+MaskPrecision = Literal["double", "single"]
 NotExhaustive = Literal["count", "ignore"]
 Unlisted = Literal["count", "drop"]
 UnlabelledRule = Literal["count", "ignore"]
@@ -217,6 +219,22 @@ class MaskRules(Rules):
         0.02,
         check=number(0, 1, open_low=True),
         doc="A boundary's width over the image's diagonal.",
+    )
+    box_only_truth: BoxOnlyTruth = rule(
+        "refuse",
+        check=choice(BoxOnlyTruth),
+        doc="Ground truths without a mask: refused; or, matched last and by their boxes, ignored, an object "
+        "by one detection and a group by any number (Open Images). An empty mask is none.",
+        word=Word("boxonly", silent="refuse"),
+        step=Step("objects without masks", "matching", {"refuse": "refused", "absorb": "absorb"}),
+    )
+    precision: MaskPrecision = rule(
+        "double",
+        check=choice(MaskPrecision),
+        doc="What overlaps of masks are divided in: float64; or float32, with at least 1e-7 below the line "
+        "(Open Images). It decides which of nearly equal overlaps is the larger.",
+        word=Word("precision", silent="double"),
+        step=Step("precision of mask overlaps", "overlaps"),
     )
 
 
@@ -693,6 +711,11 @@ class Protocol(Rules):
     def caps(self) -> tuple[int | None, ...]:
         """The detection caps, ascending; ``(None,)`` for no cap. The axis M."""
         return self.matching.max_detections or (None,)
+
+    @property
+    def masks_may_lack(self) -> bool:
+        """Whether masks are compared, and ground truths without one are matched by their boxes."""
+        return self.similarity in ("mask", "boundary") and self.masks.box_only_truth == "absorb"
 
     @functools.cached_property
     def rows(self) -> tuple[SummaryRow, ...]:

@@ -11,6 +11,7 @@ Conventions
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -232,11 +233,12 @@ def _cell(comparison: DetectorComparison, metric: int, category: int | None = No
 
 
 def _class_rows(evaluation: Evaluation, comparison: DetectorComparison) -> list[dict[str, Any]]:
-    """One row per class: its first summary metric in both results."""
+    """One row per class: its first summary metric in both results; the largest loss first."""
     truths = evaluation.class_counts["ground_truths"].tolist()
-    return [
+    rows = [
         {"row": k, "objects": truths[k], **_cell(comparison, 0, k)} for k in range(len(evaluation.labels))
     ]
+    return sorted(rows, key=lambda row: math.inf if row["delta"] is None else row["delta"])
 
 
 def _sizes(evaluation: Evaluation, summary: list[dict[str, Any]]) -> list[list[Any]]:

@@ -190,7 +190,7 @@ class BoundarySimilarity(MaskSimilarity):
         def smaller(
             block: MaskBlock, i: Positions, j: Positions, by_foreground: NDArray[np.bool_]
         ) -> FloatArray:
-            value = block.overlaps(i, j, by_foreground)
+            value = self.compare(block, i, j, by_foreground)
             plain = np.flatnonzero(~by_foreground[j] & (value >= comparison.lowest))
             if len(plain):
                 outline = _Boundaries(block, self.dilation_ratio).overlaps(i[plain], j[plain])

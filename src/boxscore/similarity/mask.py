@@ -26,10 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.checks import Place
+from boxscore._utils.ordering import ragged_ranges, run_starts
 from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
+from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.base import Similarity, with_masks
+from boxscore.similarity.box import BoxSimilarity
 from boxscore.similarity.mask_pairs import MaskBlock, blocks, overlaps_of_pairs, pairs_of_runs, shared_out
 from boxscore.similarity.measures import MeasureOf, shared_between
 from boxscore.similarity.pairs import Comparison, Overlap, PairValues, over
@@ -39,6 +42,7 @@ __all__ = [
     "Masks",
     "MasksLike",
     "as_masks",
+    "box_only",
     "mask_area",
     "mask_iof",
     "mask_iou",
@@ -161,6 +165,17 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
         )
 
 
+def box_only(ground_truth: GroundTruth) -> NDArray[np.bool_]:
+    """Whether each ground truth has no pixel of a mask, [G]."""
+    masks = ground_truth.masks
+    if masks is None:
+        return np.ones(len(ground_truth), dtype=bool)
+    lacking = masks.missing
+    some = np.flatnonzero(~lacking)
+    lacking[some] = masks[some].area == 0
+    return lacking
+
+
 class MaskSimilarity(Similarity):
     """IoU of instance masks.
 
@@ -173,10 +188,32 @@ class MaskSimilarity(Similarity):
     forks_from = 0
     shares_pairs = True
 
+    def __init__(self, protocol: Protocol) -> None:
+        super().__init__(protocol)
+        self.compare = (
+            MaskBlock.overlaps if protocol.masks.precision == "double" else MaskBlock.single_overlaps
+        )
+        self._by_box = BoxSimilarity(protocol) if protocol.masks_may_lack else None
+
+    def check_units(self, ground_truth: GroundTruth) -> None:
+        """Refuse fractions of images of unknown size, unless objects may lack masks: all others are RLEs."""
+        if self._by_box is None:
+            super().check_units(ground_truth)
+
     def complete(self, ground_truth: GroundTruth, detections: Detections) -> Detections:
         """Check that every ground truth has a mask; fill in boxes where detections have none."""
         masks = ground_truth.masks
-        if len(ground_truth) and (masks is None or masks.missing.any()):
+        if self._by_box is not None:
+            lacking = detections.masks is None or bool(detections.masks.missing.any())
+            if ground_truth.units == "fractions" and lacking and len(detections):
+                raise InputError(
+                    "detections",
+                    "have a mask in every row where the sizes of images are unknown",
+                    got="none",
+                    place=detections.source,
+                    cause="are these boxes? take a protocol that compares boxes",
+                )
+        elif len(ground_truth) and (masks is None or masks.missing.any()):
             row = 0 if masks is None else int(np.argmax(masks.missing))
             raise InputError(
                 "ground truth",
@@ -209,7 +246,22 @@ class MaskSimilarity(Similarity):
     def of_pairs(
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
-        """Find the pairs of masks that overlap enough."""
+        """Find the pairs of masks that overlap enough; of boxes, where a ground truth has no mask."""
+        if self._by_box is None:
+            return self._of_masks(ground_truth, detections, comparison)
+        lacking = box_only(ground_truth)[comparison.truth_rows]
+        parts = []
+        for of_pairs, chosen in ((self._of_masks, ~lacking), (self._by_box.of_pairs, lacking)):
+            truths = np.flatnonzero(chosen & (comparison.counts > 0))
+            some, rows = _compared_with(comparison, truths)
+            pairs = of_pairs(ground_truth, detections, some)
+            parts.append(PairValues(truths[pairs.truth], rows[pairs.detection], pairs.value))
+        order = np.argsort(np.concatenate([part.truth for part in parts]), kind="stable")
+        return PairValues(*(np.concatenate(column)[order] for column in zip(*parts, strict=True)))
+
+    def _of_masks(
+        self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
+    ) -> PairValues:
         near = np.flatnonzero(comparison.counts)
         if not len(near):
             return PairValues(near, near, np.empty(0))
@@ -237,7 +289,24 @@ class MaskSimilarity(Similarity):
 
     def measured(self, masks: Masks, truths: Masks, comparison: Comparison) -> PairValues:
         """Measure every pair that may agree enough, and keep those that do."""
-        return pairs_of_runs(masks, truths, comparison, MaskBlock.overlaps)
+        return pairs_of_runs(masks, truths, comparison, self.compare)
+
+
+def _compared_with(comparison: Comparison, truths: NDArray[np.intp]) -> tuple[Comparison, NDArray[np.intp]]:
+    """Return the comparison of some ground truths alone, and which of the detections it has left."""
+    starts, counts = comparison.starts[truths], comparison.counts[truths]
+    first = run_starts(starts)
+    rows = ragged_ranges(starts[first], counts[first])
+    moved = np.cumsum(counts[first]) - counts[first]
+    flags = comparison.by_foreground
+    some = comparison._replace(
+        truth_rows=comparison.truth_rows[truths],
+        rows=comparison.rows[rows],
+        starts=np.repeat(moved, np.diff(np.append(first, len(truths)))),
+        counts=counts,
+        by_foreground=None if flags is None else flags[truths],
+    )
+    return some, rows
 
 
 def mask_measure(

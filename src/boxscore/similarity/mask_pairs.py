@@ -49,6 +49,8 @@ Positions = NDArray[np.intp]
 
 PAIRS_TOGETHER = 1 << 16
 
+TINY = 1e-7
+"""What the reference adds below the line, or has there at least."""
 SHARE = 4.0
 """Weight of the masks, in batches, that are worth a process."""
 
@@ -92,15 +94,28 @@ class MaskBlock:
 
         ``by_foreground`` says which rows of the other are crowds.
         """
-        a, b = self.one.position[i], self.other.position[j]
-        shared = shared_pixels(self.one.runs, self.other.runs, a, b)
-        area = self.one.area[a]
-        either = area + self.other.area[b] - shared
-        self._stop_early(a, b, shared, either)
+        shared, area, either = self._pixels(i, j)
+        self._stop_early(self.one.position[i], self.other.position[j], shared, either)
         either = np.where(by_foreground[j], area, either)
         either[shared == 0] = 1
         overlaps: FloatArray = shared / either
         return overlaps
+
+    def single_overlaps(self, i: Positions, j: Positions, by_foreground: NDArray[np.bool_]) -> FloatArray:
+        """Overlap of pairs as above, divided in float32 as Open Images' evaluator does."""
+        shared, area, either = (pixels.astype(np.float32) for pixels in self._pixels(i, j))
+        tiny = np.float32(TINY)
+        below = np.where(by_foreground[j], area + tiny, np.maximum(either, tiny))
+        return np.divide(shared, below).astype(np.float64)
+
+    def _pixels(
+        self, i: Positions, j: Positions
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Pixels that pairs share, those of the first, and those of either, [P]."""
+        a, b = self.one.position[i], self.other.position[j]
+        shared = shared_pixels(self.one.runs, self.other.runs, a, b)
+        area = self.one.area[a]
+        return shared, area, area + self.other.area[b] - shared
 
     def _stop_early(
         self, a: Positions, b: Positions, shared: NDArray[np.int64], either: NDArray[np.int64]

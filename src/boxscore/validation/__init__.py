@@ -32,6 +32,7 @@ from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import SEVERITIES, Context, Finding, by_weight
 from boxscore.validation.federated import federated_findings
 from boxscore.validation.geometric import geometric_findings
+from boxscore.validation.image_labels import image_label_findings
 from boxscore.validation.mismatch import mismatch_findings
 from boxscore.validation.numbering import find_class_map, renumbered_file
 from boxscore.validation.semantic import semantic_findings
@@ -56,6 +57,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     semantic_findings,
     mismatch_findings,
     federated_findings,
+    image_label_findings,
 )
 """What :func:`validate` runs, in order."""
 

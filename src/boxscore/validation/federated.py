@@ -1,4 +1,4 @@
-"""Checks of labels of whole images, of what a federated protocol leaves out, and of LVIS's usual mix-ups."""
+"""Checks of LVIS's usual mix-ups; labels of whole images in general: ``image_labels``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from boxscore.data.tables import Detections
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import Matcher
-from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import WHEN_ASKED, Context, Finding, counted, verb
 
@@ -23,14 +22,9 @@ CLASSES = {1203: ("v1", "v0.5"), 1230: ("v0.5", "v1")}
 def federated_findings(context: Context) -> Iterator[Finding]:
     """Check labels of whole images against objects and detections."""
     yield from _contradictions(context)
-    drops = context.protocol.labels.unlisted == "drop"
-    if drops and context.ground_truth.image_labels is None:
-        yield _no_labels(context)
     detections = context.detections
     if detections is None or not len(detections):
         return
-    if drops and context.effort == WHEN_ASKED:
-        yield from _unlisted(context, detections)
     if context.effort == WHEN_ASKED:
         yield from _areas_of_boxes(context, detections)
     yield from _other_version(context, detections)
@@ -40,18 +34,6 @@ def _contradictions(context: Context) -> Iterator[Finding]:
     truth, labels = context.ground_truth, context.ground_truth.image_labels
     if labels is None:
         return
-    rows = np.flatnonzero(labels.says(truth.image, truth.category, "negative"))
-    if len(rows):
-        yield context.finding(
-            "negative-class-with-objects",
-            "semantic",
-            "warning",
-            len(rows),
-            f"{counted(len(rows), 'annotation')} of a class that the image lists as verified absent: one of "
-            "the two is wrong. The objects count, as in lvis-api",
-            table=truth,
-            rows=rows,
-        )
     negative = labels.of("negative")
     both = labels.says(negative.image, negative.category, "not_exhaustive")
     if both.any():
@@ -68,53 +50,6 @@ def _contradictions(context: Context) -> Iterator[Finding]:
                 for row in np.flatnonzero(both).tolist()
             ],
         )
-
-
-def _counting_all(protocol: Protocol) -> Protocol:
-    return dataclasses.replace(protocol, labels=dataclasses.replace(protocol.labels, unlisted="count"))
-
-
-def _no_labels(context: Context) -> Finding:
-    count = len(context.ground_truth.images)
-    return context.finding(
-        "no-image-labels",
-        "semantic",
-        "warning",
-        count,
-        f"no image of {counted(count, 'image')} says which classes were looked for (neg_category_ids): "
-        "detections of every class without an object in their image are left out, so false positives there "
-        "cost nothing",
-        repair="every class counted in every image",
-        repaired=lambda c, detections: (c.ground_truth, detections, _counting_all(c.protocol)),
-    )
-
-
-def _unlisted(context: Context, detections: Detections) -> Iterator[Finding]:
-    """Report how many detections are of classes that nobody looked for in their image."""
-    kept, all_kept = (
-        Matcher(context.ground_truth, detections, rules).admitted
-        for rules in (context.protocol, _counting_all(context.protocol))
-    )
-    if kept is None:
-        return
-    within = np.ones(len(detections), dtype=bool) if all_kept is None else all_kept
-    count, total = int((within & ~kept).sum()), int(within.sum())
-    if not count:
-        return
-    everything = count == total
-    yield context.finding(
-        "detections-unlisted",
-        "semantic",
-        "error" if everything else "info",
-        count,
-        f"{'all ' * everything}{counted(count, 'detection')} ({count / total:.0%}) {verb(count, 'are')} of a "
-        "class that neither has an object in the image nor is listed as absent there: the protocol leaves "
-        "them out" + (". Are classes numbered otherwise, or is this another split?" if everything else ""),
-        table=detections,
-        rows=np.flatnonzero(within & ~kept),
-        repair="counted as false positives",
-        repaired=lambda c, given: (c.ground_truth, given, _counting_all(c.protocol)),
-    )
 
 
 def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Finding]:

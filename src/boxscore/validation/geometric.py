@@ -149,7 +149,7 @@ def _inside_out(context: Context, table: BoxTable) -> Iterator[Finding]:
     yield context.finding(
         f"{noun}-inside-out",
         "geometric",
-        "warning",
+        "warning" if context.protocol.boxes.degenerate == "count" else "info",
         len(rows),
         f"{counted(len(rows), noun)} with a box whose width or height is below 0 (down to "
         f"{table.sizes.min():g}): {end}",

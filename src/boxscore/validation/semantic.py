@@ -121,6 +121,8 @@ def _flags(context: Context) -> Iterator[Finding]:
     read = {"crowd": rules.crowd != "count", "difficult": rules.difficult != "count", "ignore": False}
     for name, has_effect in read.items():
         flags = getattr(truth, name)
+        if name == "crowd" and context.protocol.group.treatment == "merge":
+            flags = flags & ~truth.group  # tables of groups flag them as crowds too
         if has_effect or not flags.any():
             continue
         rows = np.flatnonzero(flags)
@@ -172,8 +174,11 @@ def _areas(context: Context) -> Iterator[Finding]:
             repair="areas of the boxes",
             repaired=with_areas(np.where(truth.area <= 0, box_area, truth.area)),
         )
-    if "masks" in similarity_of(context.protocol).needed_columns and truth.masks is not None:
-        mask_area = truth.masks.area
+    by_masks = "masks" in similarity_of(context.protocol).needed_columns and truth.units == "pixels"
+    if by_masks and truth.masks is not None:
+        mask_area = truth.area.copy()
+        drawn = np.flatnonzero(~truth.masks.missing)
+        mask_area[drawn] = truth.masks[drawn].area
         ratio = np.maximum(truth.area, mask_area) / np.maximum(np.minimum(truth.area, mask_area), 1.0)
         apart = np.flatnonzero((ratio > 2 * AREA_SLACK - 1) & (np.abs(truth.area - mask_area) > 16))
         if len(apart):

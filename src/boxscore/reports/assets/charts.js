@@ -93,7 +93,7 @@ class LineChart {
     const asked = labelled.map((line) => ({ text: short(line.label, width < 420 ? 18 : 30), points: this.sampled(line, 48).map(([x, y]) => [toX(x), toY(y)]), prefer: line.main ? 0.5 : this.settings.prefer ?? 1 }));
     placeLabels(asked, bounds, taken).forEach((place, i) => {
       const line = labelled[i];
-      if (place) root.append(svg("text", { class: `curve-label ${line.main ? "strong" : line.tone ? `t${line.tone}` : line.rank || ""}`, x: place.x, y: place.y }, place.text));
+      if (place) root.append(svg("text", { class: `curve-label ${line.tone ? `t${line.tone}` : line.main ? "strong" : line.rank || ""}`, x: place.x, y: place.y }, place.text));
     });
     this.dot = svg("circle", { class: "dot", r: 4.5, visibility: "hidden" });
     root.append(this.dot);

@@ -16,8 +16,8 @@ function comparison() {
   const draw = () => {
     const t = Number(byId("pr-iou").value), iou = thresholds[t], series = [];
     pair.curves.forEach((view, m) => {
-      for (const [k, tone] of picked) if (view.classes[k]) series.push({ name: `${data.classes[k]}, ${short2[m]}`, iou, tone, dashed: m === 1, ...unpack(view.classes[k][t], true) });
-      if (view.mean.length) series.push({ name: `mean, ${short2[m]}`, iou, main: true, tone: tones[m], dashed: m === 1, ...unpack(view.mean[t], true) });
+      for (const [k, tone] of picked) if (view.classes[k]) series.push({ name: `${data.classes[k]}, ${short2[m]}`, label: `${short(data.classes[k], 20)}, ${short2[m]}`, iou, tone, dashed: m === 1, ...unpack(view.classes[k][t], true) });
+      if (view.mean.length) series.push({ name: `mean, ${short2[m]}`, label: short2[m], iou, main: true, tone: tones[m], dashed: m === 1, ...unpack(view.mean[t], true) });
     });
     chart.update(series);
   };
@@ -32,7 +32,7 @@ function comparison() {
     label: "F1 against confidence of both detectors", xLabel: "confidence threshold", yLabel: "F1", xRange: [low, high], yRange: [0, 1],
     describe: ({ x, y, extra }) => [`confidence ${score(x)}`, `F1 ${ratio(y)}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
   });
-  f1.update(confidence.map((line, m) => line && { name: short2[m], tone: tones[m], dashed: m === 1, x: line[0], y: line[3].map((v) => v / 10000), extra: [line[1].map((v) => v / 10000), line[2].map((v) => v / 10000)] }).filter(Boolean));
+  f1.update(confidence.map((line, m) => line && { name: short2[m], label: short2[m], main: true, tone: tones[m], dashed: m === 1, x: line[0], y: line[3].map((v) => v / 10000), extra: [line[1].map((v) => v / 10000), line[2].map((v) => v / 10000)] }).filter(Boolean));
 
   const both = (name, a, b) => ({ name, value: a, second: b, text: `${ratio(a)} / ${ratio(b)}`, lines: [`${short2[0]}: ${ratio(a)}`, `${short2[1]}: ${ratio(b)}`] });
   const [first, second] = pair.errors;
@@ -40,10 +40,10 @@ function comparison() {
   if (byId("pair-size-chart")) barChart(byId("pair-size-chart"), pair.sizes.map((row) => both(...row)), { label: "AP by size, both detectors", pairs: true, right: 110 });
 
   const changes = [...document.querySelectorAll("#class-table tbody tr")].map((row) => [Number(row.dataset.k), cellValue(row, 1)]).filter(([, delta]) => delta !== null);
-  const bars = (host, rows, empty) => { if (rows.length) barChart(byId(host), rows.map(([k, delta]) => ({ name: data.classes[k], value: Math.abs(delta), text: signed(delta), lines: [signed(delta)] })), { label: "classes with the largest difference", most: Math.max(...changes.map(([, d]) => Math.abs(d)), 1e-9) }); else byId(host).replaceChildren(el("p", { class: "empty" }, empty)); };
+  const bars = (host, rows, tone, empty) => { if (rows.length) barChart(byId(host), rows.map(([k, delta]) => ({ name: data.classes[k], value: Math.abs(delta), text: signed(delta), lines: [signed(delta)] })), { label: "classes with the largest difference", tone, most: Math.max(...changes.map(([, d]) => Math.abs(d)), 1e-9) }); else byId(host).replaceChildren(el("p", { class: "empty" }, empty)); };
   const order = [...changes].sort((a, b) => b[1] - a[1]);
-  bars("gain-chart", order.filter(([, d]) => d > 0).slice(0, 8), "No class gains.");
-  bars("loss-chart", order.reverse().filter(([, d]) => d < 0).slice(0, 8), "No class loses.");
+  bars("gain-chart", order.filter(([, d]) => d > 0).slice(0, 8), "gain", "No class gains.");
+  bars("loss-chart", order.reverse().filter(([, d]) => d < 0).slice(0, 8), "cost", "No class loses.");
 
   const pairCard = (items) => ([a, b, falseA, missedA, , falseB, missedB]) => {
     const record = data.images[a];
@@ -86,7 +86,7 @@ function overview() {
   });
   const draw = () => {
     const t = Number(byId("pr-iou").value);
-    chart.update(data.curves.models.map((mean, m) => mean.length && { name: names[m], iou: data.curves.thresholds[t], main: true, tone: tone(m), dashed: dashed(m), ...unpack(mean[t], true) }).filter(Boolean));
+    chart.update(data.curves.models.map((mean, m) => mean.length && { name: names[m], label: names[m], iou: data.curves.thresholds[t], main: true, tone: tone(m), dashed: dashed(m), ...unpack(mean[t], true) }).filter(Boolean));
   };
   byId("pr-iou").addEventListener("change", draw);
   draw();
@@ -99,7 +99,7 @@ function overview() {
     describe: ({ x, y, extra }) => [`confidence ${score(x)}`, `F1 ${ratio(y)}`, `precision ${ratio(extra[0])}, recall ${ratio(extra[1])}`],
   });
   const unit = (values) => values.map((v) => v / 10000);
-  f1.update(lines.map((line, m) => line && { name: names[m], main: true, tone: tone(m), dashed: dashed(m), x: line[0], y: unit(line[3]), extra: [unit(line[1]), unit(line[2])] }).filter(Boolean));
+  f1.update(lines.map((line, m) => line && { name: names[m], label: names[m], main: true, tone: tone(m), dashed: dashed(m), x: line[0], y: unit(line[3]), extra: [unit(line[1]), unit(line[2])] }).filter(Boolean));
 
   for (const cell of document.querySelectorAll(".errors-table td[data-part]")) cell.style.background = `color-mix(in srgb, var(--bad) ${Math.round(24 * Number(cell.dataset.part))}%, var(--card))`;
 }

@@ -1,0 +1,179 @@
+"""Masks as Open Images writes them, and the file of them that is joined to the file of boxes.
+
+Conventions
+-----------
+- A mask is base64 of zlib of the counts of a compressed COCO RLE; ImageWidth and ImageHeight are its size.
+- Boxes and segments are joined as the reference joins them: rows whose label, image, four coordinates and
+  group flag are all equal become one row, every such pair of rows one; others stay alone. A box without a
+  segment has no mask. The rows are then in the order of those columns.
+
+References
+----------
+The TensorFlow Object Detection API, ``oid_challenge_evaluation_utils.py`` (``merge_boxes_and_masks``).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import warnings
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.checks import Place
+from boxscore.data.masks import Masks
+from boxscore.errors import BoxscoreWarning, FileFormatError
+from boxscore.formats._rows import Rows
+
+__all__ = ["boxes_of_masks", "decoded_masks", "joined_with_segments"]
+
+LONGEST = 1 << 24
+"""Characters of one mask."""
+ALWAYS, RATIO = 1 << 26, 100
+"""What all masks may take unpacked: so much, or so many times their text."""
+
+
+def decoded_masks(
+    texts: Sequence[str],
+    positions: NDArray[np.int64],
+    sizes: NDArray[np.float64],
+    *,
+    name: str,
+    place: Place,
+) -> list[dict[str, Any] | None]:
+    """Decode distinct texts; each row has one of them [N], -1 for none, and a width and height [N, 2]."""
+    left = max(ALWAYS, RATIO * sum(map(len, texts)))
+    counts = []
+    for number, text in enumerate(texts):
+        try:
+            unpacking = zlib.decompressobj()
+            code = unpacking.decompress(base64.b64decode(text, validate=True), min(LONGEST, left))
+            sound = unpacking.eof and not unpacking.unused_data and code.isascii()
+        except (binascii.Error, ValueError, zlib.error):
+            code, sound, unpacking = b"", False, zlib.decompressobj()
+        left -= len(code)
+        if not sound:
+            row = int(np.argmax(positions == number))
+            too_long = bool(unpacking.unconsumed_tail) or left <= 0
+            raise FileFormatError(
+                name,
+                "be base64 of zlib of the counts of a COCO RLE",
+                got=f"more than {LONGEST:,} characters unpacked" if too_long else repr(text)[:40],
+                place=place(row),
+                cause="" if too_long else "was the file cut off, or opened in a spreadsheet?",
+            )
+        counts.append(code.decode("ascii"))
+    drawn = positions >= 0
+    with np.errstate(invalid="ignore"):
+        unsized = drawn & ~((sizes >= 1) & (sizes == np.floor(sizes)) & (sizes < 2e6)).all(axis=1)
+    if unsized.any():
+        row = int(np.argmax(unsized))
+        got = f"{sizes[row, 0]:g} x {sizes[row, 1]:g}"
+        rule = "have ImageWidth and ImageHeight in whole pixels"
+        raise FileFormatError("a row with a mask", rule, got=got, place=place(row))
+    return [
+        None if at < 0 else {"size": [int(height), int(width)], "counts": counts[at]}
+        for at, (width, height) in zip(positions.tolist(), sizes.tolist(), strict=True)
+    ]
+
+
+def boxes_of_masks(masks: Sequence[Any], *, place: Place) -> NDArray[np.float64]:
+    """Return the boxes around masks as fractions of the sizes of the masks, [N, 4]; 0 without a mask."""
+    column = Masks(masks, place=place)
+    boxes = np.zeros((len(column), 4))
+    some = np.flatnonzero(~column.missing)
+    column = column[some]
+    boxes[some] = column.boxes / np.tile(column.sizes[:, ::-1], 2)
+    return boxes
+
+
+def joined_with_segments(boxes: Rows, segments: Rows) -> Rows:
+    """Return the rows of boxes with the masks that another file has for them."""
+    import pandas as pd
+
+    images, (box_image, segment_image) = _together(boxes.images, segments.images)
+    labels, (box_label, segment_label) = _together(boxes.labels, segments.labels)
+    assert boxes.boxes is not None
+    assert segments.boxes is not None
+    keys = ["label", "image", "xmin", "xmax", "ymin", "ymax", "group"]
+    frames = []
+    for rows, image, label in ((boxes, box_image, box_label), (segments, segment_image, segment_label)):
+        group = np.asarray(rows.given.get("group", np.zeros(len(rows.image), dtype=bool)))
+        columns = [_rank(labels)[label[rows.label]], _rank(images)[image[rows.image]]]
+        columns += [*np.asarray(rows.boxes)[:, [0, 2, 1, 3]].T, group]
+        frame = pd.DataFrame(dict(zip(keys, columns, strict=True)))
+        frames.append(frame.assign(row=np.arange(len(frame))))
+    both = frames[0].merge(frames[1], how="outer", on=keys, sort=True, suffixes=("", "_segment"))
+    box_row, segment_row = (
+        both[name].fillna(-1).to_numpy().astype(np.int64) for name in ("row", "row_segment")
+    )
+    alone = int((box_row < 0).sum())
+    if alone:
+        warnings.warn(
+            f"{segments.source}: {alone} of {len(segments.image)} segments have no row with the same label, "
+            f"image, coordinates and IsGroupOf in {boxes.source}, and become objects of their own. Were both "
+            "files expanded along the hierarchy, and the numbers written with the same digits?",
+            BoxscoreWarning,
+            stacklevel=6,
+        )
+    has_box = box_row >= 0
+
+    def chosen(of_boxes: Any, of_segments: Any) -> NDArray[Any]:
+        values = np.concatenate([np.asarray(of_boxes), np.asarray(of_segments)])
+        taken: NDArray[Any] = values[np.where(has_box, box_row, len(boxes.image) + segment_row)]
+        return taken
+
+    masks = segments.given.get("masks", [None] * len(segments.image))
+    given = {
+        name: chosen(boxes.given[name], segments.given[name])
+        for name in ("group", "crowd")
+        if name in boxes.given and name in segments.given
+    }
+    sizes = np.full((len(images), 2), np.nan)
+    for rows, image in ((boxes, box_image), (segments, segment_image)):
+        if rows.sizes is not None:
+            sizes[image] = np.where(np.isnan(rows.sizes), sizes[image], rows.sizes)
+    return dataclasses.replace(
+        boxes,
+        images=images,
+        image=chosen(box_image[boxes.image], segment_image[segments.image]),
+        labels=labels,
+        label=chosen(box_label[boxes.label], segment_label[segments.label]),
+        label_names=None,
+        boxes=chosen(boxes.boxes, segments.boxes),
+        file_names=None,
+        sizes=None if np.isnan(sizes).all() else sizes,
+        given={**given, "masks": [None if row < 0 else masks[row] for row in segment_row.tolist()]},
+        columns={}
+        if alone
+        else {name: np.asarray(values)[box_row] for name, values in boxes.columns.items()},
+        place=lambda row: (
+            boxes.place(int(box_row[row])) if has_box[row] else segments.place(int(segment_row[row]))
+        ),
+    )
+
+
+def _together(first: Sequence[Any], second: Sequence[Any]) -> tuple[list[Any], list[NDArray[np.int64]]]:
+    """Return values of two lists, each once, and where the values of each list are among them."""
+    known: dict[str, int] = {}
+    values: list[Any] = []
+    where = []
+    for some in (first, second):
+        for value in some:
+            if known.setdefault(str(value), len(values)) == len(values):
+                values.append(value)
+        where.append(np.array([known[str(value)] for value in some], dtype=np.int64))
+    return values, where
+
+
+def _rank(values: Sequence[Any]) -> NDArray[np.int64]:
+    """Return the place of each value in the order of texts."""
+    order = sorted(range(len(values)), key=lambda number: str(values[number]))
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[order] = np.arange(len(values))
+    return rank

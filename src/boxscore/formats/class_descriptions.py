@@ -1,0 +1,129 @@
+"""Class descriptions and label maps: what stands behind Open Images' label ids, as ``/m/01g317``.
+
+Conventions
+-----------
+- A description gives a class a name for people to read; its label stays its id. CSV:
+  ``LabelName,DisplayName``, or two columns without a head line whose labels begin with ``/``.
+- A label map gives classes numbers, and belongs to the data set with all its classes; the label is then the
+  name. CSV: ``LabelName,Id``; or a text file of ``item { name: "/m/01g317" id: 1 }``.
+
+References
+----------
+Open Images: ``class-descriptions-boxable.csv``. The TensorFlow Object Detection API:
+``challenge_evaluation.md`` and its label maps.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from boxscore._utils.files import read_text
+from boxscore.data.alignment import with_labels
+from boxscore.data.tables import GroundTruth
+from boxscore.data.vocabulary import Categories
+from boxscore.errors import FileFormatError, InputError
+
+__all__ = ["ClassDescriptions", "class_descriptions", "described"]
+
+LARGEST = 10_000_000
+_WHOLE = "have a label and what it is"
+_ITEM = re.compile(r"item\s*\{(.*?)\}", re.DOTALL)
+_KEY = re.compile(r"(name|id)\s*:\s*(?:\"([^\"]*)\"|'([^']*)'|(-?[0-9]+))")
+
+
+class ClassDescriptions(dict[str, "int | str"]):
+    """The number, or else the name, of each label; ``source`` names the file."""
+
+    source = ""
+
+
+def class_descriptions(path: Path) -> ClassDescriptions | None:
+    """Read a file of descriptions, or a label map; None where a file is neither."""
+    if path.suffix.lower() not in (".csv", ".pbtxt", ".txt"):
+        return None
+    text = read_text(path, "a class list", largest=LARGEST).removeprefix("\ufeff")
+    pairs: list[tuple[str, str]] = []
+    if _ITEM.match(text.strip()):
+        numbered = True
+        for item in _ITEM.findall(text):
+            found = {key: "".join(rest) for key, *rest in _KEY.findall(re.sub(r"display_name\s*:", "", item))}
+            pairs.append((found.get("name", ""), found.get("id", "")))
+    else:
+        rows = [row for row in csv.reader(text.splitlines()) if row]
+        head = [cell.strip() for cell in rows[0]] if rows else []
+        if "LabelName" in head and {"Id", "DisplayName"} & set(head):
+            numbered = "Id" in head
+            at, other = head.index("LabelName"), head.index("Id" if numbered else "DisplayName")
+            rows = rows[1:]
+        elif rows and all(len(row) == 2 and row[0].startswith("/") for row in rows):
+            numbered, at, other = False, 0, 1
+        else:
+            return None
+        short = next((number for number, row in enumerate(rows) if len(row) <= max(at, other)), None)
+        if short is not None:
+            raise FileFormatError(
+                "a class of a list",
+                "have a label and what it is",
+                got=repr(rows[short])[:60],
+                place=str(path),
+            )
+        pairs = [(row[at].strip(), row[other].strip()) for row in rows]
+    return _checked(pairs, path, numbered=numbered)
+
+
+def _checked(pairs: list[tuple[str, str]], path: Path, *, numbered: bool) -> ClassDescriptions:
+    found = ClassDescriptions()
+    found.source = str(path)
+    numbers: set[int] = set()
+    for label, value in pairs:
+        if not label or not value:
+            got = repr(label or value)
+            raise FileFormatError(
+                "a class of a list", "have a label and what it is", got=got, place=str(path)
+            )
+        if label in found:
+            raise FileFormatError(
+                "a class list", "name each class once", got=f"{label!r} twice", place=str(path)
+            )
+        found[label] = value
+        if numbered:
+            if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) in numbers:
+                rule = "be a whole number of its own"
+                raise FileFormatError("the Id of a class", rule, got=f"{value!r}, {label}", place=str(path))
+            numbers.add(int(value))
+            found[label] = int(value)
+    return found
+
+
+def described(ground_truth: GroundTruth, descriptions: ClassDescriptions) -> GroundTruth:
+    """Return ground truth whose classes have names, or numbers."""
+    old = ground_truth.categories
+    names = old.names.tolist()
+    unknown = [name for name in names if name not in descriptions]
+    if unknown:
+        raise InputError(
+            "a class",
+            "be in the list of classes",
+            got=repr(unknown[0]),
+            place=ground_truth.source,
+            cause=f"{len(unknown)} such classes; is {descriptions.source} the list of another version?",
+        )
+    values = [descriptions[name] for name in names]
+    if all(isinstance(value, int) for value in descriptions.values()):
+        categories = Categories.build(list(descriptions.values()), names=list(descriptions))
+        rows = categories.rows(np.array(values, dtype=np.int64))
+    else:
+        times = Counter(values)
+        shown = [
+            str(value) if times[value] == 1 else f"{value} ({name})"
+            for name, value in zip(names, values, strict=True)
+        ]
+        categories = Categories.build(names, names=shown)
+        rows = categories.rows(np.array(names, dtype=object))
+    wider = ground_truth.replaced(categories=categories, category=rows[ground_truth.category])
+    return with_labels(wider, categories=rows)

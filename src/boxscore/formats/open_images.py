@@ -1,0 +1,159 @@
+"""Open Images: CSV with its columns, boxes as fractions of the image's size, masks as packed RLEs.
+
+Conventions
+-----------
+- Reading is that of any CSV; what is special is written: ``ImageID, LabelName, XMin, XMax, YMin, YMax``, then
+  ``IsGroupOf`` of ground truth or ``Score`` of detections, and for masks ``ImageWidth, ImageHeight, Mask``.
+- Boxes in pixels become fractions where the sizes of all images are known.
+- Sizes of images without masks, and classes and images without objects, have no place: labels of images
+  name the latter.
+
+References
+----------
+Open Images: "Data Formats" of its download page; the challenge's evaluation pages.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from boxscore._utils.files import write_atomically
+from boxscore.data.image_labels import IMAGE_LABEL_KINDS
+from boxscore.data.tables import BoxTable, Detections, GroundTruth
+from boxscore.errors import InputError
+from boxscore.formats._look import Look
+from boxscore.formats.csv_tables import CsvFormat, cell_text, form_of
+
+__all__ = ["FORMAT", "OpenImagesFormat", "save_image_labels"]
+
+DECIMALS = 12
+"""Of fractions that pixels become: those of the published files, six to nine, come back as they were."""
+_HELD = frozenset({"fractions", "masks", "columns", "sizes", "classes", "ids"})
+
+
+class OpenImagesFormat(CsvFormat):
+    """Files of Open Images and its challenges."""
+
+    name = "openimages"
+    endings: ClassVar[tuple[str, ...]] = ()
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": _HELD | {"crowd", "group"},
+        "detections": _HELD,
+    }
+
+    def detect(self, look: Look) -> str | None:
+        """Recognise its columns in its order."""
+        if look.is_folder or look.is_json or look.is_xml or b"\0" in look.head:
+            return None
+        form = form_of(look.text, str(look.path))
+        if form is None or form.head == 0 or "LabelName" not in form.names:
+            return None
+        return "a table of Open Images" if form.parts.open_images or form.parts.mask is not None else None
+
+    def check_written(self, table: BoxTable) -> None:
+        """Refuse pixels of images of unknown size, and crowds that are no groups."""
+        unsized = np.isnan(table.images.sizes[table.image]).any(axis=1)
+        if table.units == "pixels" and unsized.any():
+            row = int(np.argmax(unsized))
+            raise InputError(
+                "an image",
+                "have a known size to become fractions of it",
+                got=repr(table.images.ids.tolist()[table.image[row]]),
+                place=table.source,
+                cause="give a table of image sizes (--image-sizes FILE.csv)",
+            )
+        if isinstance(table, GroundTruth) and (table.crowd & ~table.group).any():
+            row = int(np.argmax(table.crowd & ~table.group))
+            got, cause = "another one", "--crowd none drops crowds"
+            raise InputError(
+                "a crowd", "be a group", got=got, place=f"row {row} of {table.source}", cause=cause
+            )
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write one row per box or mask."""
+        self.check_written(table)
+        boxes = table.boxes
+        if table.units == "pixels":
+            boxes = (boxes / np.tile(table.images.sizes[table.image], 2)).round(DECIMALS)
+        own = {str(name): values.tolist() for name, values in table.columns.items()}
+        columns: dict[str, list[Any]] = {
+            "ImageID": table.images.ids[table.image].tolist(),
+            "LabelName": _labels(table)[table.category].tolist(),
+        }
+        if "Confidence" in own:
+            columns["Confidence"] = [int(one) if one == 1 else one for one in own.pop("Confidence")]
+        if isinstance(table, Detections):
+            columns["Score"] = table.scores.tolist()
+        columns |= dict(zip(("XMin", "XMax", "YMin", "YMax"), boxes[:, [0, 2, 1, 3]].T.tolist(), strict=True))
+        if isinstance(table, GroundTruth):
+            columns["IsGroupOf"] = table.group.tolist()
+        columns |= _mask_columns(table) | own
+        output = io.StringIO(newline="")
+        writer = csv.writer(output, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*(map(cell_text, values) for values in columns.values()), strict=True))
+        write_atomically(path, output.getvalue())
+
+
+FORMAT = OpenImagesFormat()
+
+
+def _labels(table: BoxTable) -> Any:
+    """Return what classes are called in files: ids where these are texts, as /m/01g317, else names."""
+    ids = table.categories.ids
+    return ids if ids.dtype == object else table.categories.names
+
+
+def _mask_columns(table: BoxTable) -> dict[str, list[Any]]:
+    if table.masks is None or table.masks.missing.all():
+        return {}
+    drawn = np.flatnonzero(~table.masks.missing)
+    columns: dict[str, list[Any]] = {
+        name: [None] * len(table) for name in ("ImageWidth", "ImageHeight", "Mask")
+    }
+    for row, code in zip(drawn.tolist(), table.masks[drawn].codes(), strict=True):
+        height, width = code["size"]
+        counts = code["counts"]
+        packed = zlib.compress(counts.encode() if isinstance(counts, str) else counts)
+        columns["ImageWidth"][row], columns["ImageHeight"][row] = width, height
+        columns["Mask"][row] = base64.b64encode(packed).decode("ascii")
+    return columns
+
+
+def save_image_labels(ground_truth: GroundTruth, path: Path) -> int:
+    """Write the labels of whole images as ``ImageID,LabelName,Confidence``; return how many.
+
+    Raises
+    ------
+    InputError
+        When there are none, or some say that a class is not annotated exhaustively.
+    """
+    labels = ground_truth.image_labels
+    if labels is None or not len(labels):
+        cause = "give them: --image-labels FILE.csv"
+        raise InputError("labels of images", "be there to be written", got="none", cause=cause)
+    if len(labels.of("not_exhaustive")):
+        rule = "say that a class is there or not, to be written for Open Images"
+        raise InputError("labels of images", rule, got="not exhaustive", place=ground_truth.source)
+    positive = IMAGE_LABEL_KINDS.index("positive")
+    output = io.StringIO(newline="")
+    writer = csv.writer(output, lineterminator="\n")
+    writer.writerow(("ImageID", "LabelName", "Confidence"))
+    writer.writerows(
+        zip(
+            ground_truth.images.ids[labels.image].tolist(),
+            _labels(ground_truth)[labels.category].tolist(),
+            (labels.kind == positive).astype(int).tolist(),
+            strict=True,
+        )
+    )
+    write_atomically(path, output.getvalue())
+    return len(labels)

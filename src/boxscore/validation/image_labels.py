@@ -1,0 +1,205 @@
+"""Checks of labels of whole images, and of data whose classes form a hierarchy.
+
+Conventions
+-----------
+- Checks of labels run where the protocol drops detections of unlisted classes.
+- Whether a side was expanded along a hierarchy shows in the data: expansion leaves the same box under several
+  classes. Only a difference between the two sides is reported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.image_labels import ImageLabelKind, ImageLabels
+from boxscore.data.tables import BoxTable, Detections
+from boxscore.matching.admission import admitted
+from boxscore.matching.ignoring import ignoring
+from boxscore.protocols.protocol import LabelRules, Protocol
+from boxscore.validation._findings import (
+    IN_PASSING,
+    MOST_EXAMPLES,
+    WHEN_ASKED,
+    Context,
+    Finding,
+    Severity,
+    Tables,
+    counted,
+    verb,
+)
+
+__all__ = ["image_label_findings"]
+
+MOSTLY = 0.5
+"""Share of detections dropped from which something is probably missing."""
+
+EXPANDED, NOT_EXPANDED = 0.2, 0.05
+"""Share of boxes that are there under another class too: from the first on a side was expanded, up to the
+second it was not."""
+
+
+def image_label_findings(context: Context) -> Iterator[Finding]:
+    """Check labels of images against objects and detections."""
+    if context.protocol.labels.unlisted == "drop":
+        yield from _missing(context)
+        if context.effort > IN_PASSING:
+            yield from _contradictions(context)
+            yield from _unlisted(context)
+    if context.effort == WHEN_ASKED and context.detections is not None:
+        yield from _expansion(context, context.detections)
+
+
+def _missing(context: Context) -> Iterator[Finding]:
+    truth = context.ground_truth
+    labels = truth.image_labels
+    if labels is None or not len(labels):
+        yield context.finding(
+            "image-labels-missing",
+            "semantic",
+            "error",
+            len(truth.images),
+            f"the protocol {context.protocol.name} drops detections of classes that are not listed in their "
+            f"image, and none of {counted(len(truth.images), 'image')} has a list: every false positive of a "
+            "class without an object there is dropped, and the score is too high. Open Images has labels in "
+            "a file of its own (--image-labels FILE.csv), LVIS neg_category_ids in each image",
+            repair="every class counted in every image",
+            repaired=_counted,
+        )
+        return
+    if context.effort == IN_PASSING:
+        return
+    known = np.zeros(len(truth.images), dtype=bool)
+    known[labels.image] = known[truth.image] = True
+    silent = np.flatnonzero(~known)
+    if len(silent):
+        yield context.finding(
+            "image-without-labels",
+            "semantic",
+            "warning",
+            len(silent),
+            f"{counted(len(silent), 'image')} with neither an object nor a label: all detections there are "
+            "dropped",
+            examples=[f"image {identifier}" for identifier in truth.images.ids[silent[:MOST_EXAMPLES]]],
+        )
+
+
+def _contradictions(context: Context) -> Iterator[Finding]:
+    truth = context.ground_truth
+    labels = truth.image_labels
+    if labels is None:
+        return
+    absent = labels.of("negative")
+    kinds: tuple[tuple[str, NDArray[np.bool_], str], ...] = (
+        ("image-label-contradicts", _says(context, absent, "positive"), "labelled both present and absent"),
+        (
+            "absent-class-with-object",
+            _has_object(truth, absent.image, absent.category),
+            "labelled absent, with an object of the class",
+        ),
+    )
+    for code, wrong, what in kinds:
+        rows = np.flatnonzero(wrong)
+        if not len(rows):
+            continue
+        names = truth.categories.labels
+        yield context.finding(
+            code,
+            "semantic",
+            "warning",
+            len(rows),
+            f"{counted(len(rows), 'time')} a class is {what}, in one image: the class is listed there either "
+            "way. Were two sets of labels joined, or is one of them by a machine?",
+            examples=[
+                f"image {truth.images.ids.tolist()[absent.image[row]]}, class {names[absent.category[row]]}"
+                for row in rows[:MOST_EXAMPLES].tolist()
+            ],
+        )
+
+
+def _says(context: Context, rows: ImageLabels, kind: ImageLabelKind) -> NDArray[np.bool_]:
+    labels = context.ground_truth.image_labels
+    assert labels is not None
+    return labels.says(rows.image, rows.category, kind)
+
+
+def _has_object(truth: BoxTable, image: NDArray[np.int32], category: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether an image has an object of a class, for each pair."""
+    count = len(truth.categories)
+    objects = truth.image.astype(np.int64) * count + truth.category
+    there: NDArray[np.bool_] = np.isin(image.astype(np.int64) * count + category, objects)
+    return there
+
+
+def _unlisted(context: Context) -> Iterator[Finding]:
+    truth, detections = context.ground_truth, context.detections
+    if detections is None or not len(detections):
+        return
+    alone = Protocol(
+        "labels", labels=LabelRules(unlisted="drop", listed_by=context.protocol.labels.listed_by)
+    )
+    kept = admitted(truth, detections, lambda: np.empty(0), ignoring(truth, alone), alone)
+    if kept is None or kept.all():
+        return
+    rows = np.flatnonzero(~kept)
+    share = len(rows) / len(detections)
+    severity: Severity = "error" if share == 1 else "warning" if share >= MOSTLY else "info"
+    advice = ". Are the labels of the same images and classes, and expanded as the boxes are?"
+    yield context.finding(
+        "detections-unlisted",
+        "semantic",
+        severity,
+        len(rows),
+        f"{'all ' * (share == 1)}{counted(len(rows), 'detection')} ({share:.0%}) {verb(len(rows), 'are')} of "
+        "a class that neither has an object in the image nor is listed there: dropped, neither right nor "
+        f"wrong{advice * (share >= MOSTLY)}",
+        table=detections,
+        rows=rows,
+        repair="counted",
+        repaired=_counted,
+    )
+
+
+def _counted(context: Context, detections: Detections) -> Tables:
+    rules = context.protocol
+    labels = dataclasses.replace(rules.labels, unlisted="count")
+    return context.ground_truth, detections, dataclasses.replace(rules, labels=labels)
+
+
+def _expansion(context: Context, detections: Detections) -> Iterator[Finding]:
+    truth = context.ground_truth
+    if not len(truth) or not len(detections):
+        return
+    of_truth = _copied(truth, np.zeros(len(truth)))
+    of_detections = _copied(detections, detections.scores)
+    sides = {"objects": of_truth, "detections": of_detections}
+    if of_truth >= EXPANDED and of_detections <= NOT_EXPANDED:
+        code, wide, narrow = "detections-not-expanded", "objects", "detections"
+        effect = "what stands above the classes that the model names counts as missed"
+    elif of_detections >= EXPANDED and of_truth <= NOT_EXPANDED:
+        code, wide, narrow = "objects-not-expanded", "detections", "objects"
+        effect = "the copies match nothing"
+    else:
+        return
+    yield context.finding(
+        code,
+        "semantic",
+        "warning",
+        len(detections if narrow == "detections" else truth),
+        f"{sides[wide]:.0%} of the {wide} have a copy under another class, as expansion along a hierarchy "
+        f"makes them, and {sides[narrow]:.0%} of the {narrow}: {effect}. boxscore convert --expand-hierarchy "
+        "FILE.json expands either side",
+    )
+
+
+def _copied(table: BoxTable, scores: NDArray[np.float64]) -> float:
+    """Return the share of rows whose image, box and score are there under another class too."""
+    rows = np.column_stack([table.image, table.boxes, scores])
+    _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    number = number.ravel()
+    other = np.zeros(len(first), dtype=bool)
+    other[number[table.category != table.category[first][number]]] = True
+    return float(other[number].mean())
