@@ -11,7 +11,17 @@ from boxscore._utils.lazy import lazy_names
 from boxscore._version import __version__
 
 if TYPE_CHECKING:
-    from boxscore import compat, diagnostics, formats, label_maps, protocols, reports, suppression, validation
+    from boxscore import (
+        compat,
+        diagnostics,
+        distributed,
+        formats,
+        label_maps,
+        protocols,
+        reports,
+        suppression,
+        validation,
+    )
     from boxscore.compat import init_as_faster_coco_eval, init_as_lvis, init_as_pycocotools
     from boxscore.data.boxes import box_convert
     from boxscore.data.hierarchy import Hierarchy, expand_classes
@@ -29,6 +39,7 @@ if TYPE_CHECKING:
     from boxscore.data.statistics import TableStatistics, table_statistics
     from boxscore.data.tables import Detections, GroundTruth
     from boxscore.diagnostics.compare import compare_detectors
+    from boxscore.distributed.scanning import scan
     from boxscore.errors import (
         BoxscoreError,
         BoxscoreWarning,
@@ -90,6 +101,7 @@ _NAMES = {
     "boxscore.data.statistics": ("TableStatistics", "table_statistics"),
     "boxscore.data.tables": ("Detections", "GroundTruth"),
     "boxscore.diagnostics.compare": ("compare_detectors",),
+    "boxscore.distributed.scanning": ("scan",),
     "boxscore.errors": (
         "BoxscoreError",
         "BoxscoreWarning",
@@ -134,6 +146,7 @@ _NAMES = {
 _MODULES = (
     "boxscore.compat",
     "boxscore.diagnostics",
+    "boxscore.distributed",
     "boxscore.formats",
     "boxscore.label_maps",
     "boxscore.protocols",
@@ -180,6 +193,7 @@ __all__ = [
     "diagnostics",
     "diou_nms",
     "distance_box_iou",
+    "distributed",
     "evaluate",
     "expand_classes",
     "fast_nms",
@@ -221,6 +235,7 @@ __all__ = [
     "sample_images",
     "save_as",
     "save_columns",
+    "scan",
     "semantic_iou",
     "soft_nms",
     "split_images",

@@ -31,7 +31,7 @@ from boxscore.data.numbering import (
     with_classes,
 )
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Id
+from boxscore.data.vocabulary import Id, Images
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import reading
 from boxscore.matching.ignoring import zero_ids
@@ -49,7 +49,15 @@ from boxscore.similarity.registry import similarity_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "check_class_labels", "evaluate", "without_matches_of_id_zero"]
+__all__ = [
+    "Evaluation",
+    "check_class_labels",
+    "counts_of_classes",
+    "counts_of_tables",
+    "evaluate",
+    "tables_of",
+    "without_matches_of_id_zero",
+]
 
 Answer = TypeVar("Answer")
 SUMMARY_SHARED_FROM = 1_000_000
@@ -119,7 +127,7 @@ def evaluate(
     """
     chosen = load_protocol(protocol)
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
-    ground_truth, detections = _tables(ground_truth, detections, chosen)
+    ground_truth, detections = tables_of(ground_truth, detections, chosen)
     detections = align(detections, ground_truth)
     ground_truth, detections = prepared(ground_truth, detections, chosen)
     if images is not None or classes is not None:
@@ -184,7 +192,7 @@ def _summary_of(
     }
 
 
-def _tables(
+def tables_of(
     ground_truth: GroundTruth | str | Path, detections: Detections | str | Path, protocol: Protocol
 ) -> tuple[GroundTruth, Detections]:
     """Read tables that are given as paths; refuse anything that is neither."""
@@ -489,6 +497,26 @@ class Evaluation(PicklesFields):
         """
         shortcut("boxscore.reports", "write_report")(self, folder, **options)
 
+    def save_part(self, path: str | Path) -> None:
+        """Save what scores need of this result, to be merged with that of other images.
+
+        :func:`boxscore.distributed.merge` and ``boxscore merge`` give the numbers of all images at once, with
+        the bits of one evaluation.
+
+        Parameters
+        ----------
+        path : str or Path
+            Named ``*.npz``; 20 to 30 bytes a detection.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be written.
+        ProtocolError
+            When the protocol's rules cannot be met part by part.
+        """
+        shortcut("boxscore.distributed.parts", "part_of")(self).save(path)
+
     @property
     def signature(self) -> str:
         """Every choice behind the numbers, in one line."""
@@ -507,16 +535,7 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def counts(self) -> dict[str, int]:
         """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
-        truth = self.ground_truth
-        return {
-            "images": len(truth.images),
-            "ground_truths": len(truth),
-            "crowds": int(truth.crowd.sum()),
-            "difficult": int(truth.difficult.sum()),
-            "detections": len(self.detections),
-            "classes": len(truth.categories),
-            "left_out": sum(self.detections.left_out.values()),
-        }
+        return counts_of_tables(self.ground_truth, self.detections)
 
     @property
     def counts_text(self) -> str:
@@ -557,15 +576,7 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def class_counts(self) -> dict[str, NDArray[np.int64]]:
         """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
-        K, matched = len(self.labels), self.matched
-        counted = matched.positives(0)
-        hits = matched.pair_detection[matched.pairs_true(0, 0)]
-        return {
-            "ground_truths": counted,
-            "ignored": np.bincount(matched.truth_category, minlength=K) - counted,
-            "detections": np.bincount(matched.category, minlength=K),
-            "true_positives": np.bincount(matched.category[hits], minlength=K),
-        }
+        return counts_of_classes(self.matched)
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -736,6 +747,51 @@ class Evaluation(PicklesFields):
         matched = self.once(("pooled", pooled), lambda: self.matched.pooled(pooled))
         return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
 
+    @property
+    def images(self) -> Images:
+        """All images that were evaluated, those without objects too."""
+        return self.ground_truth.images
+
+    @property
+    def holds_overlaps(self) -> bool:
+        """Whether overlaps and every candidate are there; merged parts hold outcomes alone."""
+        return True
+
+    def require_overlaps(self, what: str) -> None:
+        """Refuse to answer a question about overlaps where there are none.
+
+        Parameters
+        ----------
+        what : str
+            What is asked for.
+
+        Raises
+        ------
+        InputError
+            When this result was merged of parts.
+        """
+
+    def has_same_truth(self, other: Evaluation) -> bool:
+        """Whether another result is of the same images, classes and objects.
+
+        Parameters
+        ----------
+        other : Evaluation
+
+        Returns
+        -------
+        bool
+        """
+        if not other.holds_overlaps:
+            return other.has_same_truth(self)
+        mine, yours = self.ground_truth, other.ground_truth
+        return (
+            mine.images.same_as(yours.images)
+            and mine.categories.same_as(yours.categories)
+            and np.array_equal(mine.image, yours.image)
+            and np.array_equal(mine.boxes, yours.boxes)
+        )
+
     def score_counts(self, threshold: int = 0, area: int = 0) -> ScoreCounts:
         """Return what each confidence threshold keeps; computed once.
 
@@ -775,6 +831,31 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def _kept(self) -> dict[Hashable, Any]:
         return {}
+
+
+def counts_of_tables(truth: GroundTruth, detections: Detections) -> dict[str, int]:
+    """Count images, ground truths, crowds, difficult, detections, classes and left out."""
+    return {
+        "images": len(truth.images),
+        "ground_truths": len(truth),
+        "crowds": int(truth.crowd.sum()),
+        "difficult": int(truth.difficult.sum()),
+        "detections": len(detections),
+        "classes": len(truth.categories),
+        "left_out": sum(detections.left_out.values()),
+    }
+
+
+def counts_of_classes(matched: Matches) -> dict[str, NDArray[np.int64]]:
+    """Count ground truths, detections, and true positives at the first threshold of each class, [K]."""
+    K, counted = len(matched.categories), matched.positives(0)
+    hits = matched.pair_detection[matched.pairs_true(0, 0)]
+    return {
+        "ground_truths": counted,
+        "ignored": np.bincount(matched.truth_category, minlength=K) - counted,
+        "detections": np.bincount(matched.category, minlength=K),
+        "true_positives": np.bincount(matched.category[hits], minlength=K),
+    }
 
 
 def _counted(count: int, noun: str) -> str:

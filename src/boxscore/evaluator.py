@@ -31,6 +31,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.lazy import shortcut
 from boxscore.data.alignment import align, concatenate, find_categories, warn_left_out, with_labels
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat
 from boxscore.data.building import categories_of
@@ -366,6 +367,42 @@ class Evaluator:
             got = f"{mine.name!r} and {theirs.name!r}"
             raise InputError("evaluators", "have one protocol and the same classes", got=got)
         self._take_in(other._share())
+
+    def save_part(self, path: str | Path) -> None:
+        """Save what scores need of the images seen by this process, to be merged with those of others.
+
+        :func:`boxscore.distributed.merge` and ``boxscore merge`` give the numbers of all images at once, with
+        the bits of one evaluation. Every process must be given the same ``classes``.
+
+        Parameters
+        ----------
+        path : str or Path
+            Named ``*.npz``; about 20 bytes a detection.
+
+        Raises
+        ------
+        InputError
+            When no image was seen, images have no ids of their own, or the file cannot be written.
+        """
+        parts = self._parts()
+        if not parts:
+            raise InputError("an evaluator", "have seen an image", got="none")
+        if self._numbered:
+            raise InputError(
+                "image_id",
+                "be in every target of an evaluator that saves a part",
+                got="images numbered as they came",
+                cause="other processes number theirs alike, and merging could not tell them apart",
+            )
+        part = _merged(parts)
+        if len(parts) > 1:
+            self._levels = [*([] for _ in self._levels[1:]), [part]]
+        left_out: Counter[str] = Counter()
+        for counts in part.left_out.values():
+            left_out.update(counts)
+        detections = dataclasses.replace(part.detections, left_out=dict(left_out))
+        cut = shortcut("boxscore.distributed.parts", "Part").of
+        cut(part.matches, part.ground_truth, detections, self.protocol, row_order="image").save(path)
 
     def reset(self) -> None:
         """Forget every image."""

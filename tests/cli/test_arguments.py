@@ -212,7 +212,8 @@ WITH_OUTPUT = [
     name
     for name in COMMANDS
     if any(option.known() == OUTPUT_FORMS for option in load_command(name).options if option.dest == "output")
-    and name not in ("panoptic", "semantic", "formats", "report", "history")  # other files, none, or a folder
+    and name
+    not in ("panoptic", "semantic", "formats", "report", "history", "merge")  # other files, none, or a folder
 ]
 
 

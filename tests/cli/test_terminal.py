@@ -36,7 +36,7 @@ CALLS = {
 }
 PRINTING = sorted(
     {*CALLS, *COMMANDS}
-    - {"history", "convert", "nms", "fuse", "draw", "report", "run", "demo", "panoptic", "semantic"}
+    - {"history", "merge", "convert", "nms", "fuse", "draw", "report", "run", "demo", "panoptic", "semantic"}
 )
 
 

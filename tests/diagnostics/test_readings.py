@@ -18,6 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 TURNED = {
     *("coco-rotated", "dota", "dota-v1.5", "hrsc", "mmrotate", "mmrotate-probiou", "ultralytics-obb"),
 }
+from support.scenes import CROWDS
 
 
 def oriented() -> tuple[GroundTruth, Detections]:
@@ -67,7 +68,7 @@ def test_upright_boxes_have_the_readings_of_boxes() -> None:
         name
         for name in boxes
         if load_protocol(name).labels.unlisted == "drop" or load_protocol(name).group.treatment == "merge"
-    }
+    } | {*CROWDS}
     assert readings(truth, found, "voc2007").readings[0].protocol == "voc2007"
     with pytest.raises(InputError, match="the first protocol must fit what the files hold"):
         readings(truth, found, "dota")

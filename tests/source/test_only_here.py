@@ -30,8 +30,8 @@ def test_matches_has_bits() -> None:
     assert {"in_range_bits", "counted_bits", "matched_bits", "absorbed_bits"} == BITS
 
 
-@each([file for file in FILES if file != "matching/matches.py"])
-def test_only_matches_reads_its_bits(file: str) -> None:
+@each([file for file in FILES if file not in ("matching/matches.py", "matching/packed.py")])
+def test_only_matches_reads_its_bits(file: str) -> None:  # and packed.py copies them
     names = BITS | {"_true_bits"}
     assert [f"line {node.lineno}: {node.attr}" for node in attributes_read(file, names)] == []
 
@@ -80,7 +80,7 @@ FLAG_READERS = {
     "compat": "hands them to pycocotools, and takes them from its dictionaries",
     "protocols": "the rules are called by the flags",
 }
-FLAG_DISPLAYS = {"evaluation.py": {"counts"}}
+FLAG_DISPLAYS = {"evaluation.py": {"counts_of_tables"}}
 """Functions that show how many there are, and score nothing."""
 
 

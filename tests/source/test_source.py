@@ -42,6 +42,7 @@ LAYERS = [
     "suppression",
     "evaluation",
     "evaluator",
+    "distributed",
     "diagnostics",
     "validation",
     "reports",

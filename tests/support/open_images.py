@@ -10,17 +10,10 @@ from boxscore.data.vocabulary import Categories, Images
 from oracles.open_images import Found, Truth
 
 
-def scored_open_images(
-    truths: list[Truth],
-    found: list[Found],
-    listed: set[tuple[int, int]],
-    images: int,
-    labels: int,
-    protocol: str,
-    weight: float,
-    workers: int = 1,
-) -> tuple[list[float], float]:
-    """AP of each class, and the mean; the labels of images are positive and negative in turn."""
+def tables_of(
+    truths: list[Truth], found: list[Found], listed: set[tuple[int, int]], images: int, labels: int
+) -> tuple[GroundTruth, Detections]:
+    """Make tables of a case; the labels of images are positive and negative in turn."""
     vocabularies = {"images": Images.build(range(images)), "categories": Categories.build(range(labels))}
     pairs = sorted(listed)
     truth = GroundTruth.from_arrays(
@@ -46,6 +39,21 @@ def scored_open_images(
         masks=[one.mask for one in sound] if any(one.mask is not None for one in sound) else None,
         **vocabularies,  # type: ignore[arg-type]
     )
+    return truth, detections
+
+
+def scored_open_images(
+    truths: list[Truth],
+    found: list[Found],
+    listed: set[tuple[int, int]],
+    images: int,
+    labels: int,
+    protocol: str,
+    weight: float,
+    workers: int = 1,
+) -> tuple[list[float], float]:
+    """AP of each class, and the mean; the labels of images are positive and negative in turn."""
+    truth, detections = tables_of(truths, found, listed, images, labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
         result = boxscore.evaluate(

@@ -38,7 +38,7 @@ GROUPS = {
     ),
     "which detector is better, and is it good enough?": ("compare", "bootstrap", "check", "history"),
     "raw detections, and those of several models": ("nms", "fuse", "sweep"),
-    "files": ("stats", "convert", "formats"),
+    "files": ("stats", "convert", "merge", "formats"),
     "label maps": ("panoptic", "semantic"),
     "the rules": ("protocols", "run"),
 }
@@ -48,6 +48,7 @@ _SUMMARIES = {
     "evaluate": "score detections against ground truth",
     "validate": "find faults in ground truth and detections that a score does not show",
     "convert": "write ground truth or detections in another format; merge, filter, sample and split them",
+    "merge": "the numbers of all images from parts that were saved apart",
     "stats": "what a data set holds: images, objects, classes, sizes",
     "formats": "list the formats of files",
     "run": "run a configuration file",

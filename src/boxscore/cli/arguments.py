@@ -27,6 +27,7 @@ __all__ = [
     "AREA",
     "AT_SCORE",
     "CLASSES",
+    "CLUSTER",
     "COMPARISON_REPORT",
     "DETECTIONS",
     "DETECTION_AREA",
@@ -47,6 +48,7 @@ __all__ = [
     "IOU_THRESHOLD",
     "IOU_TYPE",
     "LABEL_MAP_OPTIONS",
+    "MEMORY_LIMIT",
     "METRICS",
     "OUTPUT",
     "OUTPUT_FORMS",
@@ -336,6 +338,36 @@ WORKERS = Option(
     metavar="N",
     key="evaluation.workers",
     group=INPUT,
+)
+CLUSTER = (
+    Option(
+        "scheduler",
+        "evaluate on a Dask cluster, tcp://HOST:PORT, whose workers see the files; or local: on --workers "
+        "processes of this machine",
+        metavar="ADDRESS",
+        key="evaluation.scheduler",
+    ),
+    Option(
+        "scratch",
+        "with --scheduler: a folder that this machine and its workers see, to regroup scattered rows in",
+        kind=Path,
+        metavar="DIR",
+        key="evaluation.scratch",
+    ),
+    Option(
+        "bounds",
+        "with --scheduler: an interval for each metric, from counts that do not grow with the data",
+        kind=bool,
+        default=False,
+        key="evaluation.bounds",
+    ),
+)
+MEMORY_LIMIT = Option(
+    "memory-limit",
+    "detections in Parquet: evaluate in partitions that stay within this much memory, e.g. 8GB; refused "
+    "early where that cannot be",
+    metavar="SIZE",
+    key="evaluation.memory_limit",
 )
 READERS = WORKERS.but(help="processes that read a large file (default: every processor)")
 

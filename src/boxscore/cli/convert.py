@@ -11,6 +11,7 @@ Examples
   boxscore convert VOC2007 --image-set test --output test.json
   boxscore convert instances.json --output labels --to yolo --lossy
   boxscore convert a.json b.json --output both.json
+  boxscore convert gt.json --dt results.json --output detections --to parquet --partitions 8
   boxscore convert all.json --output part.json --split train=0.8 val=0.2 --seed 1
   boxscore convert --dt dt.csv --expand-hierarchy hierarchy.json --to openimages --output expanded.csv
 """
@@ -53,6 +54,7 @@ from boxscore.formats.converting import Target, writable_formats
 from boxscore.formats.image_label_files import read_hierarchy
 from boxscore.formats.image_sizes import image_size_table, with_known_sizes
 from boxscore.formats.open_images import save_image_labels
+from boxscore.formats.parquet import FORMAT as FORMAT_OF_PARTITIONS
 from boxscore.formats.reading import read_detections, read_ground_truth, read_options
 from boxscore.formats.results import load_results
 
@@ -125,6 +127,13 @@ OPTIONS = (
         group=PART,
     ),
     Option(
+        "partitions",
+        "write a folder of N Parquet files, each with whole images: what --memory-limit and clusters read",
+        kind=int,
+        metavar="N",
+        group=PART,
+    ),
+    Option(
         "seed",
         "of --sample and --split (default: 0)",
         kind=int,
@@ -141,6 +150,8 @@ def run(arguments: argparse.Namespace) -> int:
     for path in (*(arguments.ground_truth or ()), *(arguments.detections or ())):
         if arguments.output.exists() and path.exists() and arguments.output.samefile(path):
             raise InputError("--output", "be another file than the input", got=repr(str(path)))
+    if arguments.partitions is not None:
+        _check_partitions(arguments, target)
     shares = None if arguments.split is None else _shares(arguments.split)
     mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
     hierarchy = None if arguments.expand_hierarchy is None else read_hierarchy(arguments.expand_hierarchy)
@@ -156,6 +167,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output_image_labels is not None:
         _write_labels(table, arguments.output_image_labels)
         table = table.replaced(image_labels=None)  # a file of boxes need not hold them
+    if arguments.partitions is not None:
+        target.check(table)
+        FORMAT_OF_PARTITIONS.save_partitions(table, arguments.output, arguments.partitions)
+        say(f"{len(table):,} rows written to {arguments.output}")
+        return 0
     if shares is None:
         _write(table, arguments.output, target)
         return 0
@@ -166,6 +182,16 @@ def run(arguments: argparse.Namespace) -> int:
     for name, part in parts.items():
         _write(part, output.with_name(f"{output.stem}-{name}{output.suffix}"), target)
     return 0
+
+
+def _check_partitions(arguments: argparse.Namespace, target: Target) -> None:
+    """Refuse partitions of anything but Parquet, before something is read."""
+    checks.whole_number(arguments.partitions, 1, name="--partitions", high=100_000)
+    if arguments.split is not None:
+        cause = "convert each part of the split by itself"
+        raise InputError("--partitions", "be left out with --split", got="both", cause=cause)
+    if target.format.name != FORMAT_OF_PARTITIONS.name:
+        raise InputError("--partitions", "be of Parquet", got=target.format.name, cause="add --to parquet")
 
 
 def _expanded(table: GroundTruth | Detections, hierarchy: Hierarchy) -> GroundTruth | Detections:

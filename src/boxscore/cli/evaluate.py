@@ -11,12 +11,23 @@ Examples
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from boxscore.cli.arguments import INPUTS, OUTPUT, PER_CLASS, REPORT, REPORT_CONTENT, Option
+from boxscore.cli.arguments import (
+    CLUSTER,
+    INPUTS,
+    MEMORY_LIMIT,
+    OUTPUT,
+    PER_CLASS,
+    REPORT,
+    REPORT_CONTENT,
+    Option,
+)
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
+from boxscore.cli.larger import evaluate_larger, is_larger
 from boxscore.cli.output import digest_lines, evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
-from boxscore.errors import VerificationError
+from boxscore.errors import InputError, VerificationError
 
 __all__ = ["OPTIONS", "run"]
 
@@ -25,6 +36,15 @@ OPTIONS = (
     OUTPUT,
     PER_CLASS.but(help="print the per-class table as well"),
     REPORT,
+    MEMORY_LIMIT,
+    Option(
+        "save-part",
+        "also save what scores need of these images, for boxscore merge: an .npz file",
+        kind=Path,
+        metavar="FILE.npz",
+        key="output.save_part",
+    ),
+    *CLUSTER,
     Option(
         "verify",
         "run pycocotools on the same input and compare every cell",
@@ -47,11 +67,23 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
+    if arguments.scheduler is not None:
+        return _run_on_cluster(arguments)
+    for name in ("bounds", "scratch"):
+        if getattr(arguments, name) not in (None, False):
+            raise InputError(
+                f"--{name}", "be given with --scheduler", got="none", cause="try --scheduler local"
+            )
     if arguments.verify:
         from boxscore.compat.verification import check_protocol, verify
 
         check_protocol(chosen_protocol(arguments))
     with remembered_warnings() as messages:
+        if is_larger(arguments):
+            larger = evaluate_larger(arguments)
+            result = evaluation_as(arguments.output, larger, per_class=arguments.per_class, messages=messages)
+            show(result)
+            return 0
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
     remark = digest_lines(evaluation) if arguments.digest else []
@@ -59,6 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
     result = evaluation_as(arguments.output, evaluation, per_class=arguments.per_class, messages=messages)
     if arguments.report:
         save_report(evaluation, arguments, messages)
+    if arguments.save_part:
+        evaluation.save_part(arguments.save_part)
     show(result)
     if arguments.report:
         say(f"report written to {arguments.report}")
@@ -68,4 +102,18 @@ def run(arguments: argparse.Namespace) -> int:
         if not verification.equal:
             raise VerificationError(str(verification))
         (show if arguments.output == "text" else say)(str(verification))
+    return 0
+
+
+def _run_on_cluster(arguments: argparse.Namespace) -> int:
+    from boxscore.cli.cluster import evaluate_on_cluster
+
+    if arguments.bounds and arguments.output not in ("text", "json"):
+        raise InputError("--output", "be text or json with --bounds", got=str(arguments.output))
+    with remembered_warnings() as messages:
+        result = evaluate_on_cluster(arguments)
+    if not arguments.bounds:
+        show(evaluation_as(arguments.output, result, per_class=arguments.per_class, messages=messages))
+    else:
+        show(result.to_json() if arguments.output == "json" else repr(result))
     return 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, box_convert
 from boxscore.errors import InputError
 
-__all__ = ["are_fractions", "reading_of"]
+__all__ = ["LARGEST_FRACTION", "are_fractions", "reading_of"]
 
 FloatArray = NDArray[np.float64]
 

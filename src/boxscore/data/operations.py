@@ -26,7 +26,7 @@ from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
 
-__all__ = ["filter_objects", "merge_tables", "remap_classes", "sample_images", "split_images"]
+__all__ = ["filter_objects", "merge_tables", "of_images", "remap_classes", "sample_images", "split_images"]
 
 Table = TypeVar("Table", bound=BoxTable)
 RowArray = NDArray[np.int64]
@@ -75,7 +75,7 @@ def filter_objects(
     (1, 2, 1)
     """
     if images is not None:
-        table = _of_images(table, _known(table.images.rows(list(images)), images, "image", table.images.ids))
+        table = of_images(table, _known(table.images.rows(list(images)), images, "image", table.images.ids))
     if classes is not None:
         rows = table.categories.rows_by_id_or_name(list(classes))
         table = _of_classes(table, _known(rows, classes, "class", table.categories.names))
@@ -89,7 +89,7 @@ def filter_objects(
         if not isinstance(table, GroundTruth):
             raise InputError("crowd", "be asked of ground truth", got="detections")
         table = table.take(table.crowd == crowd)
-    return _of_images(table, np.unique(table.image).astype(np.int64)) if without_empty else table
+    return of_images(table, np.unique(table.image).astype(np.int64)) if without_empty else table
 
 
 def sample_images(table: Table, count: int, *, seed: int = 0) -> Table:
@@ -120,7 +120,7 @@ def sample_images(table: Table, count: int, *, seed: int = 0) -> Table:
     """
     total = len(table.images)
     checks.whole_number(count, 0, name="the number of images to draw", high=total)
-    return _of_images(table, np.sort(_drawn(total, seed)[:count]))
+    return of_images(table, np.sort(_drawn(total, seed)[:count]))
 
 
 def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, Table]:
@@ -156,7 +156,7 @@ def split_images(table: Table, shares: Mapping[str, float], *, seed: int = 0) ->
     total = len(table.images)
     ends = np.rint(np.cumsum(values) / values.sum() * total).astype(np.int64)
     drawn = np.split(_drawn(total, seed), ends[:-1])
-    return {name: _of_images(table, np.sort(rows)) for name, rows in zip(shares, drawn, strict=True)}
+    return {name: of_images(table, np.sort(rows)) for name, rows in zip(shares, drawn, strict=True)}
 
 
 def remap_classes(table: Table, mapping: Mapping[Any, Id | None]) -> Table:
@@ -287,13 +287,13 @@ def _known(rows: NDArray[Any], asked: Sequence[Id], what: str, known: NDArray[An
     return np.unique(rows).astype(np.int64)
 
 
-def _of_images(table: Table, rows: RowArray) -> Table:
-    """Return the table of these images, ascending."""
+def of_images(table: Table, rows: RowArray, kept: RowArray | None = None) -> Table:
+    """Return the table of these images, ascending; ``kept`` are its rows, where they are known."""
     number = np.full(len(table.images), -1, dtype=np.int32)
     number[rows] = np.arange(len(rows), dtype=np.int32)
-    image = number[table.image]
-    kept = np.flatnonzero(image >= 0)
-    left = table.take(kept).replaced(images=table.images.take(rows), image=image[kept])
+    if kept is None:
+        kept = np.flatnonzero(number[table.image] >= 0)
+    left = table.take(kept).replaced(images=table.images.take(rows), image=number[table.image[kept]])
     return with_labels(left, images=number)
 
 

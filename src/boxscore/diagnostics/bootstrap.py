@@ -157,7 +157,7 @@ def drawn_metrics(
 
     def compute() -> tuple[FloatArray, FloatArray]:
         score = weighted_metrics(evaluation, rows)
-        images = len(evaluation.ground_truth.images)
+        images = len(evaluation.images)
         weights = draw_weights(images, resamples, seed=seed, progress=progress)
         draws = np.stack([score(drawn) for drawn in weights])
         return score(np.ones(images)), draws

@@ -174,6 +174,7 @@ def reliability(
     """
     checks.whole_number(bins, 1, name="bins", high=checks.MOST_BINS)
     checks.one_of(binning, get_args(Binning), name="binning")
+    evaluation.require_overlaps("calibration")
     checks.number_between(score_threshold, 0, 1, name="score_threshold")
     counted = counted_detections(
         evaluation.matched, threshold_index(evaluation, iou_threshold), area_index(evaluation, area)

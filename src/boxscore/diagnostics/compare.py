@@ -99,7 +99,7 @@ class DetectorComparison(DiagnosticResult):
         All classes together.
     decided_by_ties : ndarray of object, [O, M]
         Whether another order of equally scored detections could change the sign of the total ``delta``; None
-        for metrics other than AP.
+        for metrics other than AP, and where merged parts do not tell.
     intervals : Intervals, [N, M]
         The score of each result itself, the first one first, over all classes; from the same draws.
     pairs : PairedDifferences, [N, N, M]
@@ -272,8 +272,12 @@ def compare_detectors(
         verdict = np.where(low > 0, "better", np.where(high < 0, "worse", "cannot tell")).astype(object)
         parts.append((values[0], values[i], delta, low, high, spread(drawn), better, verdict))
     every = Differences(*(np.stack(column) for column in zip(*parts, strict=True)))  # [O, M, K + 1]
+    known = all(result.holds_overlaps for result in results)
     ties = [
-        [decided_by_ties(results[0], other, row.key) if row.metric == "AP" else None for row in rows]
+        [
+            decided_by_ties(results[0], other, row.key) if known and row.metric == "AP" else None
+            for row in rows
+        ]
         for other in results[1:]
     ]
     all_of = (slice(None), slice(None))
@@ -333,14 +337,7 @@ def _check_comparable(names: Sequence[str], results: Sequence[Evaluation]) -> No
         raise InputError("a comparison", "have two results or more", got=len(results))
     first = results[0]
     for name, other in zip(names[1:], results[1:], strict=True):
-        mine, yours = first.ground_truth, other.ground_truth
-        same = (
-            mine.images.same_as(yours.images)
-            and mine.categories.same_as(yours.categories)
-            and np.array_equal(mine.image, yours.image)
-            and np.array_equal(mine.boxes, yours.boxes)
-        )
-        if not same:
+        if not first.has_same_truth(other):
             raise InputError(
                 "compared results", "be of one ground truth", got=f"{names[0]!r} and {name!r} of two"
             )

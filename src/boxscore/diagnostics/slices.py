@@ -175,6 +175,10 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
     InputError
         When ``by`` is unknown, the edges do not ascend, or there are more than 64 slices.
     """
+    columns = evaluation.images.columns
+    if by != CROWDEDNESS and by in columns:
+        values, chosen = _column_bins(columns[by], bins)
+        return _by_image(evaluation, values, chosen)
     checks.one_of(by, slice_names(evaluation), name="by")
     truth = evaluation.ground_truth
     if by == CROWDEDNESS:
@@ -182,9 +186,6 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
         objects = np.bincount(truth.image[counted], minlength=len(truth.images)).astype(np.float64)
         chosen = _edges_to_bins((0, 1, 2, 5, 10, np.inf) if bins is None else bins, objects, whole=True)
         return _by_image(evaluation, objects, chosen)
-    if by in truth.images.columns:
-        values, chosen = _column_bins(truth.images.columns[by], bins)
-        return _by_image(evaluation, values, chosen)
     if by in QUANTITIES:
         quantity = QUANTITIES[by]
         measured = quantity.measure(truth, evaluation.protocol)[~evaluation.matcher.ignoring.ignored]

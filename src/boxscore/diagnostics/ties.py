@@ -92,6 +92,7 @@ def tie_bounds(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) 
     InputError
         When a metric is unknown.
     """
+    evaluation.require_overlaps("bounds over ties")
     rows = [row for row in chosen_rows(evaluation, metrics) if row.metric == "AP"]
     results = (
         evaluation,

@@ -24,7 +24,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from boxscore.errors import FileFormatError
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
 
-__all__ = ["Archive", "Member", "open_archive"]
+__all__ = ["Archive", "Kind", "Member", "open_archive"]
 
 LOCAL_HEADER = 30
 """Bytes before a member at least: its local header without name."""
@@ -51,12 +51,19 @@ class Member(NamedTuple):
         return f"{self.dtype} {list(self.shape)}"
 
 
+class Kind(NamedTuple):
+    """What messages call an archive, and what writes it."""
+
+    what: str = "a file of columns"
+    writer: str = "boxscore convert"
+
+
 class Archive:
     """An open archive; its members by the names of their arrays."""
 
-    def __init__(self, path: Path, file: ZipFile) -> None:
-        self._path, self._file = path, file
-        self._infos = _infos(path, file)
+    def __init__(self, path: Path, file: ZipFile, kind: Kind) -> None:
+        self._path, self._file, self._kind = path, file, kind
+        self._infos = _infos(path, file, kind)
 
     @property
     def names(self) -> list[str]:
@@ -68,7 +75,7 @@ class Archive:
         if name not in self._infos:
             return None
         info = self._infos[name]
-        with _refused(self._path), _npy_warnings(), self._file.open(info) as file:
+        with _refused(self._path, self._kind), _npy_warnings(), self._file.open(info) as file:
             if np.lib.format.read_magic(file) != (1, 0):
                 raise ValueError("another version of the format")
             try:
@@ -85,30 +92,37 @@ class Archive:
 
     def read(self, name: str) -> NDArray[Any]:
         """Read an array, which must have been looked at."""
-        with _refused(self._path), _npy_warnings(), self._file.open(self._infos[name]) as file:
+        with _refused(self._path, self._kind), _npy_warnings(), self._file.open(self._infos[name]) as file:
             array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
             return array
 
 
 @contextlib.contextmanager
-def open_archive(path: Path) -> Iterator[Archive]:
-    """Open an archive, and check where its members lie."""
+def open_archive(
+    path: Path,
+    content: IO[bytes] | None = None,
+    *,
+    what: str = Kind().what,
+    writer: str = Kind().writer,
+) -> Iterator[Archive]:
+    """Open an archive, a file or its content, and check where its members lie."""
     import zipfile
 
     with contextlib.ExitStack() as stack:
-        with _refused(path):
-            file = stack.enter_context(zipfile.ZipFile(path))
-            archive = Archive(path, file)
+        kind = Kind(what, writer)
+        with _refused(path, kind):
+            file = stack.enter_context(zipfile.ZipFile(content or path))
+            archive = Archive(path, file, kind)
         yield archive
 
 
-def _infos(path: Path, file: ZipFile) -> dict[str, ZipInfo]:
+def _infos(path: Path, file: ZipFile, kind: Kind) -> dict[str, ZipInfo]:
     """Return the directory's entries by name, if they can all be what they say."""
     import zipfile
 
     infos = file.infolist()
     if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
-        raise FileFormatError("a file of columns", "not be compressed", got=str(path))
+        raise FileFormatError(kind.what, "not be compressed", got=str(path))
     if any(info.compress_size != info.file_size or not info.filename.endswith(NPY) for info in infos):
         raise ValueError("a stored member of two sizes, or one that is no array")
     named = {info.filename.removesuffix(NPY): info for info in infos}
@@ -116,18 +130,18 @@ def _infos(path: Path, file: ZipFile) -> dict[str, ZipInfo]:
         counted = itertools.groupby(sorted(info.filename for info in infos))
         twice = next(name for name, same in counted if len(list(same)) > 1)
         got = f"several members {twice!r}"
-        raise FileFormatError("a file of columns", "hold each column once", got=got, place=str(path))
+        raise FileFormatError(kind.what, "hold each column once", got=got, place=str(path))
     spans = sorted((info.header_offset, info.header_offset + LOCAL_HEADER + info.file_size) for info in infos)
     ends = [0, *(end for _, end in spans)]
     starts = [*(start for start, _ in spans), file.start_dir]
     if any(start < end for start, end in zip(starts, ends, strict=True)):
         got = "members that share bytes"
-        raise FileFormatError("a file of columns", "hold each byte once", got=got, place=str(path))
+        raise FileFormatError(kind.what, "hold each byte once", got=got, place=str(path))
     return named
 
 
 @contextlib.contextmanager
-def _refused(path: Path) -> Iterator[None]:
+def _refused(path: Path, kind: Kind) -> Iterator[None]:
     """Turn what zipfile and NumPy raise, many kinds, into one refusal."""
     try:
         yield
@@ -136,7 +150,7 @@ def _refused(path: Path) -> Iterator[None]:
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}.") from None
     except Exception:
-        raise FileFormatError("a file of columns", "be written by boxscore convert", got=str(path)) from None
+        raise FileFormatError(kind.what, f"be written by {kind.writer}", got=str(path)) from None
 
 
 @contextlib.contextmanager

@@ -37,7 +37,15 @@ from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats._format import Format, Read, ReadOptions
 from boxscore.formats.image_sizes import size_in
 
-__all__ = ["Collected", "RowFormat", "Rows", "collected"]
+__all__ = [
+    "Collected",
+    "RowFormat",
+    "Rows",
+    "collected",
+    "detections_of",
+    "ground_truth_of",
+    "own_categories",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -147,7 +155,7 @@ class RowFormat(Format):
 def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     """Return the table of ground truth that rows describe."""
     sizes = _sizes(rows, options, None)
-    categories, category = _own_categories(rows, options)
+    categories, category = own_categories(rows, options)
     ids = as_ids(rows.images, name="image ids")
     images = Images.build(ids, file_names=rows.file_names, sizes=sizes, columns=rows.image_columns)
     image = images.rows(ids)[rows.image]
@@ -177,7 +185,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
         ids = as_ids(rows.images, name="image ids")
         images = Images.build(ids, file_names=rows.file_names, sizes=sizes)
         image = images.rows(ids)[rows.image]
-        categories, category = _own_categories(rows, options)
+        categories, category = own_categories(rows, options)
         in_fractions = rows.fractions and bool(unknown[rows.image].any())
     else:
         images, categories = ground_truth.images, ground_truth.categories
@@ -405,7 +413,7 @@ def _name(rows: Rows, names: Sequence[str], position: int) -> Id:
     raise InputError("a class", "be in the class list", got=repr(label), place=rows.place(row))
 
 
-def _own_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArray[np.int32]]:
+def own_categories(rows: Rows, options: ReadOptions) -> tuple[Categories, NDArray[np.int32]]:
     """Return the vocabulary of classes of the files, and each row's class in it, [N]."""
     names = options.classes if options.classes is not None else rows.classes
     written = _named(rows, options)

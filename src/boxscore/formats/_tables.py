@@ -42,7 +42,16 @@ from boxscore.formats._rows import RowFormat, Rows, detections_of
 from boxscore.formats.image_sizes import size_in
 from boxscore.formats.results import Kept
 
-__all__ = ["HELD_BY_TABLES", "Distinct", "Table", "TableFormat", "ids_of_texts", "saved_columns"]
+__all__ = [
+    "HELD_BY_TABLES",
+    "Distinct",
+    "Table",
+    "TableFormat",
+    "boxes_of",
+    "ids_of_texts",
+    "rows_of",
+    "saved_columns",
+]
 
 HELD_BY_TABLES = frozenset(
     {
@@ -189,9 +198,14 @@ def _refuse_no_segments(table: Table) -> None:
 
 
 def rows_of(
-    table: Table, options: ReadOptions, ground_truth: GroundTruth | None, *, of_results: bool
+    table: Table,
+    options: ReadOptions,
+    ground_truth: GroundTruth | None,
+    *,
+    of_results: bool,
+    fractions: bool | None = None,
 ) -> Rows:
-    """Return the rows of boxes that a table holds."""
+    """Return the rows of boxes that a table holds; ``fractions`` where that was told by more than them."""
     parts = column_parts(table.names, place=table.source)
     if of_results and parts.score is None:
         raise FileFormatError(
@@ -202,7 +216,7 @@ def rows_of(
             cause="is this the ground truth?",
         )
     images, image = _column_of_images(table, parts)
-    boxes = _boxes(table, parts) if parts.box else None
+    boxes = boxes_of(table, parts) if parts.box else None
     mask_texts = None if parts.mask is None else table.distinct(parts.mask)
     if boxes is not None:
         empty = np.isnan(boxes).all(axis=1)
@@ -234,7 +248,10 @@ def rows_of(
         )
         if boxes is None and ground_truth is not None and ground_truth.units == "fractions":
             boxes = boxes_of_masks(masks, place=place)
-    fractions = boxes is not None and (are_fractions(boxes) or not parts.box)
+    told = fractions
+    fractions = False
+    if boxes is not None:
+        fractions = not parts.box or (are_fractions(boxes) if told is None else told)
     form: BoxFormat = "xyxy"
     if boxes is not None:
         form = _box_format(
@@ -245,7 +262,7 @@ def rows_of(
             table,
             side="dt" if of_results else "gt",
         )
-    labels, label, names = _classes(table, parts, options, kept, place)
+    labels, label, names = classes_of(table, parts, options, kept, place)
     given, columns = _further(table, parts, kept, boxes, form, fractions, place, of_results=of_results)
     if masks is not None:
         given["masks"] = masks
@@ -296,7 +313,8 @@ def _file_names(
     return names
 
 
-def _boxes(table: Table, parts: ColumnParts) -> FloatArray:
+def boxes_of(table: Table, parts: ColumnParts) -> FloatArray:
+    """Return the four numbers of every box as they stand, [N, 4]."""
     if len(parts.box) == 1:
         return table.fours(parts.box[0])
     return np.column_stack([table.numbers(name) for name in parts.box])
@@ -355,7 +373,7 @@ def _are_sides(table: Table, parts: ColumnParts, given: FloatArray) -> bool:
     """Whether columns width and height beside corners are those of the boxes."""
     if parts.box_format != "xyxy" or len(parts.box) != 4:
         return False
-    boxes = _boxes(table, parts)
+    boxes = boxes_of(table, parts)
     with np.errstate(all="ignore"):
         off = np.abs(boxes[:, 2:] - boxes[:, :2] - given)
     return bool((np.isnan(off) | (off <= ROUNDED)).all())
@@ -418,7 +436,7 @@ def _box_format(
     )
 
 
-def _classes(
+def classes_of(
     table: Table, parts: ColumnParts, options: ReadOptions, kept: NDArray[np.intp], place: Any
 ) -> tuple[list[Id], IntArray, list[str] | None]:
     """Return the classes, each row's position among them, and their names where they are ids."""

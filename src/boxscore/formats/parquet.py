@@ -15,7 +15,9 @@ datasets (Hugging Face): ``Features.arrow_schema``, key "huggingface" of the met
 
 from __future__ import annotations
 
+import contextlib
 import io
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +27,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.files import write_atomically
+from boxscore._utils.files import write_atomically, write_folder
 from boxscore.data.column_names import column_parts, has_part, is_box
+from boxscore.data.operations import of_images
 from boxscore.data.tables import BoxTable
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
@@ -38,7 +41,20 @@ from boxscore.formats.json_lines import OBJECTS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMAT", "ParquetFormat"]
+__all__ = [
+    "FORMAT",
+    "ArrowTable",
+    "ParquetFormat",
+    "arrow",
+    "by_box",
+    "class_names_of",
+    "is_list",
+    "lengths_of",
+    "part_files",
+    "refused",
+    "wanted_columns",
+    "whole",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -66,8 +82,7 @@ class ParquetFormat(TableFormat):
 
     def table(self, path: Path, options: ReadOptions) -> Table:
         """Read the columns of a file or a folder."""
-        arrow = _read(path, options)
-        return _ArrowTable(str(path), arrow)
+        return ArrowTable(str(path), _read(path, options))
 
     def check_written(self, table: BoxTable) -> None:
         """Refuse ids that Parquet has no integers for."""
@@ -77,24 +92,43 @@ class ParquetFormat(TableFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box; images without objects come last. Classes are in the metadata."""
+        write_atomically(path, self._encoded(table))
+
+    def save_partitions(self, table: BoxTable, folder: Path, count: int) -> None:
+        """Write a folder of part files, each with all rows of its images, which follow each other by id."""
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError("a folder of part files", "be new or empty", got=repr(str(folder)))
+        images = len(table.images)
+        count = max(1, min(count, images))
+        bounds = np.arange(count + 1) * images // count
+
+        def files() -> Iterator[tuple[str, bytes]]:
+            for number, (low, high) in enumerate(itertools.pairwise(bounds.tolist())):
+                part = of_images(table, np.arange(low, high))
+                yield f"part-{number:05d}.parquet", self._encoded(part)
+
         self.check_written(table)
-        pa, pq = _arrow()
+        write_folder(folder, files())
+
+    def _encoded(self, table: BoxTable) -> bytes:
+        self.check_written(table)
+        pa, pq = arrow()
         ids, names = table.categories.ids.tolist(), table.categories.names.tolist()
         columns = {name: _arrow_column(values) for name, values in saved_columns(table).items()}
         if ids == names or list(map(str, ids)) == names:
             columns.pop("category_id" if isinstance(ids[0] if ids else "", str) else "class", None)
-        arrow = pa.table(columns).replace_schema_metadata(
+        written = pa.table(columns).replace_schema_metadata(
             {_OWN: json.dumps({"classes": [[i, n] for i, n in zip(ids, names, strict=True)]})}
         )
         output = io.BytesIO()
-        pq.write_table(arrow, output, compression="zstd")
-        write_atomically(path, output.getvalue())
+        pq.write_table(written, output, compression="zstd")
+        return output.getvalue()
 
 
 FORMAT = ParquetFormat()
 
 
-def _arrow() -> tuple[Any, Any]:
+def arrow() -> tuple[Any, Any]:
     """Return pyarrow and its reader of Parquet."""
     try:
         import pyarrow
@@ -107,7 +141,7 @@ def _arrow() -> tuple[Any, Any]:
 
 def _arrow_column(values: NDArray[Any]) -> Any:
     """Return a column as Arrow's: ids and names by a dictionary, NaN as nothing."""
-    pa, _ = _arrow()
+    pa, _ = arrow()
     if values.dtype == object:
         cells = values.tolist()
         kinds = {type(cell) for cell in cells} - {type(None)}
@@ -129,21 +163,11 @@ def _arrow_column(values: NDArray[Any]) -> Any:
 
 def _read(path: Path, options: ReadOptions) -> pa.Table:
     """Read what is of use of all files."""
-    pa, pq = _arrow()
+    pa, pq = arrow()
     tables = []
-    for file in _files(path, options):
-        try:
-            with pq.ParquetFile(file) as parquet:
-                names = _wanted(parquet.schema)
-                if not parquet.metadata.num_columns or len(names) > MOST_COLUMNS:
-                    rule, got = f"have 1 to {MOST_COLUMNS:,} columns", f"{len(names):,}"
-                    raise FileFormatError("a Parquet file", rule, got=got, place=str(file))
-                tables.append(parquet.read(columns=names))
-        except FileFormatError:
-            raise
-        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-            got = str(error).partition("\n")[0][:150].rstrip(".") or type(error).__name__
-            raise FileFormatError("a Parquet file", "be readable", got=got, place=str(file)) from None
+    for file in part_files(path, options):
+        with refused(str(file)), pq.ParquetFile(file) as parquet:
+            tables.append(parquet.read(columns=wanted_columns(parquet, str(file))))
     try:
         if len(tables) == 1:
             return tables[0]
@@ -153,7 +177,7 @@ def _read(path: Path, options: ReadOptions) -> pa.Table:
         raise FileFormatError("part files", "have the same columns", got=got, place=str(path)) from None
 
 
-def _files(path: Path, options: ReadOptions) -> list[Path]:
+def part_files(path: Path, options: ReadOptions) -> list[Path]:
     """Return the files of a path; one split of a folder with several."""
     if not path.is_dir():
         if options.image_set is not None:
@@ -185,9 +209,22 @@ def _files(path: Path, options: ReadOptions) -> list[Path]:
 _TEXTS = ("STRING", "ENUM", "JSON")
 
 
-def _wanted(schema: Any) -> list[str]:
-    """Return the columns that may be of use: pictures are not read."""
-    wanted = []
+@contextlib.contextmanager
+def refused(place: str) -> Iterator[None]:
+    """Turn what pyarrow raises, many kinds, into one refusal."""
+    pa, _ = arrow()
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        got = str(error).partition("\n")[0][:150].rstrip(".") or type(error).__name__
+        raise FileFormatError("a Parquet file", "be readable", got=got, place=place) from None
+
+
+def wanted_columns(parquet: Any, place: str) -> list[str]:
+    """Return the columns of an open file that may be of use: pictures are not read."""
+    wanted, schema = [], parquet.schema
     for number in range(len(schema)):
         column = schema.column(number)
         if column.physical_type == "INT96":
@@ -195,26 +232,29 @@ def _wanted(schema: Any) -> list[str]:
         if column.physical_type == "BYTE_ARRAY" and column.logical_type.type not in _TEXTS:
             continue
         wanted.append(column.path)
+    if not len(schema) or len(wanted) > MOST_COLUMNS:
+        rule, got = f"have 1 to {MOST_COLUMNS:,} columns", f"{len(wanted):,}"
+        raise FileFormatError("a Parquet file", rule, got=got, place=place)
     return wanted
 
 
 def _promoted(table: pa.Table) -> Iterator[tuple[str, Any]]:
     """Yield the columns, those of structures of boxes and pictures by the names of their fields."""
-    pa, _ = _arrow()
+    pa, _ = arrow()
     names = set(table.column_names)
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_struct(column.type) and (name.lower() in (*OBJECTS, "image", "img") or is_box(name)):
-            whole = _whole(column)
+            flattened = whole(column).flatten()
             for number in range(column.type.num_fields):
                 field = column.type.field(number).name
-                yield (field if field not in names else f"{name}.{field}"), whole.flatten()[number]
+                yield (field if field not in names else f"{name}.{field}"), flattened[number]
         else:
             yield name, column
 
 
-def _whole(column: Any) -> Any:
+def whole(column: Any) -> Any:
     """Return a column as one array."""
-    pa, _ = _arrow()
+    pa, _ = arrow()
     if isinstance(column, pa.ChunkedArray):
         if pa.types.is_dictionary(column.type):
             column = column.unify_dictionaries()
@@ -228,25 +268,26 @@ def _whole(column: Any) -> Any:
     return column
 
 
-def _is_list(kind: Any) -> bool:
-    pa, _ = _arrow()
+def is_list(kind: Any) -> bool:
+    """Whether values are lists of any length."""
+    pa, _ = arrow()
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _is_listed(kind: Any) -> bool:
     """Whether values are lists, of whatever length."""
-    pa, _ = _arrow()
-    return bool(_is_list(kind) or pa.types.is_fixed_size_list(kind))
+    pa, _ = arrow()
+    return bool(is_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-class _ArrowTable(Table):
+class ArrowTable(Table):
     """The columns of an Arrow table, one row per box."""
 
     def __init__(self, source: str, table: pa.Table) -> None:
-        pa, _ = _arrow()
+        pa, _ = arrow()
         self.source = source
         try:
-            self._columns, self._parents = _by_box(table, source)
+            self._columns, self._parents = by_box(table, source)
         except (pa.ArrowException, OverflowError, NotImplementedError) as error:
             got = str(error).partition("\n")[0][:150]
             raise FileFormatError("a Parquet file", "be readable", got=got, place=source) from None
@@ -255,7 +296,7 @@ class _ArrowTable(Table):
         self._known: dict[str, Distinct] = {}
         parts = column_parts(self.names, place=source)
         label = parts.class_name if parts.class_id is None else parts.class_id
-        self.class_list, self.class_names = _class_names(table.schema.metadata or {}, label)
+        self.class_list, self.class_names = class_names_of(table.schema.metadata or {}, label)
 
     def distinct(self, name: str) -> Distinct:
         """Return the values of a column, each once; dictionaries are used as they are."""
@@ -264,7 +305,7 @@ class _ArrowTable(Table):
         return self._known[name]
 
     def _distinct(self, name: str) -> Distinct:
-        pa, _ = _arrow()
+        pa, _ = arrow()
         column = self._columns[name]
         try:
             encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -291,7 +332,7 @@ class _ArrowTable(Table):
         return self._floats(name, self._columns[name])
 
     def _floats(self, name: str, array: Any) -> FloatArray:
-        pa, _ = _arrow()
+        pa, _ = arrow()
         kind = array.type
         if not (
             pa.types.is_integer(kind)
@@ -305,7 +346,7 @@ class _ArrowTable(Table):
 
     def fours(self, name: str) -> FloatArray:
         """Return a column of four numbers each."""
-        pa, _ = _arrow()
+        pa, _ = arrow()
         column = self._columns[name]
         if not _is_listed(column.type):
             got = str(column.type)[:60]
@@ -326,7 +367,7 @@ class _ArrowTable(Table):
 
     def own(self, name: str) -> NDArray[Any] | None:
         """Return a column of the user's own, if its cells are texts, numbers and flags."""
-        pa, _ = _arrow()
+        pa, _ = arrow()
         kind = self._columns[name].type
         if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
             values, positions = self.distinct(name)
@@ -345,15 +386,15 @@ class _ArrowTable(Table):
         return f"row {at} of {self.source}"
 
 
-def _by_box(table: pa.Table, source: str) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
+def by_box(table: pa.Table, source: str) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
     """Return the columns with one row per box, and each row's row in the file where these are images."""
-    pa, _ = _arrow()
-    columns = {name: _whole(column) for name, column in _promoted(table)}
+    pa, _ = arrow()
+    columns = {name: whole(column) for name, column in _promoted(table)}
     boxes = next(
         (
             name
             for name, column in columns.items()
-            if _is_list(column.type) and pa.types.is_struct(column.type.value_type)
+            if is_list(column.type) and pa.types.is_struct(column.type.value_type)
             if name.lower() in OBJECTS
         ),
         None,
@@ -362,23 +403,23 @@ def _by_box(table: pa.Table, source: str) -> tuple[dict[str, Any], NDArray[np.in
             name
             for name, column in columns.items()
             if is_box(name)
-            if _is_list(column.type)
+            if is_list(column.type)
             if _is_listed(column.type.value_type) or not is_box(name, columns=1)
         ),
         None,
     )
     if boxes is None:
         return columns, None
-    lengths = _lengths(columns[boxes])
+    lengths = lengths_of(columns[boxes])
     listed = {}
     for name, column in columns.items():
-        if not _is_list(column.type):
+        if not is_list(column.type):
             continue
-        if name == boxes or np.array_equal(_lengths(column), lengths):
+        if name == boxes or np.array_equal(lengths_of(column), lengths):
             listed[name] = column
         elif has_part(name):
-            row = int(np.argmax(_lengths(column) != lengths))
-            got = f"{_lengths(column)[row]}"
+            row = int(np.argmax(lengths_of(column) != lengths))
+            got = f"{lengths_of(column)[row]}"
             rule, place = f"be as many as the {lengths[row]} boxes", f"row {row} of {source}"
             raise FileFormatError(name, rule, got=got, place=place)
     empty = np.flatnonzero(lengths == 0)
@@ -396,14 +437,15 @@ def _by_box(table: pa.Table, source: str) -> tuple[dict[str, Any], NDArray[np.in
         )
         for field, values in inners:
             key = field if field not in columns or field == name else f"{name}.{field}"
-            by_box[key] = _whole(values)
+            by_box[key] = whole(values)
             if len(empty):
                 by_box[key] = pa.concat_arrays([by_box[key], pa.nulls(len(empty), by_box[key].type)])
     return by_box, rows
 
 
-def _lengths(column: Any) -> NDArray[np.int64]:
-    pa, _ = _arrow()
+def lengths_of(column: Any) -> NDArray[np.int64]:
+    """Return how long each list of a column is; 0 where there is none."""
+    pa, _ = arrow()
     lengths = pa.compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
     return np.asarray(lengths).astype(np.int64)
 
@@ -411,7 +453,7 @@ def _lengths(column: Any) -> NDArray[np.int64]:
 # ---------------------------------------------------------------- class names
 
 
-def _class_names(
+def class_names_of(
     metadata: dict[bytes, bytes], label: str | None
 ) -> tuple[list[str] | None, list[tuple[Id, str]] | None]:
     """Return the class list, or the names of class ids, of the metadata."""

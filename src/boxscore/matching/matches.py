@@ -207,7 +207,11 @@ class Matches(PicklesFields):
         """Leave out the detections below a score; what they matched is missed."""
         if not len(self) or self.score.min() >= score_threshold:
             return self
-        return self._take(self.score >= score_threshold, np.ones(len(self.truth_image), dtype=bool))
+        return self.take_detections(self.score >= score_threshold)
+
+    def take_detections(self, kept: BoolArray) -> Matches:
+        """Leave out detections, [D]; what they matched is missed."""
+        return self._take(kept, np.ones(len(self.truth_image), dtype=bool))
 
     def take_ranks(self, cap: int) -> Matches:
         """Leave out the detections of rank ``cap`` and beyond; what they matched is missed."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,13 @@ from numpy.typing import NDArray
 
 from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import ApRules, Protocol
+from boxscore.protocols.protocol import ApRules, FrocRules, Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
+from boxscore.scoring.froc import sensitivity
 from boxscore.scoring.interpolation import area_at_scores, curve_area
 from boxscore.scoring.weighted import WeightedCounts
 
-__all__ = ["MOST_CELLS", "Cells", "Curves", "needed_hits"]
+__all__ = ["MOST_CELLS", "Cells", "Curves", "means_at_points", "needed_hits"]
 
 FloatArray = NDArray[np.float64]
 
@@ -75,6 +76,15 @@ class Curves:
     def positive(self) -> NDArray[Any]:
         """Counted ground truths of each class, [K]."""
         return self.counts.positive
+
+    @property
+    def class_columns(self) -> Mapping[str, NDArray[Any]]:
+        """What else is known of the classes, [K] each."""
+        return self.counts.outcomes.class_columns
+
+    def sensitivity(self, rules: FrocRules) -> FloatArray:
+        """Sensitivity at the rules' false positives per image, [T, F, K]."""
+        return sensitivity(self.counts, np.array(rules.false_positives_per_image), rules.interpolation)
 
     @functools.cached_property
     def recall(self) -> FloatArray:
@@ -140,18 +150,10 @@ class Curves:
         if self.rules.interpolation != "points":
             return self._areas()
         if "interpolated" in vars(self):
-            return self._means(self.interpolated.transpose(0, 2, 1))
+            return means_at_points(self.interpolated.transpose(0, 2, 1), self.rules)
         mean = np.empty(self._counts.shape)
         for classes in self._class_blocks(len(mean)):
-            mean[:, classes] = self._means(self._envelope(classes=classes))
-        return mean
-
-    def _means(self, envelope: FloatArray) -> FloatArray:
-        """AP by the mean at the recall points; from [T, K, R] to [T, K]."""
-        if self.rules.sequential_mean:
-            summed: FloatArray = np.cumsum(envelope / self.point_count, axis=-1)[..., -1]
-            return summed
-        mean: FloatArray = np.ascontiguousarray(envelope).mean(axis=-1)
+            mean[:, classes] = means_at_points(self._envelope(classes=classes), self.rules)
         return mean
 
     def _class_blocks(self, threshold_count: int) -> Iterator[slice]:
@@ -398,6 +400,15 @@ def _sum(numbers: _Stream, count: int) -> float:
     half -= half % 8
     first = _sum(numbers, half)
     return first + _sum(numbers, count - half)
+
+
+def means_at_points(envelope: FloatArray, rules: ApRules) -> FloatArray:
+    """AP by the mean at the recall points; from [T, K, R] to [T, K]."""
+    if rules.sequential_mean:
+        summed: FloatArray = np.cumsum(envelope / envelope.shape[-1], axis=-1)[..., -1]
+        return summed
+    mean: FloatArray = np.ascontiguousarray(envelope).mean(axis=-1)
+    return mean
 
 
 def needed_hits(points: FloatArray, positive: NDArray[np.int64]) -> NDArray[np.int64]:

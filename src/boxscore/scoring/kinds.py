@@ -21,8 +21,8 @@ from boxscore._utils import checks
 from boxscore.data.vocabulary import rows_where
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Cells, Curves
-from boxscore.scoring.froc import sensitivity
 from boxscore.scoring.jaccard import jaccard_indices
+from boxscore.scoring.joined import JoinedCurves
 from boxscore.scoring.miss_rate import log_average, miss_rates
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+Drawn = Curves | JoinedCurves
+"""Curves, or what is left of them."""
 
 
 class CurvesOf(Protocol_):
@@ -45,7 +47,7 @@ class CurvesOf(Protocol_):
     With ``pooled`` the classes of a selection (``""`` for all) share one curve.
     """
 
-    def __call__(self, area: int, cap: int, pooled: str | None = None, /) -> Curves:
+    def __call__(self, area: int, cap: int, pooled: str | None = None, /) -> Drawn:
         """Return the curves."""
         ...
 
@@ -81,34 +83,35 @@ class Kind(NamedTuple):
     """One kind of summary metric."""
 
     name: str
-    cells: Callable[[Curves, Protocol], FloatArray | Cells]
+    cells: Callable[[Drawn, Protocol], FloatArray | Cells]
     total: Callable[[Any], float] = mean_of_defined
     """From cells to the value over all classes."""
     per_class: Callable[[Any], FloatArray] = mean_per_class
     """From cells to the value of each class, [K]."""
 
 
-def _precision(curves: Curves, protocol: Protocol) -> FloatArray | Cells:
+def _precision(curves: Drawn, protocol: Protocol) -> FloatArray | Cells:
     """Precision at the recall points where AP is its plain mean, else AP."""
     rules = curves.rules
     pointwise = rules.interpolation == "points" and not rules.sequential_mean
     return curves.cells if pointwise else curves.average_precision
 
 
-def _recall(curves: Curves, protocol: Protocol) -> FloatArray:
+def _recall(curves: Drawn, protocol: Protocol) -> FloatArray:
     return curves.recall
 
 
-def _sensitivity(curves: Curves, protocol: Protocol) -> FloatArray:
-    rules = protocol.froc
-    return sensitivity(curves.counts, np.array(rules.false_positives_per_image), rules.interpolation)
+def _sensitivity(curves: Drawn, protocol: Protocol) -> FloatArray:
+    return curves.sensitivity(protocol.froc)
 
 
-def _miss_rate(curves: Curves, protocol: Protocol) -> FloatArray:
+def _miss_rate(curves: Drawn, protocol: Protocol) -> FloatArray:
+    assert isinstance(curves, Curves), "parts are not made under such a protocol"
     return log_average(miss_rates(curves.counts, protocol.miss_rate))
 
 
-def _jaccard(curves: Curves, protocol: Protocol) -> FloatArray:
+def _jaccard(curves: Drawn, protocol: Protocol) -> FloatArray:
+    assert isinstance(curves, Curves), "parts are not made under such a protocol"
     return jaccard_indices(curves.counts, protocol)
 
 
@@ -122,8 +125,9 @@ _KINDS = (
 KINDS = {kind.name: kind for kind in _KINDS}
 
 
-def _mean_by_images(cells: FloatArray | Cells, curves: Curves) -> float:
+def _mean_by_images(cells: FloatArray | Cells, curves: Drawn) -> float:
     """Mean of the cells, each class as often as there are images with an object of it."""
+    assert isinstance(curves, Curves)
     assert not isinstance(cells, Cells)
     matches, area = curves.counts.outcomes.matches, curves.counts.outcomes.area
     assert matches is not None
@@ -143,7 +147,7 @@ def _of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatAr
 
 def _cells(
     row: SummaryRow, protocol: Protocol, curves_of: CurvesOf, pooled: str | None = None
-) -> tuple[Kind, FloatArray | Cells, Curves]:
+) -> tuple[Kind, FloatArray | Cells, Drawn]:
     kind = KINDS[checks.one_of(row.metric, list(KINDS), name=f"summary {row.key}: metric")]
     area = list(protocol.ignore.area_ranges).index(row.area)
     curves = curves_of(area, row.cap % len(protocol.caps), pooled)
@@ -175,6 +179,6 @@ def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> 
     return values if not row.classes else np.where(_chosen(row, curves), values, np.nan)
 
 
-def _chosen(row: SummaryRow, curves: Curves) -> NDArray[np.bool_]:
+def _chosen(row: SummaryRow, curves: Drawn) -> NDArray[np.bool_]:
     """Whether the row takes in each class, [K]."""
-    return rows_where(curves.counts.outcomes.class_columns, row.classes, len(curves.positive))
+    return rows_where(curves.class_columns, row.classes, len(curves.positive))

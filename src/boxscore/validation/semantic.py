@@ -394,6 +394,7 @@ def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
     below = int((per_image == most - 1).sum())
     if most < 5 or len(full) < max(5, 0.02 * len(per_image), 3 * below) or (cap is not None and most >= cap):
         return
+    ids = detections.images.ids[full].tolist()
     yield context.finding(
         "detections-cut-per-image",
         "semantic",
@@ -402,7 +403,7 @@ def _below_cap(context: Context, detections: Detections) -> Iterator[Finding]:
         f"{counted(len(full), 'image')} {verb(len(full), 'have')} exactly {most} detections and none has "
         "more: the detector seems to stop there"
         + ("" if cap is None else f", below the protocol's cap of {cap} {CAP_SCOPES[scope][0]}"),
-        examples=[f"image {detections.images.ids.tolist()[row]}" for row in full.tolist()],
+        examples=[f"image {identifier}" for identifier in ids],
         repair=f"at most {most // 2} per image",
         repaired=lambda c, given: (c.ground_truth, _first_of_each(given, most // 2), c.protocol),
     )

@@ -1,0 +1,562 @@
+"""A data set evaluated by the workers of a Dask cluster: the same tasks, the same parts, the same bits.
+
+Conventions
+-----------
+- Dask schedules; nothing here does. A task is a pure function of its arguments, so that one whose worker died
+  is run again elsewhere. If it keeps killing its workers it is named, and there is no score of the rest.
+- Workers read files themselves, and must see them under the same paths. What is written (regrouped rows, the
+  partitions of frames) goes to a temporary folder that workers must see too, and is removed at the end.
+- Each task checks that its worker has the client's version of boxscore.
+- Task names, as the dashboard shows them: ``boxscore-match``, ``boxscore-cut-classes``,
+  ``boxscore-draw-classes``, ``boxscore-count-class``, ``boxscore-draw-class``, ``boxscore-histogram``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import itertools
+import shutil
+import tempfile
+import uuid
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from boxscore._utils import checks
+from boxscore._utils.progress import progress
+from boxscore._utils.unfinished import unfinished
+from boxscore._version import __version__
+from boxscore.data.alignment import warn_left_out
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.distributed.bounds import BoundedEvaluation, added, bounded, check_bounds, histogram_of
+from boxscore.distributed.merging import MergedParts
+from boxscore.distributed.parts import Part, check_mergeable
+from boxscore.distributed.reduction import MOST, header_of, reduced
+from boxscore.distributed.result import DistributedEvaluation
+from boxscore.distributed.scanning import Task, needs_of, streamed, table_tasks
+from boxscore.distributed.streaming import StreamTask, is_parquet
+from boxscore.errors import InputError, MissingDependencyError
+from boxscore.evaluation import tables_of
+from boxscore.formats.reading import load_both, read_options
+from boxscore.protocols import load_protocol
+from boxscore.protocols.protocol import Protocol
+
+__all__ = [
+    "DaskEngine",
+    "cluster_client",
+    "evaluate",
+    "evaluate_tasks",
+    "local_cluster",
+]
+
+FAN_IN = 8
+"""Histograms that are added up at a time."""
+
+MOST_SUSPECTS = 16
+"""Partitions that are tried alone when workers die."""
+
+PATIENCE = 30
+"""Seconds that a cluster has to give a first worker, and to answer."""
+
+ROW_GROUP = 1 << 17
+
+
+def evaluate(
+    truth: Any,
+    detections: Any,
+    *,
+    protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
+    client: Any = None,
+    partitions: int | None = None,
+    exact: bool = True,
+    scratch: str | Path | None = None,
+    truth_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Evaluate on a Dask cluster.
+
+    Parameters
+    ----------
+    truth : str, Path, GroundTruth, or pandas or Dask DataFrame
+        A Parquet file or folder, anything that :func:`boxscore.load_ground_truth` reads, or a frame with
+        columns that Parquet files may have.
+    detections : str, Path, Detections, or pandas or Dask DataFrame
+        The same of detections. Rows may stand in any order, in any file: where the rows of an image are not
+        together they are regrouped first.
+    protocol : str, Path, mapping or Protocol, default "coco"
+    client : distributed.Client, optional
+        The current one when not given; without any, a cluster of this machine's processors for this call.
+    partitions : int, optional
+        How many, about; as many as keep each at about a million boxes, when not given.
+    exact : bool, default True
+        False: only intervals, from counts whose size does not grow with the number of detections.
+    scratch : str or Path, optional
+        A folder that client and workers see, for what is written on the way; the temporary folder of this
+        machine when not given, which is enough where the workers are here.
+    truth_options, options : mapping, optional
+        Of the readers of files: those of :func:`boxscore.load_ground_truth` and
+        :func:`boxscore.load_detections`.
+
+    Returns
+    -------
+    DistributedEvaluation, or BoundedEvaluation where ``exact`` is False
+        The first with the bits of :func:`boxscore.evaluate`, whatever the partitions and workers.
+
+    Raises
+    ------
+    FileFormatError
+        When a file breaks a rule; the message names file, row group and row.
+    InputError
+        When a detection is in an unknown image; when the cluster does not answer, its workers have another
+        boxscore, or a partition kills every worker that takes it.
+    ProtocolError
+        When the protocol's rules cannot be met part by part.
+    MissingDependencyError
+        When Dask is not installed.
+    """
+    chosen = load_protocol(protocol)
+    check_mergeable(chosen)
+    if not exact:
+        check_bounds(chosen)
+    if partitions is not None:
+        checks.whole_number(partitions, 1, name="partitions", high=1 << 20)
+    with contextlib.ExitStack() as stack:
+        if client is None:
+            client = _current_client() or stack.enter_context(local_cluster())
+        folder = Path(tempfile.mkdtemp(prefix="boxscore-", dir=scratch))
+        stack.enter_context(unfinished(lambda: shutil.rmtree(folder, ignore_errors=True)))
+        with _answering():
+            truth = _as_file(truth, folder / "truth", client)
+            detections = _as_file(detections, folder / "detections", client)
+        if isinstance(detections, Path) and is_parquet(detections):
+            tasks: Sequence[Task] = stack.enter_context(
+                streamed(
+                    truth,
+                    detections,
+                    chosen,
+                    partitions=partitions,
+                    scratch=folder,
+                    truth_options=truth_options,
+                    options=options,
+                )
+            )
+        else:
+            if isinstance(truth, Path) and isinstance(detections, Path):
+                common = needs_of(chosen)
+                truth, detections = load_both(
+                    truth,
+                    detections,
+                    read_options(**common, **(truth_options or {})),
+                    read_options(**common, **(options or {})),
+                )
+            tasks = table_tasks(*tables_of(truth, detections, chosen), chosen, partitions)
+        return evaluate_tasks(tasks, client, exact=exact)
+
+
+def evaluate_tasks(tasks: Sequence[Task], client: Any, *, exact: bool = True) -> Any:
+    """Evaluate the tasks of a data set on a cluster; as :func:`evaluate`."""
+    with _answering():
+        engine = DaskEngine(client)
+        with engine.given_up_on_errors():
+            parts = engine.match(tasks)
+            if not exact:
+                return _bounds(engine, parts)
+            headers = engine.results(
+                [engine.submit("header", header_of, part) for part in parts], shown="matching"
+            )
+            _warn_left_out([header.left_out for header in headers], headers[0].source)
+            numbers = reduced(engine, parts, most=MOST, headers=headers)
+
+            def fetch() -> MergedParts:  # holds the parts on the cluster as long as the result lives
+                with _answering():
+                    return MergedParts(client.gather(parts))
+
+            return DistributedEvaluation.of(numbers, fetch)
+
+
+def _bounds(engine: DaskEngine, parts: Sequence[Any]) -> BoundedEvaluation:
+    """Add up histograms as a tree."""
+    level = [engine.submit("histogram", histogram_of, part) for part in parts]
+    while len(level) > 1:
+        groups = [level[low : low + FAN_IN] for low in range(0, len(level), FAN_IN)]
+        level = [engine.submit("add-histograms", added, group) for group in groups]
+    histogram = engine.results(level, shown="matching")[0]
+    headers = histogram.headers
+    _warn_left_out([header.left_out for header in headers], headers[0].source)
+    return bounded(histogram)
+
+
+def _warn_left_out(counts: Sequence[Mapping[str, int]], source: str) -> None:
+    left_out: Counter[str] = Counter()
+    for one in counts:
+        left_out.update(one)
+    warn_left_out(left_out, source.partition(" of ")[2], stacklevel=5)
+
+
+# ---------------------------------------------------------------- the engine
+
+
+class DaskEngine:
+    """Runs functions on the workers of a client.
+
+    Parameters
+    ----------
+    client : distributed.Client
+
+    Raises
+    ------
+    InputError
+        When it has no workers, or these have another version of boxscore.
+    """
+
+    def __init__(self, client: Any) -> None:
+        _, distributed = _dask()
+        if not isinstance(client, distributed.Client):
+            cause = "distributed.Client(address) makes one"
+            raise InputError("client", "be a Client of Dask", got=f"a {type(client).__name__}", cause=cause)
+        if client.asynchronous:
+            raise InputError("client", "be one that waits", got="an asynchronous one")
+        self.client = client
+        self._run = uuid.uuid4().hex[:8]
+        self._number = itertools.count()
+        self._matching: list[tuple[Any, Task]] = []
+        self._futures: list[Any] = []
+        _check_workers(client)
+
+    def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Start a function; its arguments may be what this returned, also in lists."""
+        key = f"boxscore-{name}-{next(self._number)}-{self._run}"
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")  # tables, which must be sent
+            future = self.client.submit(_checked, __version__, function, *arguments, key=key, pure=False)
+        self._futures.append(future)
+        return future
+
+    def match(self, tasks: Sequence[Task]) -> list[Any]:
+        """Start matching all partitions."""
+        sides: dict[int, Any] = {}
+
+        def once(value: Any) -> Any:
+            """Send what tasks share only once: as a task, for scattered data dies with its worker."""
+            if id(value) not in sides:
+                sides[id(value)] = self.submit("side", _same, value)
+            return sides[id(value)]
+
+        parts = []
+        for task in tasks:
+            if isinstance(task, StreamTask):
+                truth = task.truth if isinstance(task.truth, GroundTruth) else once(task.truth)
+                bare: Any = dataclasses.replace(task, detections=None, truth=None)  # type: ignore[arg-type]
+                future = self.submit("match", _match_stream, bare, once(task.detections), truth)
+            else:
+                future = self.submit("match", _match_table, task)
+            self._matching.append((future, task))
+            parts.append(future)
+        return parts
+
+    def results(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
+        """Wait for what was started, with progress; the first error ends everything."""
+        _, distributed = _dask()
+        by_key = {}
+        done = distributed.as_completed(list(tasks), with_results=True, loop=self.client.loop)
+        try:
+            for future, result in progress(done, total=len(tasks), desc=shown, unit="task"):
+                if future.status != "finished":  # cancelled: the result is an exception
+                    raise distributed.client.FutureCancelledError(future.key, "a task was given up")
+                by_key[future.key] = result
+        except distributed.scheduler.KilledWorker as error:
+            raise self._killed(error) from None
+        if len(by_key) < len({task.key for task in tasks}):
+            raise distributed.client.FutureCancelledError(tasks[0].key, "a task was given up")
+        return [by_key[task.key] for task in tasks]
+
+    def _killed(self, error: Any) -> InputError:
+        """Name the partition that kills its workers.
+
+        Dask suspects whatever was on a worker that died. The partitions that are not done are tried one by
+        one, alone, so that none is named for what its neighbour does.
+        """
+        _, distributed = _dask()
+        suspects = [(future.status != "error", n) for n, (future, _) in enumerate(self._matching)]
+        open_ones = [n for _, n in sorted(suspects) if self._matching[n][0].status != "finished"]
+        tasks = [self._matching[n][1] for n in open_ones[:MOST_SUSPECTS]]
+        self.client.cancel(self._futures)
+        what = f"the work of the cluster ({getattr(error, 'task', 'a task')})"
+        for task in tasks:
+            found = self.match([task])[0].exception()
+            if isinstance(found, distributed.scheduler.KilledWorker):
+                what = _name_of(task)
+                break
+        tries = int(getattr(error, "allowed_failures", 3)) + 1
+        return InputError(
+            what,
+            "be done by a worker that lives to its end",
+            got=f"{tries} workers that died, one after the other",
+            cause="out of memory? use more partitions, or more memory a worker; the rest has no score",
+        )
+
+    @contextlib.contextmanager
+    def given_up_on_errors(self) -> Iterator[None]:
+        """Cancel what still runs when an error ends the context; else what nobody holds is forgotten."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(Exception):  # a client that is gone holds nothing
+                if self.client.status == "running":
+                    self.client.cancel(self._futures)
+            raise
+        finally:
+            self._futures = []
+
+
+def _name_of(task: Task) -> str:
+    if isinstance(task, StreamTask):
+        ids = task.ids.tolist()
+        return f"partition {task.number} of {task.detections.groups.path} (images {ids[0]!r} to {ids[-1]!r})"
+    return f"partition {task.number} of {task.detections.source}"
+
+
+# ---------------------------------------------------------------- on workers
+
+
+def _checked(version: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a function if this worker has the client's version."""
+    if version != _own_version():
+        raise _other_version(version, _own_version())
+    return function(*arguments)
+
+
+def _own_version() -> str:
+    from boxscore import _version
+
+    return _version.__version__
+
+
+def _other_version(version: str, other: str, place: str = "a worker") -> InputError:
+    return InputError(
+        "workers",
+        f"have boxscore {version}, the client's",
+        got=other,
+        place=place,
+        cause="install the same version everywhere",
+    )
+
+
+def _match_stream(task: Any, detections: Any, truth: Any) -> Part:
+    whole: StreamTask = dataclasses.replace(task, detections=detections, truth=truth)
+    for source in (whole.source, whole.truth_source):
+        if source.file is not None and not source.file.parent.is_dir():
+            raise InputError(
+                "the folder of regrouped rows",
+                "be one that workers see",
+                got=repr(str(source.file.parent)),
+                cause="give scratch=, a folder that client and workers share",
+            )
+    return whole.run()
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _match_table(task: Task) -> Part:
+    return task.run()
+
+
+def _write_part(frame: Any, path: str) -> int:
+    """Write one partition of a frame; a file is there whole or not at all."""
+    pa, pq = _arrow()
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    unfinished_path = f"{path}.{uuid.uuid4().hex}"
+    pq.write_table(table, unfinished_path, row_group_size=ROW_GROUP)
+    Path(unfinished_path).replace(path)
+    return len(table)
+
+
+# ---------------------------------------------------------------- frames
+
+
+def _as_file(side: Any, folder: Path, client: Any) -> Any:
+    """Return a path or a table; frames are written as Parquet, one file a partition, in their order."""
+    if isinstance(side, str):
+        return Path(side)
+    if isinstance(side, (Path, GroundTruth, Detections)):
+        return side
+    module = type(side).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(side, "columns"):
+        _write_part(side, str(folder / "00000000.parquet"))
+        return folder
+    if hasattr(side, "to_delayed") and hasattr(side, "npartitions"):
+        files = [folder / f"{number:08d}.parquet" for number in range(side.npartitions)]
+        engine = DaskEngine(client)
+        with engine.given_up_on_errors():
+            frames = client.compute(side.to_delayed())
+            written = engine.results(
+                [
+                    engine.submit("write", _write_part, frame, str(file))
+                    for frame, file in zip(frames, files, strict=True)
+                ],
+                shown="writing",
+            )
+        missing = [file for file, rows in zip(files, written, strict=True) if not file.exists()]
+        if missing:
+            cause = "give scratch=, a folder that client and workers share"
+            raise InputError(
+                "what workers write", "be seen here", got=f"no file {missing[0].name}", cause=cause
+            )
+        for file, rows in zip(files, written, strict=True):
+            if not rows and any(written):
+                file.unlink()
+        return folder
+    raise InputError(
+        "ground truth and detections",
+        "be paths, tables, or pandas or Dask DataFrames",
+        got=f"a {type(side).__name__}",
+    )
+
+
+# ---------------------------------------------------------------- clusters
+
+
+def _arrow() -> tuple[Any, Any]:
+    from boxscore.formats.parquet import arrow
+
+    return arrow()
+
+
+def _dask() -> tuple[Any, Any]:
+    """Return dask and distributed."""
+    try:
+        import dask
+
+        import distributed
+    except ImportError:
+        raise MissingDependencyError("A cluster needs Dask: pip install 'boxscore[dask]'.") from None
+    return dask, distributed
+
+
+def _current_client() -> Any:
+    _, distributed = _dask()
+    try:
+        return distributed.default_client()
+    except ValueError:
+        return None
+
+
+@contextlib.contextmanager
+def cluster_client(address: str) -> Iterator[Any]:
+    """Connect to a scheduler; disconnect at the end.
+
+    Parameters
+    ----------
+    address : str
+        As in ``tcp://host:8786``.
+
+    Yields
+    ------
+    distributed.Client
+
+    Raises
+    ------
+    InputError
+        When nothing answers there.
+    """
+    _, distributed = _dask()
+    with _answering(address):
+        client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(Exception):
+            client.close()
+
+
+@contextlib.contextmanager
+def local_cluster(workers: int | None = None) -> Iterator[Any]:
+    """Start a cluster on this machine, and end it with all its processes.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Processes; one for each processor, when not given.
+
+    Yields
+    ------
+    distributed.Client
+    """
+    import logging
+    import os
+
+    _, distributed = _dask()
+    count = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ports in use
+        cluster = distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0" if importlib.util.find_spec("bokeh") else None,
+            silence_logs=logging.CRITICAL,
+        )
+    processes = [worker.process.process for worker in cluster.workers.values()]
+
+    def end() -> None:
+        for process in processes:  # told to end at once: nannies cannot
+            with contextlib.suppress(Exception):
+                process.kill()
+
+    with unfinished(end), cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def _check_workers(client: Any) -> None:
+    """Check that there are workers, and that they have this version of boxscore."""
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise InputError(
+            "a cluster", "have a worker", got="none", cause=f"none came within {PATIENCE} seconds"
+        ) from None
+    try:
+        versions = client.run(_own_version)
+    except ImportError as error:
+        raise _other_version(__version__, f"none ({error})") from None
+    for worker, version in versions.items():
+        if version != __version__:
+            raise _other_version(__version__, str(version), worker)
+
+
+@contextlib.contextmanager
+def _answering(address: str = "") -> Iterator[None]:
+    """Turn what Dask raises when a cluster does not answer, many kinds, into one refusal."""
+    _, distributed = _dask()
+    import asyncio
+    from concurrent.futures import CancelledError
+
+    lost = (
+        distributed.comm.CommClosedError,
+        distributed.client.FutureCancelledError,
+        CancelledError,
+        asyncio.CancelledError,
+        TimeoutError,
+        ConnectionError,
+    )
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if isinstance(error, lost) or (address and isinstance(error, (OSError, ValueError))):
+            what = f"the scheduler {address}" if address else "the cluster"
+            got = str(error).partition("\n")[0][:150] or type(error).__name__
+            cause = "did the scheduler or the client end? nothing is given of what was done"
+            raise InputError(what, "answer", got=got, cause=cause) from None
+        if isinstance(error, RuntimeError) and ("client" in str(error).lower() or "IOLoop" in str(error)):
+            got = str(error).partition("\n")[0][:150]
+            raise InputError("the cluster", "answer", got=got, cause="was the client closed?") from None
+        raise

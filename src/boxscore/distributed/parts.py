@@ -1,0 +1,589 @@
+"""A part: what one set of images contributes to the scores, as a value, as bytes and as a file.
+
+Conventions
+-----------
+- A part holds packed matches (:mod:`boxscore.matching.packed`), the ids of its images, and a header: the
+  protocol and its digest, the version of boxscore, the classes, counts. It holds no boxes and no overlaps.
+- Where equal scores go in the order of a file, rows travel: *own* rows number the part's own table, and parts
+  follow each other as they are merged; *shared* rows number one table that all parts were cut from; *image*
+  rows count inside an image, and images go by their ids.
+- Under a cap over a class of the whole data set a part is matched without it, and lists the *spent*
+  detections: those that use the cap up though they are not evaluated. The cap is met when parts are merged.
+- Bytes are an ``.npz`` archive, not compressed, nothing pickled: an array per column, the header as JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.files import write_atomically
+from boxscore._utils.pickling import PicklesFields
+from boxscore._version import __version__
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, as_ids
+from boxscore.errors import FileFormatError, InputError, ProtocolError
+from boxscore.evaluation import Evaluation, counts_of_tables
+from boxscore.formats._archive import Archive, open_archive
+from boxscore.matching.matcher import Matcher
+from boxscore.matching.matches import Matches, bit_type
+from boxscore.matching.packed import PackedMatches, packed
+from boxscore.protocols.protocol import Protocol
+
+__all__ = [
+    "COUNTED",
+    "DESCRIBING",
+    "Part",
+    "RowOrder",
+    "Spent",
+    "check_mergeable",
+    "load_part",
+    "match_part",
+    "part_of",
+    "protocol_digest",
+    "truth_digest",
+]
+
+FORM = 1
+"""Version of the file's form."""
+
+RowOrder = Literal["own", "shared", "image"]
+
+COUNTED = ("ground_truths", "crowds", "difficult", "detections")
+
+
+DESCRIBING = ("name", "title", "aliases", "of_type")
+"""Fields of a protocol that change no number."""
+
+
+class Spent(NamedTuple):
+    """Detections that use up a cap over the data set and are not evaluated, [S] each."""
+
+    category: NDArray[np.int32]
+    score: NDArray[np.float64]
+    row: NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part(PicklesFields):
+    """What one set of images contributes to the scores.
+
+    Attributes
+    ----------
+    protocol : Protocol
+    categories : Categories
+        The classes, of which every part has the same.
+    image_ids : ndarray, [I]
+        Ids of all its images, also of those without objects; ascending.
+    image_columns : mapping of str to ndarray, [I] each
+        What else is known of the images, for slices.
+    matches : PackedMatches
+    counts : mapping of str to int
+        Ground truths, crowds, difficult and detections.
+    truth_digest : int
+        :func:`truth_digest` of its ground truth.
+    left_out : mapping of str to int
+        Detections of classes that the ground truth does not have.
+    row_order : {"own", "shared", "image"}
+        What rows are rows of.
+    row_count : int
+        Rows of the part's own detections table.
+    spent : Spent, or None
+    source : str
+        For messages.
+    version : str
+        The boxscore that made it.
+    """
+
+    protocol: Protocol
+    categories: Categories
+    image_ids: NDArray[Any]
+    image_columns: Mapping[str, NDArray[Any]]
+    matches: PackedMatches
+    counts: Mapping[str, int]
+    truth_digest: int
+    left_out: Mapping[str, int]
+    row_order: RowOrder
+    row_count: int
+    spent: Spent | None = None
+    source: str = "a part"
+    version: str = __version__
+
+    def __len__(self) -> int:
+        return len(self.matches)
+
+    def __repr__(self) -> str:
+        return (
+            f"Part of {len(self.image_ids):,} images: {len(self):,} detections in {self.nbytes:,} bytes, "
+            f"protocol {self.protocol.name!r}"
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes in memory, ids of images that are strings aside."""
+        spent = sum(column.nbytes for column in self.spent) if self.spent is not None else 0
+        return self.matches.nbytes + self.image_ids.nbytes + spent
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """:func:`protocol_digest` of its protocol."""
+        return protocol_digest(self.protocol)
+
+    @classmethod
+    def of(
+        cls,
+        matches: Matches,
+        ground_truth: GroundTruth,
+        detections: Detections,
+        protocol: Protocol,
+        *,
+        row_order: RowOrder = "own",
+        spent: Spent | None = None,
+    ) -> Part:
+        """Cut the matches of two tables, which must hold the images of the part and no others.
+
+        Parameters
+        ----------
+        matches : Matches
+            With the rows that ``row_order`` says.
+        ground_truth, detections : GroundTruth, Detections
+            As matched.
+        protocol : Protocol
+        row_order : {"own", "shared", "image"}, default "own"
+        spent : Spent, optional
+            Where the protocol caps a class over the data set.
+
+        Returns
+        -------
+        Part
+        """
+        counts = counts_of_tables(ground_truth, detections)
+        return cls(
+            protocol,
+            ground_truth.categories,
+            matches.images.ids,
+            matches.images.columns,
+            packed(matches, with_rows=spent is not None),
+            {name: counts[name] for name in COUNTED},
+            truth_digest(ground_truth),
+            dict(detections.left_out),
+            row_order,
+            len(detections),
+            spent,
+            detections.source,
+        )
+
+    # ------------------------------------------------------------ bytes
+
+    def to_bytes(self) -> bytes:
+        """Return the part as the bytes of an ``.npz`` archive.
+
+        Raises
+        ------
+        InputError
+            When a column of the images cannot be saved.
+        """
+        header: dict[str, Any] = {
+            "boxscore_part": FORM,
+            "version": self.version,
+            "digest": self.digest,
+            "protocol": dataclasses.asdict(self.protocol),
+            "class_ids": self.categories.ids.tolist(),
+            "class_names": self.categories.names.tolist(),
+            "class_columns": {name: values.tolist() for name, values in self.categories.columns.items()},
+            "images": len(self.image_ids),
+            "counts": dict(self.counts),
+            "truth_digest": self.truth_digest,
+            "left_out": dict(self.left_out),
+            "row_order": self.row_order,
+            "row_count": self.row_count,
+            "source": self.source,
+            "image_columns": {},
+        }
+        arrays = self.matches.arrays()
+        if self.image_ids.dtype == object:
+            header["image_ids"] = self.image_ids.tolist()
+        else:
+            arrays["image_ids"] = self.image_ids
+        for name, values in self.image_columns.items():
+            if values.dtype == object or values.ndim != 1:
+                header["image_columns"][name] = values.tolist()
+            else:
+                header["image_columns"][name] = None
+                arrays[f"image:{name}"] = values
+        if self.spent is not None:
+            arrays |= {f"spent_{name}": values for name, values in self.spent._asdict().items()}
+        try:
+            text = json.dumps(header)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                "columns of images and classes", "be plain values to be saved", got=error
+            ) from None
+        buffer = io.BytesIO()
+        arrays["header"] = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
+        np.savez(buffer, **arrays)  # type: ignore[arg-type]
+        return buffer.getvalue()
+
+    def save(self, path: str | Path) -> None:
+        """Write the part to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Named ``*.npz``.
+
+        Raises
+        ------
+        InputError
+            When the name has another ending, or the file cannot be written.
+        """
+        if Path(path).suffix != ".npz":
+            raise InputError("a part's file", "be named *.npz", got=str(path))
+        write_atomically(Path(path), self.to_bytes())
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, source: str = "a part") -> Part:
+        """Read the bytes of :meth:`to_bytes`.
+
+        Parameters
+        ----------
+        content : bytes
+        source : str, default "a part"
+            What messages call it.
+
+        Returns
+        -------
+        Part
+
+        Raises
+        ------
+        FileFormatError
+            When they are no part, damaged, or of another version of boxscore.
+        """
+        with open_archive(Path(source), io.BytesIO(content), what=WHAT, writer=WRITER) as archive:
+            return _read(archive, source)
+
+
+WHAT, WRITER = "a part's file", "Evaluation.save_part"
+
+
+def load_part(path: str | Path) -> Part:
+    """Read a part that was saved.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    Part
+
+    Raises
+    ------
+    FileFormatError
+        When the file is no part, damaged, or of another version of boxscore.
+    """
+    with open_archive(Path(path), what=WHAT, writer=WRITER) as archive:
+        return _read(archive, str(path))
+
+
+def protocol_digest(protocol: Protocol) -> str:
+    """Return a hash of every choice of a protocol, its name and title aside."""
+    values = dataclasses.asdict(protocol)
+    for name in DESCRIBING:
+        values.pop(name)
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def truth_digest(ground_truth: GroundTruth) -> int:
+    """Return a number of 64 bits that tells one ground truth from another, whatever the order of its rows.
+
+    Those of disjoint images add up, modulo 2 ** 64.
+    """
+    ids = ground_truth.images.ids
+    if ids.dtype == object:
+        hashes = (hashlib.blake2b(repr(one).encode(), digest_size=8).digest() for one in ids.tolist())
+        image = np.frombuffer(b"".join(hashes), dtype=np.uint64)
+    else:
+        image = ids.view(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = _mixed(image[ground_truth.image]) + ground_truth.category.astype(np.uint64)
+        for side in np.ascontiguousarray(ground_truth.boxes.T):
+            mixed = _mixed(mixed) ^ (side + 0.0).view(np.uint64)
+        return int(_mixed(mixed).sum(dtype=np.uint64))
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix 64 bits (the finaliser of SplitMix64)."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def match_part(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    *,
+    rows: NDArray[np.int64] | None = None,
+) -> Part:
+    """Match two tables with the same vocabularies, and cut the outcome.
+
+    Parameters
+    ----------
+    ground_truth, detections : GroundTruth, Detections
+        Of the images of the part and no others; detections rounded as the protocol says.
+    protocol : Protocol
+    rows : ndarray of int64, [D], optional
+        Rows of the detections in a table that all parts share.
+
+    Returns
+    -------
+    Part
+
+    Raises
+    ------
+    ProtocolError
+        When the protocol's rules cannot be met part by part.
+    """
+    rules = protocol.matching
+    check_mergeable(protocol)
+    if rules.cap_scope != "data_set_class":
+        matches, spent = Matcher(ground_truth, detections, protocol).match(), None
+    else:
+        # What lies beyond the cap changes no match of what lies before: it has lower scores.
+        relaxed = dataclasses.replace(protocol, matching=dataclasses.replace(rules, cap_scope="class"))
+        matcher = Matcher(ground_truth, detections, relaxed)
+        matches = matcher.match()
+        unused = np.zeros(0, dtype=np.intp)
+        if matcher.admitted is not None:
+            unused = np.flatnonzero(~matcher.admitted & (detections.scores >= rules.score_threshold))
+        spent = Spent(detections.category[unused], detections.scores[unused], unused.astype(np.int64))
+    if rows is not None:
+        matches = dataclasses.replace(matches, row=rows[matches.row])
+        spent = None if spent is None else spent._replace(row=rows[spent.row])
+    order: RowOrder = "own" if rows is None else "shared"
+    return Part.of(matches, ground_truth, detections, protocol, row_order=order, spent=spent)
+
+
+def part_of(evaluation: Evaluation) -> Part:
+    """Cut an evaluation to what scores need of it.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+
+    Returns
+    -------
+    Part
+
+    Raises
+    ------
+    ProtocolError
+        When the protocol's rules cannot be met part by part.
+    """
+    truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
+    check_mergeable(protocol)
+    if protocol.matching.cap_scope == "data_set_class":
+        return match_part(truth, detections, protocol)
+    return Part.of(evaluation.matched, truth, detections, protocol)
+
+
+_WHOLE = {"AP", "AR", "FROC"}
+"""Kinds of summary metrics that parts carry everything for."""
+
+
+def check_mergeable(protocol: Protocol) -> None:
+    """Refuse rules that need all images together, or more of them than parts carry."""
+    _check_scope(protocol)
+    needs = {
+        "rounding.stretch_scores": protocol.rounding.stretch_scores,
+        "matching.ranked_files": protocol.matching.ranked_files,
+        "boxes.clip": protocol.boxes.clip != "none",
+        "ignore.regions": bool(protocol.ignore.regions),
+        "ignore.column_ranges": bool(protocol.ignore.column_ranges),
+        "ap.score_steps": bool(protocol.ap.score_steps),
+        "ap.recall_over": protocol.ap.recall_over != type(protocol.ap)().recall_over,
+        "ap.class_mean": protocol.ap.class_mean == "by_images",
+        "ap.interpolation": protocol.ap.interpolation == "every_point",
+        "summary.metric": any(row.metric not in _WHOLE for row in protocol.rows),
+    }
+    field = next((name for name, needed in needs.items() if needed), None)
+    if field is not None:
+        raise ProtocolError(
+            field,
+            "be one that parts can be merged under",
+            got=f"the protocol {protocol.name}",
+            cause="evaluate all images at once",
+        )
+
+
+def _check_scope(protocol: Protocol) -> None:
+    """Refuse caps over the data set that cannot be met when parts are merged."""
+    rules = protocol.matching
+    if rules.cap_scope == "data_set_class" and (not rules.per_class or rules.equal_scores == "last_first"):
+        raise ProtocolError(
+            "matching.cap_scope",
+            "be 'class' or 'image' in parts, where classes are pooled or equal scores go last_first",
+            got=repr(rules.cap_scope),
+            cause="evaluate all images at once",
+        )
+
+
+# ---------------------------------------------------------------- reading
+
+_OPTIONAL = {"row", "truth_weight"}
+
+
+def _read(archive: Archive, source: str) -> Part:
+    members = {name: archive.member(name) for name in archive.names}
+    header = _header(archive, members, source)
+    arrays = {name: archive.read(name) for name in members if name != "header"}
+    try:
+        protocol = Protocol.read(header["protocol"])
+        categories = Categories.build(
+            header["class_ids"], names=header["class_names"], columns=header["class_columns"]
+        )
+        if categories.ids.tolist() != header["class_ids"]:
+            raise ValueError("classes in another order")
+        ids = arrays.pop("image_ids", None)
+        ids = as_ids(header["image_ids"] if ids is None else ids, name="image ids")
+        if len(ids) != header["images"] or len(Categories.order(ids)) != len(ids):
+            raise ValueError("image ids that occur twice")
+        columns = {
+            name: arrays.pop(f"image:{name}") if values is None else _objects(values)
+            for name, values in header["image_columns"].items()
+        }
+        if any(len(values) != len(ids) for values in columns.values()):
+            raise ValueError("image columns of another length")
+        spent = None
+        if "spent_row" in arrays:
+            spent = Spent(*(arrays.pop(f"spent_{name}") for name in Spent._fields))
+        matches = _packed(arrays, protocol, len(ids), len(categories))
+        counts = {name: _whole(header["counts"][name]) for name in COUNTED}
+        left_out = {str(name): _whole(count) for name, count in header["left_out"].items()}
+        if header["row_order"] not in get_args(RowOrder):
+            raise ValueError("another order of rows")
+        part = Part(
+            protocol,
+            categories,
+            ids,
+            columns,
+            matches,
+            counts,
+            _whole(header["truth_digest"]),
+            left_out,
+            header["row_order"],
+            _whole(header["row_count"]),
+            spent,
+            source,
+            str(header["version"]),
+        )
+        if header["digest"] != protocol_digest(protocol):
+            raise ValueError("a protocol that is not that of the digest")
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise FileFormatError(
+            WHAT,
+            "hold what boxscore wrote",
+            got=str(error)[:200] or "less",
+            place=source,
+            cause="a damaged file?",
+        ) from None
+    return part
+
+
+def _header(archive: Archive, members: Mapping[str, Any], source: str) -> dict[str, Any]:
+    member = members.get("header")
+    header: Any = None
+    if member is not None and member.dtype == np.uint8 and len(member.shape) == 1:
+        try:
+            header = json.loads(archive.read("header").tobytes())
+        except (ValueError, RecursionError):
+            header = None
+    if not isinstance(header, dict) or "boxscore_part" not in header:
+        raise FileFormatError(WHAT, f"be written by {WRITER}", got=source)
+    if header["boxscore_part"] != FORM:
+        raise FileFormatError(
+            WHAT,
+            f"be of form {FORM}",
+            got=header["boxscore_part"],
+            place=source,
+            cause="of another boxscore?",
+        )
+    return header
+
+
+def _packed(arrays: dict[str, NDArray[Any]], protocol: Protocol, images: int, K: int) -> PackedMatches:
+    """Check the columns against each other, so that nothing that they point to is missing."""
+    fields = [field.name for field in dataclasses.fields(PackedMatches)]
+    columns = [name for name in fields if name in arrays]
+    unknown = sorted(set(arrays) - set(columns))
+    if unknown:
+        raise ValueError(f"the unknown column {unknown[0]}")
+    missing = set(fields[:-3]) - set(columns) - _OPTIONAL
+    if missing:
+        raise ValueError(f"no column {min(missing)}")
+    classes = K if protocol.matching.per_class else 1
+    T, A = len(protocol.matching.iou_thresholds), len(protocol.ignore.area_ranges)
+    bounds = arrays["bounds"]
+    if bounds.dtype != np.int64 or bounds.shape != (3, classes + 1):
+        raise ValueError(f"bounds {bounds.dtype} {list(bounds.shape)}")
+    if (bounds[:, 0] != 0).any() or (np.diff(bounds, axis=1) < 0).any():
+        raise ValueError("bounds that do not ascend")
+    D, P, G = bounds[:, -1].tolist()
+    lengths = dict.fromkeys(("score", "image", "rank", "in_range", "pair_count", "row"), D)
+    lengths |= {"truth": P, "outcome": P, "truth_image": G, "truth_counted": G, "truth_weight": G}
+    for name, length in lengths.items():
+        values = arrays.get(name)
+        if values is None:
+            continue
+        kind = "f" if name in ("score", "truth_weight") else "u"
+        if values.dtype.kind != kind or values.shape != (length,):
+            raise ValueError(f"{name} {values.dtype} {list(values.shape)}, not [{length}]")
+    outcomes = arrays["outcomes"]
+    if outcomes.dtype != bit_type(T) or outcomes.ndim != 2 or outcomes.shape[1] not in (A, 2 * A):
+        raise ValueError(f"outcomes {outcomes.dtype} {list(outcomes.shape)}")
+    for name, size in (("image", images), ("truth_image", images), ("truth", G), ("outcome", len(outcomes))):
+        if len(arrays[name]) and int(arrays[name].max()) >= size:
+            raise ValueError(f"{name} {int(arrays[name].max())} of {size}")
+    ends = np.concatenate([[0], np.cumsum(arrays["pair_count"], dtype=np.int64)])
+    if (ends[bounds[0]] != bounds[1]).any():
+        raise ValueError("pairs of other detections")
+    low, high = np.repeat(bounds[2, :-1], np.diff(bounds[1])), np.repeat(bounds[2, 1:], np.diff(bounds[1]))
+    if ((arrays["truth"] < low) | (arrays["truth"] >= high)).any():
+        raise ValueError("pairs across classes")
+    score, first = arrays["score"], np.zeros(D, dtype=bool)
+    first[bounds[0][bounds[0] < D]] = True
+    if not np.isfinite(score).all() or (~first[1:] & (score[1:] > score[:-1])).any():
+        raise ValueError("scores that do not descend")
+    order = protocol.matching.equal_scores
+    if "row" not in arrays and (order != "image_order" or protocol.matching.cap_scope == "data_set_class"):
+        raise ValueError("no column row")
+    return PackedMatches(
+        **{name: arrays.get(name) for name in fields[:-3]},  # type: ignore[arg-type]
+        threshold_count=T,
+        area_count=A,
+        equal_scores=order,
+    )
+
+
+def _objects(values: Any) -> NDArray[Any]:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"the count {value!r}")
+    return value

@@ -1,0 +1,290 @@
+"""One data set, partition by partition, over any ``map``.
+
+Conventions
+-----------
+- A partition is a set of images. Each is matched by the same :class:`~boxscore.matching.matcher.Matcher` and
+  cut to a part; a task is a function of its arguments alone, so that it can be run again, or elsewhere.
+- Rows keep the order of the whole data set: equal scores do not depend on the partition.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import dataclasses
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.ordering import stable_order
+from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.unfinished import unfinished
+from boxscore.data.alignment import align, warn_left_out
+from boxscore.data.operations import of_images
+from boxscore.data.rounding import rounded
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id, Images
+from boxscore.distributed.merging import MergedEvaluation, merge
+from boxscore.distributed.parts import Part, check_mergeable, match_part
+from boxscore.distributed.streaming import PARTITION, StreamTask, is_parquet, stream_tasks
+from boxscore.errors import InputError
+from boxscore.evaluation import check_class_labels, tables_of
+from boxscore.formats.reading import read_options
+from boxscore.protocols import load_protocol
+from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.registry import similarity_of
+
+__all__ = [
+    "TableTask",
+    "Task",
+    "merged_tasks",
+    "needs_of",
+    "partitioned",
+    "run_task",
+    "scan",
+    "streamed",
+    "table_tasks",
+]
+
+Map = Callable[[Callable[[Any], Part], Iterable[Any]], Iterable[Part]]
+
+
+@dataclasses.dataclass(frozen=True)
+class TableTask(PicklesFields):
+    """One partition of two tables.
+
+    Attributes
+    ----------
+    number : int
+    protocol : Protocol
+    ground_truth, detections : GroundTruth, Detections
+        Of the images of the partition and no others.
+    rows : ndarray of int64, [D]
+        Rows of the detections in the whole table.
+    """
+
+    number: int
+    protocol: Protocol
+    ground_truth: GroundTruth
+    detections: Detections
+    rows: NDArray[np.int64]
+
+    def run(self) -> Part:
+        """Return the part of the partition."""
+        part = match_part(self.ground_truth, self.detections, self.protocol, rows=self.rows)
+        return dataclasses.replace(part, source=f"partition {self.number} of {self.detections.source}")
+
+
+Task = TableTask | StreamTask
+
+
+def run_task(task: Task) -> Part:
+    """Run one task; a function of its own, so that any ``map`` can send it away."""
+    return task.run()
+
+
+def scan(
+    ground_truth: GroundTruth | str | Path,
+    detections: Detections | str | Path,
+    *,
+    protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
+    partitions: int | Sequence[Sequence[Id]] | None = None,
+    map: Map = builtins.map,
+) -> MergedEvaluation:
+    """Evaluate a data set partition by partition, over any ``map``.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth, str or Path
+        As in :func:`boxscore.evaluate`.
+    detections : Detections, str or Path
+        As in :func:`boxscore.evaluate`. Of a Parquet file or folder each task reads its own rows; anything
+        else is read at once.
+    protocol : str, Path, mapping or Protocol, default "coco"
+    partitions : int, or sequence of sequences of image ids, optional
+        How many, or which images each has. As many as keep each at about a million boxes, when not given.
+    map : callable, default the built-in
+        ``map(function, tasks)`` gives what the function returns for each task, in any order: that of an
+        executor, of a pool, or of a cluster. Function, tasks and results pickle.
+
+    Returns
+    -------
+    MergedEvaluation
+        With the bits of :func:`boxscore.evaluate`, whatever the partitions.
+
+    Raises
+    ------
+    FileFormatError
+        When a file breaks a rule of its format; in Parquet the message names file, row group and row.
+    InputError
+        When a detection is in an unknown image, an image is in two partitions or in none, or ``map`` does not
+        give one part for each task.
+    ProtocolError
+        When the protocol breaks a rule, or its rules cannot be met part by part.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> boxes = [[10, 10, 50, 50], [20, 20, 60, 60]]
+    >>> truth = GroundTruth.from_arrays([1, 2], ["cat", "dog"], boxes)
+    >>> detections = Detections.from_arrays([1, 2], ["cat", "dog"], boxes, [0.9, 0.8])
+    >>> with ThreadPoolExecutor(2) as threads:
+    ...     result = scan(truth, detections, partitions=2, map=threads.map)
+    >>> round(result["AP"], 6)
+    1.0
+    """
+    chosen = load_protocol(protocol)
+    check_mergeable(chosen)
+    if isinstance(partitions, int):
+        checks.whole_number(partitions, 1, name="partitions", high=1 << 20)
+    if isinstance(detections, (str, Path)) and is_parquet(Path(detections)):
+        if partitions is not None and not isinstance(partitions, int):
+            raise InputError(
+                "partitions",
+                "be a number where detections are in Parquet",
+                got="lists of images",
+                cause="its row groups tell which images are read together",
+            )
+        truth = ground_truth if isinstance(ground_truth, GroundTruth) else Path(ground_truth)
+        with streamed(truth, Path(detections), chosen, partitions=partitions) as stream:
+            return merged_tasks(stream, map)
+    return merged_tasks(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
+
+
+def merged_tasks(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
+    """Run tasks and merge their parts; warn once of the detections that were left out."""
+    parts = list(run_all(run_task, tasks))
+    wrong = next((part for part in parts if not isinstance(part, Part)), None)
+    if wrong is not None or len(parts) != len(tasks):
+        got = f"{len(parts)} of {len(tasks)}" if wrong is None else f"a {type(wrong).__name__}"
+        raise InputError(
+            "map", "give the part of every task", got=got, cause="did a task fail without a word?"
+        )
+    left_out: Counter[str] = Counter()
+    for part in parts:
+        left_out.update(part.left_out)
+    source = parts[0].source.partition(" of ")[2]
+    warn_left_out(left_out, source, stacklevel=4)
+    return merge(parts)
+
+
+def needs_of(protocol: Protocol) -> dict[str, Any]:
+    """Return what a protocol needs of files, by the names that readers use."""
+    return {
+        "columns": similarity_of(protocol).needed_columns,
+        "any_sides": protocol.boxes.degenerate != "count",
+        "needs_areas": len(protocol.ignore.area_ranges) > 1,
+    }
+
+
+@contextlib.contextmanager
+def streamed(
+    ground_truth: GroundTruth | Path,
+    detections: Path,
+    protocol: Protocol,
+    *,
+    partitions: int | None = None,
+    partition: int = PARTITION,
+    truth_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    classes: Callable[[Categories], Sequence[Id] | None] | None = None,
+    scratch: Path | None = None,
+) -> Iterator[list[StreamTask]]:
+    """Cut Parquet into tasks, with a temporary folder (in ``scratch``) for as long as they run."""
+    common = needs_of(protocol)
+    folder = Path(tempfile.mkdtemp(prefix="boxscore-", dir=scratch))
+    with unfinished(lambda: shutil.rmtree(folder, ignore_errors=True)):
+        yield stream_tasks(
+            ground_truth,
+            detections,
+            protocol,
+            folder,
+            truth_options=read_options(**common, **(truth_options or {})),
+            options=read_options(**common, **(options or {})),
+            classes=classes,
+            partitions=partitions,
+            partition=partition,
+        )
+
+
+def table_tasks(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    partitions: int | Sequence[Sequence[Id]] | None,
+) -> list[TableTask]:
+    """Cut two tables into tasks."""
+    check_class_labels(ground_truth, protocol)
+    detections = align(detections, ground_truth)
+    detections = rounded(detections, scores=protocol.rounding.scores, boxes=protocol.rounding.boxes)
+    images = ground_truth.images
+    if partitions is None:
+        partitions = max(1, len(detections) // PARTITION)
+    if isinstance(partitions, int):
+        of_image = np.arange(len(images)) * partitions // max(len(images), 1)
+    else:
+        of_image = _given_partition(partitions, images)
+    return list(partitioned(ground_truth, detections, of_image, protocol))
+
+
+def _given_partition(partitions: Sequence[Sequence[Id]], images: Images) -> NDArray[np.int64]:
+    """Return the partition of each image, [I]; each must be in one."""
+    of_image = np.full(len(images), -1, dtype=np.int64)
+    for number, ids in enumerate(partitions):
+        rows = images.rows(list(ids))
+        unknown = np.flatnonzero(rows < 0)
+        if len(unknown):
+            got = repr(list(ids)[unknown[0]])
+            raise InputError(
+                "an image of a partition", "be in the ground truth", got=got, place=f"partition {number}"
+            )
+        twice = np.flatnonzero(of_image[rows] >= 0)
+        if len(twice) or len(np.unique(rows)) < len(rows):
+            row = rows[twice[0]] if len(twice) else rows[np.argmax(np.bincount(rows)[rows] > 1)]
+            other = int(of_image[row]) if len(twice) else number
+            got = f"{images.ids.tolist()[row]!r} in {other} and {number}"
+            raise InputError(
+                "an image", "be in one partition", got=got, cause="its objects would count twice"
+            )
+        of_image[rows] = number
+    missing = np.flatnonzero(of_image < 0)
+    if len(missing):
+        got = f"{images.ids.tolist()[missing[0]]!r} in none"
+        cause = f"{len(missing):,} such images; images without objects count too"
+        raise InputError("an image of the ground truth", "be in one partition", got=got, cause=cause)
+    return of_image
+
+
+def partitioned(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    partition_of_image: NDArray[np.integer[Any]],
+    protocol: Protocol,
+) -> Iterator[TableTask]:
+    """Cut two aligned tables into tasks by image, [I]; partitions without images are left out."""
+    count = int(partition_of_image.max(initial=-1)) + 1
+    sides = []
+    for table in (ground_truth, detections):
+        own = partition_of_image[table.image]
+        order = stable_order(own, count)
+        sides.append((order, np.searchsorted(own[order], np.arange(count + 1))))
+    by_partition = stable_order(partition_of_image, count)
+    images = np.searchsorted(partition_of_image[by_partition], np.arange(count + 1))
+    left_out = detections.left_out  # counted once
+    for number in range(count):
+        chosen = by_partition[images[number] : images[number + 1]]
+        if not len(chosen):
+            continue
+        truth, found = (
+            order[starts[number] : starts[number + 1]].astype(np.int64) for order, starts in sides
+        )
+        cut = of_images(detections, chosen, found).replaced(left_out=left_out)
+        yield TableTask(number, protocol, of_images(ground_truth, chosen, truth), cut, found)
+        left_out = {}

@@ -1,0 +1,561 @@
+"""Parquet larger than memory: read in partitions of whole images, of which only the scores' share is held.
+
+Goal
+----
+Detections in Parquet, and ground truth in Parquet or in any format, become tasks: each reads the row groups
+that hold its images, matches them, and returns a part. No task needs another, so any ``map`` runs them.
+
+Conventions
+-----------
+- One pass reads the column of images alone. Where an image's rows stand near each other, as in files that
+  were written image by image, tasks read runs of row groups. Where they are scattered, that side is first
+  regrouped on disk, into one file per partition.
+- Whether boxes are fractions, what four numbers are, which classes there are: what one table would tell from
+  all its rows is told once, from the files, and holds in every partition.
+- An image's id is its id: where ids of detections are none of the ground truth's they may be file names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.progress import progress
+from boxscore.data.alignment import find_images, select
+from boxscore.data.column_names import ColumnParts
+from boxscore.data.operations import of_images
+from boxscore.data.rounding import rounded
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids
+from boxscore.distributed.parts import Part, match_part
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.formats._format import ReadOptions
+from boxscore.formats._rows import Rows, detections_of, ground_truth_of, own_categories
+from boxscore.formats._tables import classes_of, rows_of
+from boxscore.formats.parquet import arrow
+from boxscore.formats.parquet_groups import KEY, BoxesTable, ParquetGroups, RowGroup
+from boxscore.formats.reading import read_ground_truth
+from boxscore.protocols.protocol import Protocol
+
+__all__ = ["PARTITION", "Side", "Source", "StreamTask", "is_parquet", "stream_tasks"]
+
+PARTITION = 1 << 20
+"""Boxes of a partition, about."""
+
+MOST_PARTITIONS = 512
+"""Files that are written at once when a side is regrouped."""
+
+BUFFERED = 1 << 22
+"""Boxes that wait for their files while a side is regrouped."""
+
+NEAR = 2.0
+"""Row groups may be read this often on average; more, and the side is regrouped."""
+
+IntArray = NDArray[np.int64]
+Ids = NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Side(PicklesFields):
+    """One side of the data set: its row groups, and what all of them together say.
+
+    Attributes
+    ----------
+    groups : ParquetGroups
+    options : ReadOptions
+        With what was told from the whole.
+    fractions : bool
+    names : mapping, or None
+        The image behind each name that is no id.
+    """
+
+    groups: ParquetGroups
+    options: ReadOptions
+    fractions: bool
+    names: Mapping[Id, Id] | None = None
+
+    def read(self, source: Source, ids: Ids) -> BoxesTable | None:
+        """Read the boxes of some images, whose column then holds their ids; None where there are none."""
+        pa, pq = arrow()
+        if source.file is not None:
+            tables = [pq.read_table(source.file)] if source.file.exists() else []
+        else:
+            tables = [self.groups.read(group) for group in source.groups]
+        name, known, kept = self.groups.parts.image, Vocabulary(ids), []
+        for table in tables:
+            values, positions = BoxesTable(self.groups, [table]).distinct(name)
+            rows = known.rows(as_ids(self._translated(values), name="image ids"))[positions]
+            chosen = np.flatnonzero(rows >= 0)
+            if not len(chosen):
+                continue
+            some = table.take(pa.array(chosen)) if len(chosen) < len(table) else table
+            column = pa.DictionaryArray.from_arrays(pa.array(rows[chosen]), pa.array(ids.tolist()))
+            some = some.set_column(some.schema.get_field_index(name), name, column)
+            kept.append(some.replace_schema_metadata(table.schema.metadata))
+        return BoxesTable(self.groups, kept) if kept else None
+
+    def _translated(self, values: Sequence[Id]) -> list[Id]:
+        if self.names is None:
+            return list(values)
+        return [self.names.get(value, value) for value in values]
+
+
+class Source(NamedTuple):
+    """Where a partition's rows of one side are: in row groups, or in a file of their own."""
+
+    groups: tuple[RowGroup, ...] = ()
+    file: Path | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class StreamTask(PicklesFields):
+    """One partition: reads its images, matches them, returns their part.
+
+    Attributes
+    ----------
+    number : int
+    protocol : Protocol
+    ids : ndarray
+        Of its images, in the order of a vocabulary.
+    truth : GroundTruth or Side
+        The table of its images; or where to read it.
+    truth_source : Source
+    categories : Categories
+        Of the whole ground truth.
+    detections : Side
+    source : Source
+    classes : sequence of ids or names, optional
+        Only these are evaluated.
+    """
+
+    number: int
+    protocol: Protocol
+    ids: Ids
+    truth: GroundTruth | Side
+    truth_source: Source
+    categories: Categories
+    detections: Side
+    source: Source
+    classes: tuple[Id, ...] | None = None
+
+    def run(self) -> Part:
+        """Return the part of the partition."""
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", BoxscoreWarning
+            )  # of a share of the data; what is left out is kept
+            truth = self._truth()
+            found = self.detections.read(self.source, self.ids)
+            keys = np.empty(0, dtype=np.int64)
+            if found is None:
+                nothing: Any = []
+                detections = Detections.from_arrays(
+                    nothing,
+                    nothing,
+                    np.empty((0, 4)),
+                    nothing,
+                    images=truth.images,
+                    categories=truth.categories,
+                )
+            else:
+                side = self.detections
+                rows = rows_of(found, side.options, truth, of_results=True, fractions=side.fractions)
+                detections = detections_of(rows, side.options, truth)
+            if self.classes is not None:
+                truth, detections = select(truth, detections, classes=self.classes)
+            if found is not None:
+                keys = detections.columns[KEY]
+                detections = detections.replaced(columns={})
+            rounding = self.protocol.rounding
+            detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)
+            part = match_part(truth, detections, self.protocol, rows=keys)
+        return dataclasses.replace(part, source=f"partition {self.number} of {self.detections.groups.path}")
+
+    def _truth(self) -> GroundTruth:
+        if isinstance(self.truth, GroundTruth):
+            return self.truth
+        table = self.truth.read(self.truth_source, self.ids)
+        assert table is not None, "every image of a partition has a row"
+        options = self.truth.options
+        rows = rows_of(table, options, None, of_results=False, fractions=self.truth.fractions)
+        truth = ground_truth_of(rows, options)
+        category = self.categories.rows(truth.categories.ids)[truth.category]
+        images = _without_names(truth.images)
+        return truth.replaced(images=images, categories=self.categories, category=category, columns={})
+
+
+def stream_tasks(
+    ground_truth: GroundTruth | Path,
+    detections: Path,
+    protocol: Protocol,
+    folder: Path,
+    *,
+    truth_options: ReadOptions,
+    options: ReadOptions,
+    classes: Callable[[Categories], Sequence[Id] | None] | None = None,
+    partitions: int | None = None,
+    partition: int = PARTITION,
+) -> list[StreamTask]:
+    """Look through the files, and cut the images into partitions.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth or Path
+        A table, a Parquet file or folder, or anything that ``load_ground_truth`` reads.
+    detections : Path
+        A Parquet file, or a folder of them.
+    protocol : Protocol
+    folder : Path
+        Where scattered files are regrouped; must outlive the tasks.
+    truth_options, options : ReadOptions
+    classes : callable, optional
+        Takes the classes of the ground truth and returns those to evaluate, ids or names; None for all.
+    partitions : int, optional
+        How many, about; in place of ``partition``.
+    partition : int
+        Boxes of a partition, about.
+
+    Returns
+    -------
+    list of StreamTask
+
+    Raises
+    ------
+    FileFormatError
+        When a file is unreadable, or a row breaks a rule.
+    InputError
+        When a detection is in an unknown image.
+    """
+    truth = _opened_truth(ground_truth, truth_options)
+    found = ParquetGroups.open(detections, options)
+    if found.parts.score is None:
+        rule, cause = "have a column score or confidence", "is this the ground truth?"
+        raise FileFormatError(
+            "detections", rule, got=f"only {', '.join(found.names)}", place=str(detections), cause=cause
+        )
+    if partitions is not None:
+        partition = -(-found.boxes // partitions)
+    seen = _Images.of(truth, truth_options)
+    images_of_group, names = _images_of_groups(found, seen.images)
+    table = truth if isinstance(truth, GroundTruth) else None
+    side = _settled(found, options, table, names, of_results=True)
+    cut = _cut(found, images_of_group, seen, partition)
+    count = int(cut.partition.max(initial=0)) + 1
+    sources = cut.sources
+    if sources is None:
+        sources = _regrouped(side, cut.partition, seen.images.ids, count, folder / "detections")
+    truth_sources = [Source()] * count
+    truth_side: Side | None = None
+    if isinstance(truth, ParquetGroups):
+        truth_side = _settled(truth, truth_options, None, None, of_results=False)
+        truth_sources = _truth_sources(truth_side, seen, cut.partition, count, folder / "ground_truth")
+    order = np.argsort(cut.partition, kind="stable")
+    bounds = np.searchsorted(cut.partition[order], np.arange(count + 1))
+    some = None if classes is None else classes(seen.categories)
+    tasks: list[StreamTask] = []
+    for number in range(count):
+        rows = order[bounds[number] : bounds[number + 1]]
+        if not len(rows):
+            continue
+        own = truth_side
+        if own is None:
+            assert isinstance(truth, GroundTruth)
+            table = of_images(truth, rows)
+            own_truth: GroundTruth | Side = table.replaced(images=_without_names(table.images), columns={})
+        else:
+            own_truth = own
+        tasks.append(
+            StreamTask(
+                len(tasks),
+                protocol,
+                seen.images.ids[rows],
+                own_truth,
+                truth_sources[number],
+                seen.categories,
+                side,
+                sources[number],
+                None if some is None else tuple(some),
+            )
+        )
+    return tasks
+
+
+# ---------------------------------------------------------------- what all rows together say
+
+
+class _Images(NamedTuple):
+    """The images and classes of the ground truth, and where its images stand."""
+
+    images: Images
+    categories: Categories
+    order: IntArray
+    """Rows of the images in the order of the ground truth's files, [I]."""
+    of_group: list[NDArray[np.int32]]
+    """Rows of the images of each row group."""
+
+    @classmethod
+    def of(cls, truth: GroundTruth | ParquetGroups, options: ReadOptions) -> _Images:
+        if isinstance(truth, GroundTruth):
+            return cls(truth.images, truth.categories, np.arange(len(truth.images)), [])
+        return _images_of_truth(truth, options)
+
+
+def _opened_truth(truth: GroundTruth | Path, options: ReadOptions) -> GroundTruth | ParquetGroups:
+    """Read ground truth; Parquet is only opened, unless it needs what is beside it."""
+    if isinstance(truth, GroundTruth):
+        return truth
+    if is_parquet(truth) and options.image_labels is None and options.hierarchy is None:
+        return ParquetGroups.open(truth, options)
+    return read_ground_truth(truth, options)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a path is a Parquet file, or a folder of them."""
+    from boxscore.formats.registry import format_at
+
+    return format_at(path, "auto").name == "parquet"
+
+
+def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
+    """Collect the images and classes of ground truth in Parquet."""
+    parts = truth.parts
+    found: dict[Id, int] = {}
+    names: dict[Id, str] = {}
+    numbers: list[IntArray] = []
+    categories: list[Categories] = []
+    columns = (parts.image, parts.class_name, parts.class_id, parts.file_name)
+    for group in progress(truth.groups, desc="ground truth", unit="row group"):
+        table = truth.some(group, columns)
+        values, positions = truth.images(table)
+        numbers.append(np.array([found.setdefault(value, len(found)) for value in values], dtype=np.int64))
+        if parts.file_name is not None:
+            texts, at = table.distinct(parts.file_name)
+            first = np.full(len(values), -1, dtype=np.int64)
+            first[positions[::-1]] = at[::-1]
+            names |= {
+                value: str(texts[one]) for value, one in zip(values, first.tolist(), strict=True) if one >= 0
+            }
+        categories.append(_categories_of(table, parts, options))
+    ids = as_ids(list(found), name="image ids")
+    images = Images.build(ids, file_names=[names.get(one) for one in found] if names else None)
+    row = images.rows(ids).astype(np.int64)
+    every = Categories.union(categories or [Categories.build([])])
+    return _Images(images, every, row, [row[number].astype(np.int32) for number in numbers])
+
+
+def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) -> Categories:
+    """Return the classes of some rows, those without a box aside."""
+    column = parts.class_name if parts.class_id is None else parts.class_id
+    kept = np.arange(table.count) if column is None else np.flatnonzero(table.distinct(column).positions >= 0)
+    labels, label, names = classes_of(table, parts, options, kept, lambda row: table.place(int(kept[row])))
+    nothing = np.empty(0, dtype=np.int64)
+    rows = Rows(
+        source=table.source,
+        images=[],
+        image=nothing,
+        labels=labels,
+        label=label,
+        boxes=None,
+        box_format="xyxy",
+        place=table.place,
+        classes=table.class_list,
+        label_names=names,
+    )
+    return own_categories(rows, options)[0]
+
+
+def _settled(
+    groups: ParquetGroups,
+    options: ReadOptions,
+    truth: GroundTruth | None,
+    names: Mapping[Id, Id] | None,
+    *,
+    of_results: bool,
+) -> Side:
+    """Tell from the whole whether boxes are fractions, and from the first boxes what four numbers are."""
+    fractions = groups.are_fractions()
+    if groups.parts.box_format is None and options.box_format is None and groups.groups:
+        first = next((group for group in groups.groups if group.boxes), groups.groups[0])
+        table = BoxesTable(groups, [groups.read(first)])
+        rows = rows_of(table, options, truth, of_results=of_results, fractions=fractions)
+        options = dataclasses.replace(options, box_format=rows.box_format)
+    return Side(groups, dataclasses.replace(options, image_set=None), fractions, names)
+
+
+def _without_names(images: Images) -> Images:
+    """Return the images without file names: ids alone tell them apart."""
+    return Images.build(images.ids, sizes=images.sizes, columns=images.columns)
+
+
+def _images_of_groups(
+    found: ParquetGroups, images: Images
+) -> tuple[list[NDArray[np.int32]], dict[Id, Id] | None]:
+    """Return the rows of the images of each row group, and the images behind names that are no ids."""
+    index = images.index() if images.ids.dtype == object else None
+    ids, names, rows_of_groups = images.ids, {}, []
+    for group in progress(found.groups, desc="detections", unit="row group"):
+        table = found.some(group, [found.parts.image])
+        values, positions = found.images(table)
+        if index is None:
+            rows = images.rows(as_ids(values, name="image ids"))
+        else:
+            rows = np.array([index.get(value, -1) for value in values], dtype=np.int32)
+        for unknown in np.flatnonzero(rows < 0).tolist():
+            value = values[unknown]
+            if value not in names:
+                place = table.place(int(np.argmax(positions == unknown)))
+                one = find_images(as_ids([value], name="image ids"), images, place=_always(place))
+                names[value] = ids[int(one[0])]
+            rows[unknown] = images.rows(as_ids([names[value]], name="image ids"))[0]
+        rows_of_groups.append(np.unique(rows))
+    plain = {value: one.item() if isinstance(one, np.generic) else one for value, one in names.items()}
+    return rows_of_groups, plain or None
+
+
+def _always(place: str) -> Callable[[int], str]:
+    return lambda row: place
+
+
+# ---------------------------------------------------------------- partitions
+
+
+class _Cut(NamedTuple):
+    """The partition of each image, [I], and where the detections of each partition are; None: scattered."""
+
+    partition: IntArray
+    sources: list[Source] | None
+
+
+def _cut(
+    found: ParquetGroups, images_of_group: Sequence[NDArray[np.int32]], seen: _Images, size: int
+) -> _Cut:
+    """Cut the images into partitions along the row groups of the detections, where these allow it."""
+    count, groups = len(seen.images), found.groups
+    first, last = np.full(count, -1, dtype=np.int32), np.full(count, -1, dtype=np.int32)
+    for number in range(len(groups) - 1, -1, -1):
+        first[images_of_group[number]] = number
+    for number, rows in enumerate(images_of_group):
+        last[rows] = number
+    size = max(size, found.boxes // MOST_PARTITIONS)
+    runs, starts, held = np.zeros(len(groups) + 1, dtype=np.int64), [0], 0
+    for number, group in enumerate(groups):
+        if held and held + group.boxes > size:
+            starts.append(number)
+            held = 0
+        held += group.boxes
+        runs[number] = len(starts) - 1
+    run = np.where(first >= 0, runs[first], -1)
+    ordered = run[seen.order]  # images without detections stay with those before them
+    places = np.maximum.accumulate(np.where(ordered >= 0, np.arange(count), -1))
+    run[seen.order] = np.where(
+        places >= 0, ordered[np.maximum(places, 0)], max(int(ordered.max(initial=0)), 0)
+    )
+    if count and not (run >= 0).any():
+        run[:] = 0
+    ends = [*starts[1:], len(groups)]
+    furthest = np.array(ends)
+    np.maximum.at(furthest, run[first >= 0], last[first >= 0] + 1)
+    read = int((furthest - np.array(starts)).sum())
+    if read > NEAR * len(groups) + len(starts):
+        share = max(1, -(-found.boxes // size))
+        place = np.empty(count, dtype=np.int64)
+        place[seen.order] = np.arange(count) * share // max(count, 1)
+        return _Cut(place, None)
+    boxes = [sum(group.boxes for group in groups[low:high]) for low, high in zip(starts, ends, strict=True)]
+    pieces = np.array([max(1, round(number / size)) for number in boxes])
+    base = np.cumsum(pieces) - pieces
+    inside = np.empty(count, dtype=np.int64)
+    inside[seen.order] = np.arange(count)
+    partition = base[run] + inside % pieces[run]
+    sources = [
+        Source(tuple(groups[low:high]))
+        for low, high, many in zip(starts, furthest.tolist(), pieces.tolist(), strict=True)
+        for _ in range(many)
+    ]
+    return _Cut(partition, sources)
+
+
+def _truth_sources(side: Side, seen: _Images, partition: IntArray, count: int, folder: Path) -> list[Source]:
+    """Return where the ground truth of each partition is; scattered, it is regrouped."""
+    groups = side.groups.groups
+    of_partition: list[list[RowGroup]] = [[] for _ in range(count)]
+    for group, rows in zip(groups, seen.of_group, strict=True):
+        for number in np.unique(partition[rows]).tolist():
+            of_partition[number].append(group)
+    if sum(map(len, of_partition)) > NEAR * (len(groups) + count):
+        return _regrouped(side, partition, seen.images.ids, count, folder)
+    return [Source(tuple(own)) for own in of_partition]
+
+
+def _regrouped(side: Side, partition: IntArray, ids: Ids, count: int, folder: Path) -> list[Source]:
+    """Write the rows of each partition into a file of its own, in their order."""
+    pa, pq = arrow()
+    folder.mkdir(parents=True)
+    files = [folder / f"{number}.parquet" for number in range(count)]
+    writers: dict[int, Any] = {}
+    waiting: list[list[Any]] = [[] for _ in range(count)]
+    known, schema, held = Vocabulary(ids), None, 0
+    index = known.index() if ids.dtype == object else None
+
+    def flush() -> None:
+        for number, tables in enumerate(waiting):
+            if tables:
+                if number not in writers:
+                    writers[number] = pq.ParquetWriter(files[number], schema, compression="lz4")
+                writers[number].write_table(pa.concat_tables(tables))
+                tables.clear()
+
+    try:
+        for group in progress(
+            side.groups.groups, desc=f"regrouping {side.groups.path.name}", unit="row group"
+        ):
+            table = _decoded(side.groups.read(group))
+            schema = schema or table.schema
+            try:
+                table = table.select(schema.names).cast(schema)
+            except (pa.ArrowException, KeyError) as error:
+                got, place = str(error).partition("\n")[0][:150], side.groups.place_of(group)
+                raise FileFormatError("part files", "have the same columns", got=got, place=place) from None
+            values, positions = BoxesTable(side.groups, [table]).distinct(side.groups.parts.image)
+            named = side._translated(values)
+            if index is None:
+                rows = known.rows(as_ids(named, name="image ids"))
+            else:
+                rows = np.array([index.get(one, -1) for one in named], dtype=np.int32)
+            own = partition[rows[positions]]
+            order = np.argsort(own, kind="stable")
+            bounds = np.searchsorted(own[order], np.arange(count + 1))
+            table = table.take(pa.array(order))
+            for number in np.flatnonzero(np.diff(bounds)).tolist():
+                waiting[number].append(table.slice(bounds[number], bounds[number + 1] - bounds[number]))
+            held += len(table)
+            if held >= BUFFERED:
+                flush()
+                held = 0
+        flush()
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be written: {error.strerror or error}; rows are put in order there, which "
+            "takes about as much room as the files: choose another folder with TMPDIR."
+        ) from None
+    finally:
+        for writer in writers.values():
+            writer.close()
+    return [Source(file=file) for file in files]
+
+
+def _decoded(table: Any) -> Any:
+    """Return a table whose dictionaries are written out, so that all row groups have one type."""
+    pa, _ = arrow()
+    for number, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            column = table.column(number).cast(field.type.value_type)
+            table = table.set_column(number, field.name, column)
+    return table

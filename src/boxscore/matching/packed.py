@@ -1,0 +1,245 @@
+"""Matches in few bytes: what scores are computed from, and nothing else.
+
+Goal
+----
+Many sets of images are matched one after the other, or on many machines; what stays of each must be small,
+and must merge to the bits that one process would have had.
+
+Conventions
+-----------
+- Kept: of a detection its score, image, rank and area ranges; of a pair that is a match, its ground truth and
+  its outcomes; of a ground truth its image and where it counts. Overlaps, candidates that no threshold
+  matched, and rows of tables are left out; the row of a detection is kept where it orders equal scores.
+- Columns are in class order, and so is the ground truth: a class is a slice of each, and :func:`unpacked`
+  reads some classes of many parts at a time.
+- Every column has the smallest type that holds its values; a score is a float32 where all are. Outcomes are
+  numbers of a table of those that occur.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import stable_order
+from boxscore._utils.pickling import PicklesFields
+from boxscore.data.vocabulary import Categories, Images
+from boxscore.matching.matches import Bits, Matches
+from boxscore.protocols.protocol import EqualScores
+
+__all__ = ["PackedMatches", "Placed", "narrowed", "packed", "unpacked"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PackedMatches(PicklesFields):
+    """The matches of some images; D detections, P pairs and G ground truths, all in class order.
+
+    Attributes
+    ----------
+    bounds : ndarray of int64, [3, K + 1]
+        Where each class starts among the detections, the pairs and the ground truths, and the ends.
+    score : ndarray of float32 or float64, [D]
+    image, rank : ndarray of unsigned, [D]
+    in_range : ndarray of unsigned, [D]
+        Bits over area ranges.
+    pair_count : ndarray of unsigned, [D]
+        Matches of each detection, at whatever thresholds.
+    row : ndarray of unsigned, [D], or None
+        What orders equal scores; None where image and rank do.
+    truth : ndarray of unsigned, [P]
+        Position of the ground truth.
+    outcome : ndarray of unsigned, [P]
+        Position in ``outcomes``.
+    outcomes : ndarray of unsigned, [U, A] or [U, 2 A]
+        Bits over thresholds: matched and, where there are groups, absorbed.
+    truth_image : ndarray of unsigned, [G]
+    truth_counted : ndarray of unsigned, [G]
+        Bits over area ranges.
+    truth_weight : ndarray of float64, [G], or None
+    threshold_count : int
+    area_count : int
+    equal_scores : {"image_order", "file_order", "last_first"}
+    """
+
+    bounds: NDArray[np.int64]
+    score: NDArray[np.floating[Any]]
+    image: NDArray[np.unsignedinteger[Any]]
+    rank: NDArray[np.unsignedinteger[Any]]
+    in_range: Bits
+    pair_count: NDArray[np.unsignedinteger[Any]]
+    row: NDArray[np.unsignedinteger[Any]] | None
+    truth: NDArray[np.unsignedinteger[Any]]
+    outcome: NDArray[np.unsignedinteger[Any]]
+    outcomes: Bits
+    truth_image: NDArray[np.unsignedinteger[Any]]
+    truth_counted: Bits
+    truth_weight: NDArray[np.float64] | None
+    threshold_count: int
+    area_count: int
+    equal_scores: EqualScores
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        return sum(value.nbytes for value in self.arrays().values())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the columns that are there, by name."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+
+class Placed(NamedTuple):
+    """Packed matches among others."""
+
+    packed: PackedMatches
+    image: NDArray[np.int32]
+    """Row of each of its images in a vocabulary of all."""
+    first_row: int = 0
+    """What is added to its rows."""
+
+
+def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
+    """Cut matches to what scores need; ``with_rows`` keeps rows where image and rank order equal scores."""
+    K = len(matches.categories)
+    classes = np.arange(K + 1)
+    kept = np.flatnonzero(matches.matched_bits.any(axis=1))
+    detection = matches.pair_detection[kept]
+    by_class = stable_order(matches.truth_category, K)
+    place = np.empty(len(by_class), dtype=np.int64)
+    place[by_class] = np.arange(len(by_class))
+    bits = matches.matched_bits[kept]
+    if matches.absorbed_bits is not None:
+        bits = np.concatenate([bits, matches.absorbed_bits[kept]], axis=1)
+    outcome, outcomes = _numbered(bits)
+    detections = np.searchsorted(matches.category, classes)
+    truth_category = matches.truth_category[by_class]
+    rows = with_rows or matches.equal_scores != "image_order"
+    narrow = matches.score.astype(np.float32)
+    return PackedMatches(
+        bounds=np.stack(
+            [
+                detections,
+                np.searchsorted(detection, detections),
+                np.searchsorted(truth_category, classes),
+            ]
+        ).astype(np.int64),
+        score=narrow if np.array_equal(narrow, matches.score) else matches.score,
+        image=narrowed(matches.image),
+        rank=narrowed(matches.rank),
+        in_range=matches.in_range_bits,
+        pair_count=narrowed(np.bincount(detection, minlength=len(matches))),
+        row=narrowed(matches.row) if rows else None,
+        truth=narrowed(place[matches.pair_truth[kept]]),
+        outcome=outcome,
+        outcomes=outcomes,
+        truth_image=narrowed(matches.truth_image[by_class]),
+        truth_counted=matches.counted_bits[by_class],
+        truth_weight=None if matches.truth_weight is None else matches.truth_weight[by_class],
+        threshold_count=matches.threshold_count,
+        area_count=matches.area_count,
+        equal_scores=matches.equal_scores,
+    )
+
+
+def unpacked(
+    parts: Sequence[Placed],
+    images: Images,
+    categories: Categories,
+    *,
+    low: int = 0,
+    high: int | None = None,
+    rows_by_image: bool = False,
+) -> Matches:
+    """Merge the classes with rows in [low, high) of parts of disjoint images.
+
+    Overlaps are NaN. With ``rows_by_image`` rows count inside an image: they are numbered image by image.
+    """
+    high = len(categories) if high is None else high
+    pieces = [_piece(part, low, high) for part in parts]
+    detections, truths = ([len(piece[name]) for piece in pieces] for name in ("score", "truth_image"))
+    pairs = [len(piece["pair_truth"]) for piece in pieces]
+    columns: dict[str, Any] = {}
+    for name in list(pieces[0]):  # each let go of when it is joined
+        values = [piece.pop(name) for piece in pieces]
+        columns[name] = None if values[0] is None else np.concatenate(values)
+    columns["pair_detection"] += np.repeat(np.cumsum([0, *detections[:-1]]), pairs)
+    columns["pair_truth"] += np.repeat(np.cumsum([0, *truths[:-1]]), pairs)
+    if rows_by_image:
+        order = np.lexsort((columns["row"], columns["image"]))
+        columns["row"][order] = np.arange(len(order))
+    every = high - low == len(categories)
+    return Matches(
+        images=images,
+        categories=categories if every else categories.take(np.arange(low, high)),
+        truth_row=np.arange(sum(truths)),
+        iou=np.broadcast_to(np.float64(np.nan), sum(pairs)),
+        threshold_count=parts[0].packed.threshold_count,
+        equal_scores=parts[0].packed.equal_scores,
+        every_pair=False,
+        **columns,
+    ).in_class_order()
+
+
+def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
+    """Return the columns of some classes of one part, as :class:`Matches` has them."""
+    own, A = part.packed, part.packed.area_count
+    (d, d_end), (p, p_end), (g, g_end) = own.bounds[:, [low, high]].tolist()
+    detections, pairs, truths = slice(d, d_end), slice(p, p_end), slice(g, g_end)
+    numbers = np.arange(high - low, dtype=np.int32)
+    sizes = np.diff(own.bounds[:, low : high + 1], axis=1)
+    bits = own.outcomes[own.outcome[pairs]]
+    count = own.pair_count[detections].astype(np.intp)
+    row = np.zeros(d_end - d, dtype=np.int8)  # no order asks for it
+    if own.row is not None:
+        row = own.row[detections].astype(np.int64) + part.first_row
+    return {
+        "image": part.image[own.image[detections]],
+        "category": np.repeat(numbers, sizes[0]),
+        "score": own.score[detections].astype(np.float64),
+        "rank": own.rank[detections],
+        "row": row,
+        "in_range_bits": own.in_range[detections],
+        "truth_image": part.image[own.truth_image[truths]],
+        "truth_category": np.repeat(numbers, sizes[2]),
+        "counted_bits": own.truth_counted[truths],
+        "truth_weight": None if own.truth_weight is None else own.truth_weight[truths],
+        "pair_detection": np.repeat(np.arange(len(count)), count),
+        "pair_truth": own.truth[pairs].astype(np.intp) - g,
+        "matched_bits": bits[:, :A],
+        "absorbed_bits": bits[:, A:] if bits.shape[1] > A else None,
+    }
+
+
+def narrowed(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
+    """Return whole numbers, none negative, in the smallest type that holds them."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)
+
+
+def _numbered(bits: Bits) -> tuple[NDArray[np.unsignedinteger[Any]], Bits]:
+    """Return the number of each row [P, B] among those that occur, and these, [U, B]."""
+    number = np.zeros(len(bits), dtype=np.int64)
+    for column in bits.T:
+        own = _compact(column)
+        number = _compact(number * (int(own.max(initial=0)) + 1) + own)
+    first = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.intp)
+    first[number] = np.arange(len(number))
+    return narrowed(number), bits[first]
+
+
+def _compact(keys: NDArray[Any]) -> NDArray[np.int64]:
+    """Renumber whole numbers, none negative, from 0 without gaps."""
+    size = int(keys.max(initial=0)) + 1
+    if size > 8 * len(keys) + 65_536:  # a table of all between would cost more than sorting
+        return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+    there = np.zeros(size, dtype=bool)
+    there[keys] = True
+    number: NDArray[np.int64] = np.cumsum(there)[keys] - 1
+    return number

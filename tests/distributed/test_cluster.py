@@ -1,0 +1,300 @@
+"""A cluster of two processes: the same bits, and what goes wrong is an error or goes right."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import boxscore
+from boxscore.distributed import evaluate
+from boxscore.distributed.scanning import table_tasks
+from boxscore.protocols import load_protocol
+from support.dying import DyingTask
+from support.parted import bits, whole
+
+if not os.environ.get("CI"):  # there it must be installed
+    pytest.importorskip("distributed", reason="needs boxscore[dask]")
+import boxscore.distributed.cluster as on_cluster
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Return the client of two workers."""
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        on_cluster.local_cluster(2) as client,
+    ):
+        yield client
+
+
+def frames(images: int = 200, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Draw ground truth and detections with many equal scores; the first class has most of both."""
+    rng = np.random.default_rng(seed)
+    share = [0.7, 0.1, 0.1, 0.1]
+    image = np.repeat(np.arange(images), 4)
+    corner = rng.random((len(image), 2)) * 300
+    box = np.hstack([corner, corner + 20 + rng.random((len(image), 2)) * 90]).round(1)
+    label = rng.choice(4, len(image), p=share)
+    found = rng.integers(0, len(image), 5 * images)
+    found_box = (box[found] + rng.normal(0, 6, (len(found), 4))).round(1)
+    found_box[:, 2:] = np.maximum(found_box[:, 2:], found_box[:, :2] + 1)
+    found_label = np.where(rng.random(len(found)) < 0.9, label[found], rng.integers(0, 4, len(found)))
+
+    def frame(image: Any, label: Any, box: Any) -> pd.DataFrame:
+        corners = {name: box[:, at] for at, name in enumerate(("x1", "y1", "x2", "y2"))}
+        return pd.DataFrame({"image_id": image, "category_id": label, **corners})
+
+    detections = frame(image[found], found_label, found_box)
+    return frame(image, label, box), detections.assign(score=rng.random(len(found)).round(1))
+
+
+def written(folder: Path, *, scattered: bool = True, files: int = 3) -> tuple[Path, Path]:
+    """Write both sides as Parquet."""
+    truth, found = frames()
+    if not scattered:
+        found = found.sort_values("image_id", kind="stable")
+    truth.to_parquet(folder / "truth.parquet", index=False)
+    (folder / "found").mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(len(found)), files)):
+        found.iloc[rows].to_parquet(folder / "found" / f"{number}.parquet", index=False, row_group_size=150)
+    return folder / "truth.parquet", folder / "found"
+
+
+@pytest.mark.parametrize("scattered", [True, False])
+@pytest.mark.parametrize("protocol", ["coco", "voc2012"])
+def test_the_bits_of_one_process(
+    client: Any, tmp_path: Path, scattered: bool, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = written(tmp_path, scattered=scattered)
+    expected = bits(whole(paths, protocol))
+    assert bits(evaluate(*paths, protocol=protocol, client=client, partitions=4)) == expected
+    monkeypatch.setattr(on_cluster, "MOST", 400)  # the first class is split by scores
+    assert bits(evaluate(*paths, protocol=protocol, client=client, partitions=3)) == expected
+
+
+def test_frames_and_tables(client: Any) -> None:
+    dataframe = pytest.importorskip("dask.dataframe", reason="needs dask.dataframe")
+    truth, found = frames()
+    tables = boxscore.GroundTruth.from_pandas(truth), boxscore.Detections.from_pandas(found)
+    expected = bits(whole(tables, "coco"))["metrics"]
+    import dask
+
+    with dask.config.set(scheduler="sync"):
+        parted = dataframe.from_pandas(found, npartitions=5, sort=False)
+    for sides in (tables, (truth, found), (truth, parted)):
+        result = evaluate(*sides, client=client, partitions=2)
+        assert bits(result)["metrics"] == expected
+
+
+def test_ground_truth_in_another_format(client: Any, tmp_path: Path) -> None:
+    truth, folder = written(tmp_path)
+    boxscore.save_as(boxscore.load_ground_truth(truth), tmp_path / "truth.json")
+    result = evaluate(tmp_path / "truth.json", folder, client=client, partitions=3)
+    assert bits(result)["metrics"] == bits(whole((truth, folder), "coco"))["metrics"]
+
+
+def test_bounds_hold_the_exact_values(client: Any, tmp_path: Path) -> None:
+    paths = written(tmp_path)
+    bounds = evaluate(*paths, client=client, partitions=10, exact=False)
+    for key, value in whole(paths, "coco").metrics.items():
+        assert bounds[key].low <= value <= bounds[key].high
+
+
+def test_what_weighs_images_fetches_parts(client: Any, tmp_path: Path) -> None:
+    paths = written(tmp_path)
+    result = evaluate(*paths, client=client, partitions=3)
+    one = boxscore.diagnostics.bootstrap_intervals(whole(paths, "coco"), resamples=20)
+    other = boxscore.diagnostics.bootstrap_intervals(result, resamples=20)
+    assert repr(one) == repr(other)
+    assert repr(result.compare(result, resamples=20)) == repr(
+        whole(paths, "coco").compare(result, resamples=20)
+    )
+    with pytest.raises(boxscore.InputError, match="must be asked of tables"):
+        boxscore.diagnostics.error_types(result)
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+def dying_tasks(tmp_path: Path, deaths: int) -> tuple[list[Any], Any]:
+    truth, found = frames()
+    tables = boxscore.GroundTruth.from_pandas(truth), boxscore.Detections.from_pandas(found)
+    expected = whole(tables, "coco")
+    tasks: list[Any] = table_tasks(
+        expected.ground_truth, expected.detections, load_protocol("coco"), partitions=4
+    )
+    fields = {field.name: getattr(tasks[2], field.name) for field in dataclasses.fields(tasks[2])}
+    tasks[2] = DyingTask(**fields, marks=str(tmp_path / "marks"), deaths=deaths)
+    return tasks, expected
+
+
+def test_a_worker_that_is_killed(client: Any, tmp_path: Path) -> None:
+    tasks, expected = dying_tasks(tmp_path, 1)
+    assert bits(on_cluster.evaluate_tasks(tasks, client)) == bits(expected)
+    assert (tmp_path / "marks").read_bytes() == b"x"
+
+
+def test_a_partition_that_kills_every_worker_is_named(client: Any, tmp_path: Path) -> None:
+    tasks, _ = dying_tasks(tmp_path, 99)
+    with pytest.raises(boxscore.InputError, match=r"^partition 2 of .* must be done by a worker that lives"):
+        on_cluster.evaluate_tasks(tasks, client)
+
+
+def test_a_bad_row_is_named(client: Any, tmp_path: Path) -> None:
+    truth, folder = written(tmp_path)
+    frame = pd.read_parquet(folder / "1.parquet")
+    frame.loc[frame.index[170], "score"] = np.nan
+    frame.to_parquet(folder / "1.parquet", index=False, row_group_size=150)
+    with pytest.raises(boxscore.InputError, match=r"row 20 of row group 1 of .*1\.parquet"):
+        evaluate(truth, folder, client=client, partitions=3)
+
+
+def test_a_detection_of_an_unknown_image(client: Any, tmp_path: Path) -> None:
+    truth, folder = written(tmp_path)
+    frame = pd.read_parquet(folder / "1.parquet")
+    frame.loc[frame.index[170], "image_id"] = 12345
+    frame.to_parquet(folder / "1.parquet", index=False, row_group_size=150)
+    with pytest.raises(boxscore.InputError, match=r"12345.* in row 20 of row group 1 of .*1\.parquet"):
+        evaluate(truth, folder, client=client, partitions=3)
+
+
+def test_an_image_of_the_truth_in_two_files(client: Any, tmp_path: Path) -> None:
+    truth, folder = written(tmp_path)
+    frame = pd.read_parquet(truth)
+    (tmp_path / "both").mkdir()
+    frame.iloc[::2].to_parquet(tmp_path / "both" / "0.parquet", index=False)
+    frame.iloc[1::2].to_parquet(tmp_path / "both" / "1.parquet", index=False)
+    paths = tmp_path / "both", folder
+    assert bits(evaluate(*paths, client=client, partitions=4)) == bits(whole(paths, "coco"))
+
+
+def _set_version(version: str) -> None:
+    import boxscore._version
+
+    boxscore._version.__version__ = version
+
+
+def test_another_version_on_a_worker(client: Any, tmp_path: Path) -> None:
+    paths = written(tmp_path)
+    worker = next(iter(client.scheduler_info()["workers"]))
+    client.run(_set_version, "9.9", workers=[worker])
+    try:
+        with pytest.raises(boxscore.InputError, match=r"workers must have boxscore .* Got 9\.9 in tcp://"):
+            evaluate(*paths, client=client)
+    finally:
+        client.run(_set_version, boxscore.__version__)
+
+
+def test_folders_are_removed(client: Any, tmp_path: Path) -> None:
+    paths = written(tmp_path)
+    (tmp_path / "scratch").mkdir()
+    evaluate(*paths, client=client, partitions=3, scratch=tmp_path / "scratch")
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_a_client_that_is_closed(client: Any, tmp_path: Path) -> None:
+    import distributed
+
+    paths = written(tmp_path)
+    with distributed.Client(client.scheduler.address, set_as_default=False) as other:
+        result = evaluate(*paths, client=other, partitions=3)
+    assert result["AP"] == whole(paths, "coco")["AP"]
+    with pytest.raises(boxscore.InputError):
+        result.parts  # noqa: B018
+    with pytest.raises(boxscore.InputError, match="must answer"):
+        evaluate(*paths, client=other, partitions=3)
+
+
+def test_what_is_no_client() -> None:
+    truth, found = frames(3)
+    with pytest.raises(boxscore.InputError, match=r"client must be a Client of Dask\. Got a str"):
+        evaluate(truth, found, client="tcp://127.0.0.1:1")
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "boxscore", "evaluate", *map(str, arguments)]
+
+
+def test_the_command_line_on_a_scheduler(client: Any, tmp_path: Path) -> None:
+    truth, folder = written(tmp_path)
+    address = client.scheduler.address
+    done = subprocess.run(
+        command("--gt", truth, "--dt", folder, "--scheduler", address, "--output", "json"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    expected = whole((truth, folder), "coco")
+    assert json.loads(done.stdout)["metrics"] == json.loads(expected.to_json())["metrics"]
+
+
+def test_told_to_end_leaves_no_process(tmp_path: Path) -> None:
+    truth, folder = written(tmp_path)
+    process = subprocess.Popen(
+        command("--gt", truth, "--dt", folder, "--scheduler", "local", "--workers", 1),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    children: list[int] = []
+    try:
+        until = time.monotonic() + 20
+        while len(children) < 2 and process.poll() is None and time.monotonic() < until:
+            children = _descendants(process.pid)
+            time.sleep(0.02)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    finally:
+        process.kill()
+    until = time.monotonic() + 20
+    while any(map(_lives, children)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not [child for child in children if _lives(child)]
+
+
+def _descendants(process: int) -> list[int]:
+    found, waiting = [], [process]
+    while waiting:
+        one = waiting.pop()
+        for task in Path(f"/proc/{one}/task").glob("*/children"):
+            own = [int(text) for text in task.read_text().split()]
+            found += own
+            waiting += own
+    return found
+
+
+def _lives(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_no_scheduler_there() -> None:
+    from unittest import mock
+
+    with (
+        mock.patch.object(on_cluster, "PATIENCE", 0.3),
+        pytest.raises(boxscore.InputError, match="must answer"),
+        on_cluster.cluster_client("tcp://127.0.0.1:9"),
+    ):
+        os.abort()

@@ -1,0 +1,328 @@
+"""Parts merge to the bits of one evaluation, whatever the partition; and what does not fit is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import boxscore
+from boxscore import diagnostics
+from boxscore.data.alignment import align
+from boxscore.data.rounding import rounded
+from boxscore.data.vocabulary import Categories, Images
+from boxscore.distributed import MergedEvaluation, Part, load_part, merge
+from boxscore.distributed.scanning import partitioned
+from boxscore.protocols import load_protocol
+from support import federated_cases, instances, open_images, voc_cases
+from support.cases import Case, coco_cases
+from support.each import each
+from support.examples import examples
+
+Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that one example after the other writes its files into."""
+    return tmp_path_factory.mktemp("case")
+
+
+def bits(evaluation: boxscore.Evaluation) -> dict[str, Any]:
+    """Everything that a result prints and draws, to the bit."""
+    arrays = {name: array.tobytes() for name, array in evaluation.arrays().items()}
+    values = {name: array.tobytes() for name, array in evaluation.class_values.items()}
+    counts = {name: array.tolist() for name, array in evaluation.class_counts.items()}
+    return {
+        **arrays,
+        **values,
+        "class counts": counts,
+        "metrics": np.array(list(evaluation.metrics.values())).tobytes(),
+        "ap by iou": evaluation.ap_by_iou().tobytes(),
+        "counts": evaluation.counts,
+        "repr": repr(evaluation),
+        "labels": evaluation.labels,
+        "json": evaluation.to_json(),
+    }
+
+
+def whole(tables: tuple[Any, Any], protocol: Any) -> boxscore.Evaluation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        return boxscore.evaluate(*tables, protocol=protocol)
+
+
+def parts_of(tables: Tables, protocol: Any, partition: Any) -> list[Part]:
+    chosen = load_protocol(protocol)
+    truth, found = tables
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        found = align(found, truth)
+    found = rounded(found, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
+    return [task.run() for task in partitioned(truth, found, np.asarray(partition), chosen)]
+
+
+def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
+    images = len(tables[0].images)
+    if not images:
+        return
+    drawn = st.lists(st.integers(0, 3), min_size=images, max_size=images)
+    parts = parts_of(tables, protocol, data.draw(drawn, label="partition"))
+    parts = data.draw(st.permutations(parts), label="order of the parts")
+    saved = [Part.from_bytes(part.to_bytes()) for part in parts]
+    assert bits(merge(saved)) == bits(whole(tables, protocol))
+
+
+@given(case=coco_cases(), data=st.data())
+@settings(max_examples=examples(25))
+def test_coco(case: Case, folder: Path, data: st.DataObject) -> None:
+    check(case.load(folder), case.protocol, data)
+
+
+@given(case=voc_cases.voc_cases(), data=st.data())
+@settings(max_examples=examples(20))
+def test_voc_whose_equal_scores_go_in_file_order(case: voc_cases.Case, data: st.DataObject) -> None:
+    check(voc_cases.tables(case), case.rules, data)
+
+
+@given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())
+@settings(max_examples=examples(4))
+def test_masks_and_keypoints(seed: int, kind: str, folder: Path, data: st.DataObject) -> None:
+    make = instances.keypoint_case if kind == "keypoints" else instances.mask_case
+    tables = instances.load(folder, *make(seed))
+    check(tables, instances.PROTOCOLS[kind], data)
+
+
+FEDERATED = ("lvis", "lvis-fixed", "lvis-pooled", "openimages-v2", "openimages-challenge")
+
+
+@given(seed=st.integers(0, 10_000), name=st.sampled_from(FEDERATED), cap=st.integers(1, 9), data=st.data())
+@settings(max_examples=examples(25))
+def test_federated(seed: int, name: str, cap: int, folder: Path, data: st.DataObject) -> None:
+    truth, results = federated_cases.federated_case(seed)
+    protocol = {"extends": name, "name": "case"}
+    if load_protocol(name).matching.max_detections:
+        protocol["matching"] = {"max_detections": [cap]}  # type: ignore[assignment]
+    (folder / "truth.json").write_text(json.dumps(truth))
+    (folder / "results.json").write_text(json.dumps(results))
+    result = whole((folder / "truth.json", folder / "results.json"), protocol)
+    check((result.ground_truth, result.detections), protocol, data)
+
+
+@given(seed=st.integers(0, 10_000), weight=st.sampled_from([0.0, 0.25, 1.0]), data=st.data())
+@settings(max_examples=examples(15))
+def test_groups_that_count_in_part(seed: int, weight: float, data: st.DataObject) -> None:
+    truths, found, listed, images, labels = federated_cases.open_images_case(seed)
+    tables = open_images.tables_of(truths, found, listed, images, labels)
+    check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
+
+
+# ---------------------------------------------------------------- diagnostics
+
+
+def scene(seed: int = 5) -> Tables:
+    rng = np.random.default_rng(seed)
+    box = rng.integers(0, 60, (60, 2))
+    corners = np.hstack([box, box + rng.integers(8, 40, (60, 2))]).astype(float)
+    image, label = rng.integers(0, 12, 60), rng.integers(0, 3, 60)
+    truth = boxscore.GroundTruth.from_arrays(
+        image,
+        label,
+        corners,
+        images=Images.build(range(12), columns={"night": np.arange(12) % 3 == 0}),
+        categories=range(3),
+    )
+    found = boxscore.Detections.from_arrays(
+        np.tile(image, 3),
+        np.tile(label, 3),
+        np.tile(corners, (3, 1)) + rng.normal(0, 2, (180, 4)).clip(-3, 3),
+        rng.integers(1, 30, 180) / 30,
+    )
+    return truth, found
+
+
+def merged(tables: Tables, protocol: Any = "coco") -> MergedEvaluation:
+    parts = parts_of(tables, protocol, np.arange(len(tables[0].images)) % 3)
+    return merge([Part.from_bytes(part.to_bytes(), source=f"rank{n}.npz") for n, part in enumerate(parts)])
+
+
+def test_bootstrap_slices_and_confidence_of_merged_parts() -> None:
+    tables = scene()
+    one, other = whole(tables, "coco"), merged(tables)
+    for question in (
+        lambda e: diagnostics.bootstrap_intervals(e, resamples=20).to_frame(),
+        lambda e: diagnostics.slice_scores(e, by="night").to_frame(),
+        lambda e: diagnostics.operating_points(e).to_frame(),
+        lambda e: diagnostics.confidence_curve(e).to_frame(),
+        lambda e: diagnostics.froc_scores(e).to_frame(),
+        lambda e: e.summary,
+        lambda e: e.per_class,
+        lambda e: e.curves(area="small"),
+    ):
+        assert question(other).equals(question(one))
+
+
+@each(
+    [
+        ("error_types", {}),
+        ("confusion_matrix", {}),
+        ("image_scores", {}),
+        ("label_suspects", {}),
+        ("localisation_recall_precision", {}),
+        ("tie_bounds", {}),
+        ("calibration_error", {}),
+        ("reliability", {}),
+        ("slice_scores", {"by": "size"}),
+    ]
+)
+def test_what_needs_rows_is_refused_by_name(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(boxscore.InputError, match="merged parts hold scores and outcomes only"):
+        getattr(diagnostics, name)(merged(scene()), **options)
+
+
+@each(["ground_truth", "detections", "matches", "outcomes", "matcher"])
+def test_rows_are_refused_by_name(name: str) -> None:
+    with pytest.raises(boxscore.InputError, match="of merged parts must be asked of tables"):
+        getattr(merged(scene()), name)
+
+
+def test_two_merged_results_are_compared_as_two_whole_ones() -> None:
+    truth, found = scene()
+    worse = found.replaced(scores=np.roll(found.scores, 7))
+    results = [
+        {"a": of((truth, found)), "b": of((truth, worse))} for of in (lambda t: whole(t, "coco"), merged)
+    ]
+    one, other = (diagnostics.compare_detectors(pair, resamples=20) for pair in results)
+    columns = [name for name in one.to_frame() if name != "decided_by_ties"]
+    assert other.total_frame()[columns].equals(one.total_frame()[columns])
+    assert other.total_frame()["decided_by_ties"].tolist() == [None] * len(one.metrics)
+    mixed = {"a": results[0]["a"], "b": results[1]["b"]}
+    assert (
+        diagnostics.compare_detectors(mixed, resamples=20).to_frame()[columns].equals(one.to_frame()[columns])
+    )
+    moved = boxscore.GroundTruth.from_arrays(
+        truth.images.ids[truth.image],
+        truth.category,
+        truth.boxes + 1,
+        images=truth.images,
+        categories=range(3),
+    )
+    with pytest.raises(boxscore.InputError, match="be of one ground truth"):
+        diagnostics.compare_detectors({"a": merged((truth, found)), "b": merged((moved, found))})
+
+
+# ---------------------------------------------------------------- what does not fit
+
+
+def test_an_image_in_two_parts_is_named_with_its_files(tmp_path: Path) -> None:
+    truth, found = scene()
+    for name, images in (("a", [0, 1, 2]), ("b", [2, 3])):
+        result = boxscore.evaluate(truth, found, images=images)
+        result.save_part(tmp_path / f"{name}.npz")
+    with pytest.raises(boxscore.InputError) as caught:
+        merge([tmp_path / "a.npz", tmp_path / "b.npz"])
+    assert str(caught.value).startswith("an image must be in one of the parts to merge. Got 2 in ")
+    assert "a.npz" in str(caught.value)
+    assert "b.npz" in str(caught.value)
+
+
+def test_parts_of_other_protocols_versions_and_classes_are_refused() -> None:
+    tables = scene()
+    first, second, _ = parts_of(tables, "coco", np.arange(12) % 3)
+    voc = parts_of(tables, {"extends": "coco", "matching": {"max_detections": [7]}}, np.arange(12) % 3)[1]
+    with pytest.raises(boxscore.InputError, match=r"one protocol.*matching.max_detections is \(1, 10, 100\)"):
+        merge([first, voc])
+    with pytest.raises(boxscore.InputError, match="one version of boxscore"):
+        merge([first, dataclasses.replace(second, version="0.0.1")])
+    with pytest.raises(boxscore.InputError, match="the same classes"):
+        merge([first, dataclasses.replace(second, categories=Categories.build(["x", "y", "z"]))])
+    with pytest.raises(boxscore.InputError, match="rows of one kind"):
+        merge([first, dataclasses.replace(second, row_order="own")])
+    with pytest.raises(boxscore.InputError, match="be one or more"):
+        merge([])
+
+
+def test_a_cap_over_the_data_set_that_cannot_be_met_is_refused_by_name() -> None:
+    rules = {"extends": "lvis-fixed", "matching": {"per_class": False}}
+    with pytest.raises(
+        boxscore.ProtocolError, match=r"matching\.cap_scope must be 'class' or 'image' in parts"
+    ):
+        boxscore.scan(*scene(), protocol=rules)
+
+
+def test_a_file_that_is_no_part_or_damaged_is_refused(tmp_path: Path) -> None:
+    part = parts_of(scene(), "coco", np.zeros(12, dtype=int))[0]
+    path = tmp_path / "a.npz"
+    part.save(path)
+    assert bits(merge([load_part(path)])) == bits(merge([part]))
+    content = path.read_bytes()
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    for name, bad in (("cut.npz", content[:-40]), ("text.npz", b"no"), ("empty.npz", b"")):
+        (tmp_path / name).write_bytes(bad)
+    for name in ("cut.npz", "text.npz", "empty.npz", "other.npz"):
+        with pytest.raises(boxscore.FileFormatError, match="a part's file must be written by"):
+            load_part(tmp_path / name)
+    with pytest.raises(boxscore.InputError, match=r"be named \*.npz"):
+        part.save(tmp_path / "a.json")
+
+
+@given(name=st.sampled_from(["image", "truth", "outcome", "bounds", "pair_count", "score", "truth_image"]))
+@settings(max_examples=7)
+def test_columns_that_do_not_fit_are_refused(name: str) -> None:
+    part = parts_of(scene(), "coco", np.zeros(12, dtype=int))[0]
+    column = getattr(part.matches, name)
+    more = (column + 1000.0).astype(np.int64 if name == "bounds" else np.uint16)
+    for wrong in (column[:-1], more):
+        damaged = dataclasses.replace(part, matches=dataclasses.replace(part.matches, **{name: wrong}))
+        with pytest.raises(boxscore.FileFormatError, match="hold what boxscore wrote"):
+            Part.from_bytes(damaged.to_bytes())
+
+
+# ---------------------------------------------------------------- evaluators and scan
+
+
+def test_evaluators_of_two_ranks_save_parts(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for protocol in ("coco", "voc2012"):
+        both, files = boxscore.Evaluator(protocol=protocol, classes=range(2)), []
+        for rank in range(2):
+            own = boxscore.Evaluator(protocol=protocol, classes=range(2))
+            for image in (5 - rank, 1 + rank):
+                box = rng.integers(0, 50, (3, 2))
+                boxes = np.hstack([box, box + 20])
+                target = {"image_id": image, "boxes": boxes, "labels": [0, 1, 1]}
+                found = {"boxes": np.tile(boxes, (2, 1)), "labels": [0, 1, 1] * 2, "scores": [0.5] * 6}
+                own.update([found], [target])
+                both.update([found], [target])
+            files.append(tmp_path / f"{protocol}{rank}.npz")
+            own.save_part(files[-1])
+        assert bits(merge(files)) == bits(both.compute())
+    numbered = boxscore.Evaluator()
+    numbered.update([{"boxes": [], "labels": [], "scores": []}], [{"boxes": [], "labels": []}])
+    with pytest.raises(boxscore.InputError, match="image_id must be in every target"):
+        numbered.save_part(tmp_path / "c.npz")
+
+
+def test_scan_takes_lists_of_images_and_refuses_those_that_do_not_fit() -> None:
+    tables = scene()
+    expected = bits(whole(tables, "coco"))
+    with ThreadPoolExecutor(2) as threads:
+        lists = [[0, 2, 4], [11, 1, 3, 5, 6], [], [7, 8, 9, 10]]
+        assert bits(boxscore.scan(*tables, partitions=lists, map=threads.map)) == expected
+    for lists, message in (
+        ([[0, 1], [1]], "Got 1 in 0 and 1"),
+        ([[0, 1]], "Got 2 in none"),
+        ([[0, 99]], "be in the ground truth. Got 99"),
+    ):
+        with pytest.raises(boxscore.InputError, match=message):
+            boxscore.scan(*tables, partitions=lists)
+    with pytest.raises(boxscore.InputError, match="give the part of every task"):
+        boxscore.scan(*tables, partitions=3, map=lambda function, tasks: [])

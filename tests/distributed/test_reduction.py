@@ -1,0 +1,91 @@
+"""Numbers reduced class by class, and by ranges of scores, have the bits of one evaluation. Needs no cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import boxscore
+from boxscore.distributed.reduction import Here, reduced
+from boxscore.distributed.result import DistributedEvaluation
+from boxscore.protocols import load_protocol
+from support import federated_cases, instances, open_images, voc_cases
+from support.cases import Case, coco_cases
+from support.examples import examples
+from support.parted import Tables, bits, parts_of, whole
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that one example after the other writes its files into."""
+    return tmp_path_factory.mktemp("case")
+
+
+def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
+    images = len(tables[0].images)
+    if not images:
+        return
+    drawn = st.lists(st.integers(0, 3), min_size=images, max_size=images)
+    parts = parts_of(tables, protocol, data.draw(drawn, label="partition"))
+    most = data.draw(st.sampled_from([1, 2, 5, 10**6]), label="most")
+    numbers = reduced(Here(), parts, most=most)
+    assert bits(DistributedEvaluation.of(numbers)) == bits(whole(tables, protocol))
+
+
+@given(case=coco_cases(), data=st.data())
+@settings(max_examples=examples(40))
+def test_coco(case: Case, folder: Path, data: st.DataObject) -> None:
+    check(case.load(folder), case.protocol, data)
+
+
+@given(case=voc_cases.voc_cases(), data=st.data())
+@settings(max_examples=examples(20))
+def test_voc(case: voc_cases.Case, data: st.DataObject) -> None:
+    check(voc_cases.tables(case), case.rules, data)
+
+
+@given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())
+@settings(max_examples=examples(4))
+def test_masks_and_keypoints(seed: int, kind: str, folder: Path, data: st.DataObject) -> None:
+    make = instances.keypoint_case if kind == "keypoints" else instances.mask_case
+    tables = instances.load(folder, *make(seed))
+    check(tables, instances.PROTOCOLS[kind], data)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    name=st.sampled_from(["lvis", "lvis-fixed", "lvis-pooled", "openimages-v2"]),
+    cap=st.integers(1, 9),
+    data=st.data(),
+)
+@settings(max_examples=examples(25))
+def test_federated(seed: int, name: str, cap: int, folder: Path, data: st.DataObject) -> None:
+    truth, results = federated_cases.federated_case(seed)
+    protocol = {"extends": name, "name": "case"}
+    if load_protocol(name).matching.max_detections:
+        protocol["matching"] = {"max_detections": [cap]}  # type: ignore[assignment]
+    (folder / "truth.json").write_text(json.dumps(truth))
+    (folder / "results.json").write_text(json.dumps(results))
+    result = whole((folder / "truth.json", folder / "results.json"), protocol)
+    check((result.ground_truth, result.detections), protocol, data)
+
+
+@given(seed=st.integers(0, 10_000), weight=st.sampled_from([0.0, 0.25, 1.0]), data=st.data())
+@settings(max_examples=examples(10))
+def test_groups_that_count_in_part(seed: int, weight: float, data: st.DataObject) -> None:
+    truths, found, listed, images, labels = federated_cases.open_images_case(seed)
+    tables = open_images.tables_of(truths, found, listed, images, labels)
+    check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
+
+
+def test_an_image_in_two_parts_is_refused() -> None:
+    truth = boxscore.GroundTruth.from_arrays([1, 2, 3], ["cat"] * 3, [[1, 1, 9, 9]] * 3)
+    found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [[1, 1, 9, 9]] * 3, [0.5] * 3)
+    parts = parts_of((truth, found), "coco", [0, 1, 0])
+    with pytest.raises(boxscore.InputError, match=r"be in one of the parts to merge\. Got 1 in"):
+        reduced(Here(), [*parts, parts[0]])

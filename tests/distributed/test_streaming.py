@@ -1,0 +1,274 @@
+"""Parquet of every layout and order, read in partitions: the bits of reading it at once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from boxscore.cli import main
+from boxscore.distributed import scan
+from boxscore.distributed.local import process_map
+from boxscore.distributed.scanning import streamed
+from support.each import each
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+IMAGES, CLASSES = 40, 3
+
+
+def drawn(seed: int, *, texts: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Columns of ground truth and of detections: equal scores, images without objects, crowds."""
+    rng = np.random.default_rng(seed)
+
+    def boxes(count: int) -> dict[str, Any]:
+        corner = rng.integers(0, 90, (count, 2)).astype(float)
+        sides = rng.choice([4.0, 10.0, 30.0, 40.0], (count, 2))
+        image = rng.integers(0, IMAGES, count) * 3 + 1
+        return {"image": image, "label": rng.integers(0, CLASSES, count), "box": np.hstack([corner, sides])}
+
+    truth, found = boxes(120), boxes(400)
+    truth["crowd"] = rng.random(120) < 0.1
+    found["image"] = rng.choice(truth["image"], 400)
+    copied = rng.integers(0, 120, 250)
+    for name in ("image", "label", "box"):
+        found[name][:250] = truth[name][copied]
+    found["box"][:250, 2:] += rng.integers(0, 3, (250, 2))
+    found["score"] = rng.integers(1, 20, 400) / 20
+    if texts:
+        for side in (truth, found):
+            side["image"] = np.array([f"img_{number:03d}" for number in side["image"].tolist()], dtype=object)
+    return truth, found
+
+
+def flat(columns: dict[str, Any], order: Any) -> Any:
+    box = columns["box"][order]
+    table = {
+        "image_id": columns["image"][order].tolist(),
+        "category_id": columns["label"][order],
+        **{name: box[:, at] for at, name in enumerate(("left", "top", "width", "height"))},
+    }
+    table |= {
+        name: columns[key][order]
+        for name, key in (("score", "score"), ("iscrowd", "crowd"))
+        if key in columns
+    }
+    return pa.table(table)
+
+
+def lists(columns: dict[str, Any], order: Any, *, structures: bool = False) -> Any:
+    image = columns["image"][order]
+    rows = []
+    for one in dict.fromkeys(image.tolist()):
+        own = order[np.flatnonzero(image == one)]
+        item = {"xywh": columns["box"][own].tolist(), "category_id": columns["label"][own].tolist()}
+        item |= {
+            name: columns[key][own].tolist()
+            for name, key in (("score", "score"), ("iscrowd", "crowd"))
+            if key in columns
+        }
+        if structures:
+            rows.append(
+                {
+                    "image_id": one,
+                    "objects": [
+                        dict(zip(item, cell, strict=True)) for cell in zip(*item.values(), strict=True)
+                    ],
+                }
+            )
+        else:
+            rows.append({"image_id": one, **item})
+    return pa.Table.from_pylist(rows)
+
+
+def write(table: Any, path: Path, *, files: int, rows: int) -> Path:
+    """Write a file, or a folder of part files, in row groups of some rows."""
+    if files == 1:
+        pq.write_table(table, path, row_group_size=rows)
+        return path
+    path.mkdir()
+    bounds = np.linspace(0, len(table), files + 1).astype(int)
+    for number, (low, high) in enumerate(itertools.pairwise(bounds.tolist())):
+        pq.write_table(table.slice(low, high - low), path / f"part-{number}.parquet", row_group_size=rows)
+    return path
+
+
+def bits(evaluation: boxscore.Evaluation) -> Any:
+    arrays = {name: array.tobytes() for name, array in evaluation.arrays().items()}
+    counts = {name: array.tolist() for name, array in evaluation.class_counts.items()}
+    return arrays, np.array(list(evaluation.metrics.values())).tobytes(), counts, evaluation.counts
+
+
+def whole(truth: Any, found: Any, protocol: Any) -> boxscore.Evaluation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        return boxscore.evaluate(truth, found, protocol=protocol)
+
+
+@pytest.mark.parametrize("layout", ["flat", "lists", "structures"])
+@pytest.mark.parametrize("order", ["by image", "grouped", "scattered"])
+@pytest.mark.parametrize("protocol", ["coco", "voc2012"])
+def test_every_layout_and_order(tmp_path: Path, layout: str, order: str, protocol: str) -> None:
+    truth, found = drawn(7, texts=layout == "lists")
+    rng = np.random.default_rng(3)
+    sides = []
+    for name, columns in (("truth", truth), ("found", found)):
+        if order == "by image":
+            rows = np.argsort(columns["image"], kind="stable")
+        elif order == "grouped":
+            place = {one: at for at, one in enumerate(rng.permutation(np.unique(columns["image"])).tolist())}
+            rows = np.argsort([place[one] for one in columns["image"].tolist()], kind="stable")
+        else:
+            rows = rng.permutation(len(columns["image"]))
+        table = (
+            flat(columns, rows)
+            if layout == "flat"
+            else lists(columns, rows, structures=layout == "structures")
+        )
+        sides.append(
+            write(
+                table,
+                tmp_path / f"{name}{'' if name == 'found' else '.parquet'}",
+                files=3 if name == "found" else 1,
+                rows=16,
+            )
+        )
+    expected = bits(whole(*sides, protocol))
+    for partitions in (1, 5):
+        assert bits(scan(*sides, protocol=protocol, partitions=partitions)) == expected
+    table = boxscore.load_ground_truth(sides[0])
+    assert bits(scan(table, sides[1], protocol=protocol, partitions=4)) == expected
+
+
+def test_convert_writes_partitions_of_whole_images(tmp_path: Path) -> None:
+    truth, found = drawn(1)
+    pq.write_table(flat(truth, np.arange(120)), tmp_path / "gt.parquet")
+    pq.write_table(flat(found, np.arange(400)), tmp_path / "dt.parquet")
+    expected = bits(whole(tmp_path / "gt.parquet", tmp_path / "dt.parquet", "coco"))
+    common = ["convert", "--gt", str(tmp_path / "gt.parquet"), "--to", "parquet", "--partitions", "5"]
+    assert main([*common, "--output", str(tmp_path / "truth")]) == 0
+    assert main([*common, "--dt", str(tmp_path / "dt.parquet"), "--output", str(tmp_path / "found")]) == 0
+    files = sorted((tmp_path / "found").iterdir())
+    assert [file.name for file in files] == [f"part-{number:05d}.parquet" for number in range(5)]
+    images = [set(pq.read_table(file).column("image_id").to_pylist()) for file in files]
+    assert sum(map(len, images)) == len(set.union(*images))
+    assert bits(scan(tmp_path / "truth", tmp_path / "found", partitions=3)) == expected
+    assert main([*common, "--output", str(tmp_path / "truth")]) == 2  # not into files that are there
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def on_disk(folder: Path, seed: int = 2) -> tuple[str, str]:
+    truth, found = drawn(seed)
+    rng = np.random.default_rng(seed)
+    write(flat(truth, rng.permutation(120)), folder / "truth", files=2, rows=30)
+    write(flat(found, rng.permutation(400)), folder / "found", files=3, rows=50)
+    return str(folder / "truth"), str(folder / "found")
+
+
+def test_the_command_line_prints_what_one_evaluation_prints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = on_disk(tmp_path)
+    command = ["evaluate", *sides, "--output", "json", "--no-digest", "--classes", "1", "2"]
+    assert main(command) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert main([*command, "--memory-limit", "2GB"]) == 0
+    assert json.loads(capsys.readouterr().out) == expected
+    assert main([*command, "--memory-limit", "10MB"]) == 2
+    assert "--memory-limit must be " in capsys.readouterr().err
+    assert main([*command, "--memory-limit", "2GB", "--report", str(tmp_path / "report")]) == 2
+    assert "--report must be left out with --memory-limit" in capsys.readouterr().err
+
+
+def test_parts_of_the_command_line_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = on_disk(tmp_path)
+    command = ["evaluate", *sides, "--no-digest", "--per-class"]
+    assert main(command) == 0
+    expected = capsys.readouterr().out
+    images = sorted(
+        {number * 3 + 1 for number in range(IMAGES)}
+        & set(boxscore.load_ground_truth(sides[0]).images.ids.tolist())
+    )
+    files = []
+    for number in range(2):
+        files.append(str(tmp_path / f"{number}.npz"))
+        own = [str(image) for image in images[number::2]]
+        assert main([*command, "--images", *own, "--save-part", files[-1]]) == 0
+    capsys.readouterr()
+    assert main(["merge", *files, "--per-class"]) == 0
+    assert capsys.readouterr().out == expected
+    assert main(["merge", files[0], files[0]]) == 2
+    assert "an image must be in one of the parts to merge" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- what is wrong is named
+
+
+def changed(folder: Path, column: str, row: int, value: Any) -> None:
+    """Change a cell of the second file of detections."""
+    path = folder / "found" / "part-1.parquet"
+    table = pq.read_table(path)
+    cells = table.column(column).to_pylist()
+    cells[row] = value
+    at = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(at, column, pa.array(cells)), path, row_group_size=50)
+
+
+@each(
+    [
+        ("left", None, "row 20 of row group 1 of "),
+        ("score", float("nan"), "row 20 of row group 1 of "),
+        ("image_id", 99999, "row 20 of row group 1 of "),
+        ("image_id", None, "row 20 of row group 1 of "),
+        ("category_id", None, "row 20 of row group 1 of "),
+        ("width", -3.0, "row 20 of row group 1 of "),
+    ]
+)
+def test_a_bad_row_names_file_row_group_and_row(column: str, value: Any, place: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sides = on_disk(folder)
+        changed(folder, column, 70, value)
+        with pytest.raises(boxscore.InputError) as caught:
+            scan(*sides, partitions=4)
+        assert place in str(caught.value), caught.value
+        assert "part-1.parquet" in str(caught.value)
+
+
+def test_scattered_rows_are_regrouped_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = on_disk(tmp_path)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with streamed(Path(sides[0]), Path(sides[1]), boxscore.load_protocol("coco"), partitions=6) as tasks:
+        files = [task.source.file for task in tasks]
+        assert len(files) == 6
+        assert all(file is not None and file.exists() for file in files)
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.slow
+def test_processes_and_one_that_is_killed(tmp_path: Path) -> None:
+    sides = on_disk(tmp_path)
+    expected = bits(whole(*sides, "coco"))
+    with process_map(2) as run_all:
+        assert bits(scan(*sides, partitions=5, map=run_all)) == expected
+        with pytest.raises(boxscore.InputError, match="be matched by a process that lives to its end"):
+            list(run_all(end_of_the_process, range(3)))
+
+
+def end_of_the_process(number: int) -> Any:
+    os._exit(9)
