@@ -10,8 +10,13 @@ import boxscore
 from boxscore.diagnostics import bootstrap_intervals
 from boxscore.diagnostics.bootstrap import chosen_rows, draw_weights, weighted_metrics
 from boxscore.protocols import load_protocol, protocol_names
+from support.scenes import CROWDS
 
-BOX_PROTOCOLS = [name for name in protocol_names() if load_protocol(name).similarity == "box"]
+BOX_PROTOCOLS = [
+    name
+    for name in protocol_names()
+    if load_protocol(name).similarity == "box" and name not in CROWDS  # which ask for more than boxes
+]
 
 
 def with_classes(evaluation):

@@ -13,12 +13,12 @@ from boxscore import Detections, GroundTruth, InputError
 from boxscore.cli import main
 from boxscore.diagnostics import explain, readings, tie_bounds
 from boxscore.protocols import load_protocol, protocol_names
+from support.scenes import CROWDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 TURNED = {
     *("coco-rotated", "dota", "dota-v1.5", "hrsc", "mmrotate", "mmrotate-probiou", "ultralytics-obb"),
 }
-from support.scenes import CROWDS
 
 
 def oriented() -> tuple[GroundTruth, Detections]:

@@ -133,7 +133,7 @@ def test_what_a_format_recognises_passes_its_quick_test(tmp_path: Path) -> None:
     for folder in [SAMPLES, SAMPLES.parent, tmp_path]:
         for name, entry in registry._FORMATS.items():
             assert registry.format_named(name).detect(Look(folder)) is None or entry.may_be(Look(folder))
-    assert len(found) >= len(registry._FORMATS) - 6
+    assert len(found) >= len(registry._FORMATS) - 8  # folders of benchmarks are not drawn
 
 
 def test_only_the_modules_of_formats_that_may_be_there_are_imported() -> None:

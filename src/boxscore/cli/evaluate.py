@@ -24,10 +24,10 @@ from boxscore.cli.arguments import (
     Option,
 )
 from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
-from boxscore.cli.larger import evaluate_larger, is_larger
 from boxscore.cli.output import digest_lines, evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, VerificationError
+from boxscore.evaluation import Evaluation
 
 __all__ = ["OPTIONS", "run"]
 
@@ -65,6 +65,20 @@ OPTIONS = (
 """What a run configuration may hold as well."""
 
 
+def _larger(arguments: argparse.Namespace) -> Evaluation | None:
+    """Evaluate in partitions where detections are in Parquet and very many, or where that is asked for."""
+    path: Path = arguments.detections
+    if (
+        arguments.memory_limit is None
+        and not path.is_dir()
+        and path.suffix.lower() not in (".parquet", ".pq")
+    ):
+        return None
+    from boxscore.cli.larger import evaluate_larger, is_larger
+
+    return evaluate_larger(arguments) if is_larger(arguments) else None
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
     if arguments.scheduler is not None:
@@ -79,8 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         check_protocol(chosen_protocol(arguments))
     with remembered_warnings() as messages:
-        if is_larger(arguments):
-            larger = evaluate_larger(arguments)
+        larger = _larger(arguments)
+        if larger is not None:
             result = evaluation_as(arguments.output, larger, per_class=arguments.per_class, messages=messages)
             show(result)
             return 0

@@ -176,7 +176,7 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
         When ``by`` is unknown, the edges do not ascend, or there are more than 64 slices.
     """
     columns = evaluation.images.columns
-    if by != CROWDEDNESS and by in columns:
+    if isinstance(by, str) and by != CROWDEDNESS and by in columns:
         values, chosen = _column_bins(columns[by], bins)
         return _by_image(evaluation, values, chosen)
     checks.one_of(by, slice_names(evaluation), name="by")

@@ -163,6 +163,7 @@ class CocoFormat(Format):
             box_format="xywh",
             given={
                 "rotated": None if rotated is None else rotated[kept],
+                "quadrilaterals": None,
                 "ids": records["id"][kept],
                 "area": _areas(records["area"][kept], records["bbox"][kept], path),
                 "crowd": records["iscrowd"][kept],
@@ -327,6 +328,7 @@ class ResultsReading:
             box_format="xywh",
             given={
                 "rotated": None if rotated is None else rotated[kept],
+                "quadrilaterals": None,
                 "scores": records["score"][kept],
                 **{name: None if column is None else column[kept] for name, column in parts.items()},
             },

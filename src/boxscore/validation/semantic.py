@@ -321,7 +321,7 @@ def _tied_scores(context: Context, detections: Detections) -> Iterator[Finding]:
 
 def _bounds(context: Context) -> str:
     """Say between which values the order of equal scores moves the metric, where that costs little."""
-    result = context.given
+    result = context.evaluation
     if result is None or len(result.detections) > FEW_TIED or context.metric not in result.metrics:
         return ""
     from boxscore.diagnostics.ties import tie_bounds
