@@ -10,8 +10,8 @@ demo: $(VENV)/.installed
 	@echo
 	$(BIN)/boxscore run configs/shapes-voc.toml
 
-# Under two minutes on two cores: a tenth of the generated cases, without the browser and the real data, which CI runs.
-test: export BOXSCORE_EXAMPLES ?= 0.1
+# Under two minutes on two cores: a twentieth of the generated cases, without the browser and the real data, which CI runs.
+test: export BOXSCORE_EXAMPLES ?= 0.05
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not browser and not real'
 
