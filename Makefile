@@ -10,10 +10,10 @@ demo: $(VENV)/.installed
 	@echo
 	$(BIN)/boxscore run configs/shapes-voc.toml
 
-# Under two minutes on two cores: a twentieth of the generated cases, without the browser and the real data, which CI runs.
+# Under two minutes on two cores: a twentieth of the generated cases, without the browser, the real data and the longest, which CI runs.
 test: export BOXSCORE_EXAMPLES ?= 0.05
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not browser and not real'
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not browser and not real and not long'
 
 # Made-up cases scored twice, here and by another program; bytes that no reader may fail with; the slow tests.
 CASES ?= 100000

@@ -24,6 +24,8 @@ import numpy as np
 import pytest
 from pycocotools import mask as mask_tools
 
+pytestmark = pytest.mark.long
+
 DATASETS = Path(__file__).parents[1] / "datasets"
 SAMPLES = ("shapes_coco", "shapes_voc", "iou_tutorial")
 COCO, VOC, TUTORIAL = (DATASETS / sample for sample in SAMPLES)

@@ -7,6 +7,8 @@ import pytest
 from attack import mutants
 from attack.readers import READERS, annotations, archives, choices, conversions, tables, yolo
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("module", [tables, annotations, yolo, archives, choices, conversions])
 def test_mutants_are_read_or_refused(module: object) -> None:

@@ -114,6 +114,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
 SPIED = """
 import os, sys
 import boxscore.__main__ as program
+
+pytestmark = pytest.mark.long
 fork, forks = os.fork, []
 os.fork = lambda: forks.append(1) or fork()
 status = program.program()

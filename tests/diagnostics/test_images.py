@@ -52,6 +52,7 @@ BOX = st.tuples(*[st.integers(0, 5)] * 2, *[st.integers(6, 9)] * 2)
 ROW = st.tuples(st.integers(1, 3), st.integers(1, 2), BOX)
 
 
+@pytest.mark.long
 @given(st.lists(ROW, min_size=1, max_size=8), st.lists(st.tuples(ROW, st.integers(1, 3)), max_size=12))
 def test_drawn_images(objects: list, detections: list) -> None:  # type: ignore[type-arg]
     truth = boxscore.GroundTruth.from_arrays(

@@ -23,6 +23,7 @@ def every_order(truth, detections, protocol):
         yield next(iter(boxscore.evaluate(truth, table, protocol=protocol).metrics.values()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["coco", "voc2012"])
 @pytest.mark.parametrize("seed", range(8))
 def test_bounds_are_reached_and_kept(seed, protocol):

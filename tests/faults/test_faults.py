@@ -103,6 +103,8 @@ STOP_AT_FSYNC = """
 import os, signal, sys, time
 from boxscore.cli import main
 
+pytestmark = pytest.mark.long
+
 def wait(handle):
     print("writing", flush=True)
     time.sleep(60)

@@ -11,6 +11,8 @@ import pytest
 from fuzz.differential import CORPUS, Record, difference, fuzz, main, save, shrink
 from support.examples import examples
 
+pytestmark = pytest.mark.long
+
 SAVED = sorted(CORPUS.glob("*.json"))
 
 

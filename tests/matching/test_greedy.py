@@ -77,6 +77,7 @@ def test_as_many_rows_as_sixteen_bits_hold(images: int, protocol: str) -> None:
     assert_same(merge(halves), whole)
 
 
+@pytest.mark.long
 def test_more_rounds_than_sixteen_bits_hold() -> None:
     """One image with 33,000 detections, one with 32,999: their rounds alternate."""
     counts = [33_000, 32_999]

@@ -82,6 +82,7 @@ def _without_matches_of_id_zero(evaluation: boxscore.Evaluation) -> boxscore.Eva
     return dataclasses.replace(evaluation, matched=matches.without_true_positives_of(zero))
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=150)
 def test_generated_cases(seed: int) -> None:

@@ -76,6 +76,7 @@ def test_many_classes_take_memory_for_their_numbers_only(monkeypatch: pytest.Mon
     assert Curves.interpolated.attrname not in vars(evaluation.curves_of())
 
 
+@pytest.mark.long
 def test_arrays_of_very_many_classes_are_refused_with_what_they_need() -> None:
     K = 50_000
     truth = boxscore.GroundTruth.from_arrays([0], [0], [[0, 0, 9, 9]], categories=range(K))

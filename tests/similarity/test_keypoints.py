@@ -38,6 +38,7 @@ def test_real_runs(tmp_path: Path, name: str) -> None:
     assert evaluation.matches["iou"].max() <= 1
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=200)
 def test_generated_cases(seed: int) -> None:
