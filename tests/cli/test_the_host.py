@@ -12,6 +12,8 @@ import pytest
 
 from support.program import SOURCES, run_boxscore, run_python
 
+pytestmark = pytest.mark.long
+
 DATASETS = Path(__file__).parents[2] / "datasets"
 GT, DT = str(DATASETS / "shapes_coco" / "instances.json"), str(DATASETS / "shapes_coco" / "detections.json")
 
@@ -114,8 +116,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
 SPIED = """
 import os, sys
 import boxscore.__main__ as program
-
-pytestmark = pytest.mark.long
 fork, forks = os.fork, []
 os.fork = lambda: forks.append(1) or fork()
 status = program.program()

@@ -19,6 +19,8 @@ from boxscore._utils import files
 from boxscore.cli import main
 from support.program import SOURCES, run_boxscore
 
+pytestmark = pytest.mark.long
+
 DATASETS = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 GT, DT = str(DATASETS / "instances.json"), str(DATASETS / "detections.json")
 EVALUATE = ["evaluate", "--gt", GT, "--dt", DT]
@@ -102,8 +104,6 @@ def test_the_disk_fills_up_at_each_file(
 STOP_AT_FSYNC = """
 import os, signal, sys, time
 from boxscore.cli import main
-
-pytestmark = pytest.mark.long
 
 def wait(handle):
     print("writing", flush=True)
