@@ -302,3 +302,11 @@ def test_commands_read_what_the_protocol_drops(folder: Path, command: str) -> No
     else:
         given += ["--from", "openimages-v2", "--to", "openimages-challenge"]
     assert main([command, *given]) == 0
+
+
+@pytest.mark.parametrize("option", ["--image-labels", "--hierarchy"])
+def test_a_path_that_no_system_takes(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shapes = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+    given = ["--gt", str(shapes / "instances.json"), "--dt", str(shapes / "detections.json")]
+    assert main(["evaluate", *given, option, "a\0b"]) == 2
+    assert "cannot be read: embedded null byte" in capsys.readouterr().err

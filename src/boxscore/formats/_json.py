@@ -51,8 +51,9 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading, with an error that names it when that fails."""
     try:
         file = path.open("rb")
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError) as error:  # a NUL in the path
+        reason = getattr(error, "strerror", None) or error
+        raise FileFormatError(f"{path}: cannot be read: {reason}.") from None
     with file:
         yield file
 

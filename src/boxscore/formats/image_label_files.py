@@ -100,7 +100,7 @@ def _read(path: Path) -> dict[str, tuple[list[str], Any]]:
     import pandas as pd
 
     try:
-        with path.open("rb") as file:
+        with _json.open_binary(path) as file:
             head = file.readline(1 << 16).decode("utf-8-sig", errors="replace")
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
