@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,58 +15,20 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore import diagnostics
-from boxscore.data.alignment import align
-from boxscore.data.rounding import rounded
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.distributed import MergedEvaluation, Part, load_part, merge
-from boxscore.distributed.scanning import partitioned
 from boxscore.protocols import load_protocol
 from support import federated_cases, instances, open_images, voc_cases
 from support.cases import Case, coco_cases
 from support.each import each
 from support.examples import examples
-
-Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
+from support.parted import Tables, bits, parts_of, whole
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that one example after the other writes its files into."""
     return tmp_path_factory.mktemp("case")
-
-
-def bits(evaluation: boxscore.Evaluation) -> dict[str, Any]:
-    """Everything that a result prints and draws, to the bit."""
-    arrays = {name: array.tobytes() for name, array in evaluation.arrays().items()}
-    values = {name: array.tobytes() for name, array in evaluation.class_values.items()}
-    counts = {name: array.tolist() for name, array in evaluation.class_counts.items()}
-    return {
-        **arrays,
-        **values,
-        "class counts": counts,
-        "metrics": np.array(list(evaluation.metrics.values())).tobytes(),
-        "ap by iou": evaluation.ap_by_iou().tobytes(),
-        "counts": evaluation.counts,
-        "repr": repr(evaluation),
-        "labels": evaluation.labels,
-        "json": evaluation.to_json(),
-    }
-
-
-def whole(tables: tuple[Any, Any], protocol: Any) -> boxscore.Evaluation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
-        return boxscore.evaluate(*tables, protocol=protocol)
-
-
-def parts_of(tables: Tables, protocol: Any, partition: Any) -> list[Part]:
-    chosen = load_protocol(protocol)
-    truth, found = tables
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
-        found = align(found, truth)
-    found = rounded(found, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
-    return [task.run() for task in partitioned(truth, found, np.asarray(partition), chosen)]
 
 
 def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:

@@ -28,7 +28,6 @@ from boxscore._utils.pickling import PicklesFields
 from boxscore._utils.unfinished import unfinished
 from boxscore.data.alignment import align, warn_left_out
 from boxscore.data.operations import of_images
-from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.distributed.merging import MergedEvaluation, merge
@@ -37,6 +36,7 @@ from boxscore.distributed.streaming import PARTITION, StreamTask, is_parquet, st
 from boxscore.errors import InputError
 from boxscore.evaluation import check_class_labels, tables_of
 from boxscore.formats.reading import read_options
+from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
@@ -223,7 +223,7 @@ def table_tasks(
     """Cut two tables into tasks."""
     check_class_labels(ground_truth, protocol)
     detections = align(detections, ground_truth)
-    detections = rounded(detections, scores=protocol.rounding.scores, boxes=protocol.rounding.boxes)
+    ground_truth, detections = prepared(ground_truth, detections, protocol)
     images = ground_truth.images
     if partitions is None:
         partitions = max(1, len(detections) // PARTITION)

@@ -31,7 +31,6 @@ from boxscore._utils.progress import progress
 from boxscore.data.alignment import find_images, select
 from boxscore.data.column_names import ColumnParts
 from boxscore.data.operations import of_images
-from boxscore.data.rounding import rounded
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids
 from boxscore.distributed.parts import Part, match_part
@@ -42,6 +41,7 @@ from boxscore.formats._tables import classes_of, rows_of
 from boxscore.formats.parquet import arrow
 from boxscore.formats.parquet_groups import KEY, BoxesTable, ParquetGroups, RowGroup
 from boxscore.formats.reading import read_ground_truth
+from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
 
 __all__ = ["PARTITION", "Side", "Source", "StreamTask", "is_parquet", "stream_tasks"]
@@ -173,8 +173,7 @@ class StreamTask(PicklesFields):
             if found is not None:
                 keys = detections.columns[KEY]
                 detections = detections.replaced(columns={})
-            rounding = self.protocol.rounding
-            detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)
+            truth, detections = prepared(truth, detections, self.protocol)
             part = match_part(truth, detections, self.protocol, rows=keys)
         return dataclasses.replace(part, source=f"partition {self.number} of {self.detections.groups.path}")
 

@@ -65,12 +65,12 @@ def admitted(
 
 
 def inexhaustive(
-    labels: ImageLabels | None, image: NDArray[np.int32], category: NDArray[np.int32], protocol: Protocol
+    labels: ImageLabels | None, detections: Detections, rows: NDArray[np.int64], protocol: Protocol
 ) -> BoolArray | None:
-    """Whether unmatched detections of these images and classes are ignored, [D]; None where none is."""
+    """Whether each of some detections is ignored where it matches nothing, [rows]; None where none is."""
     if protocol.labels.not_exhaustive == "count" or labels is None:
         return None
-    return labels.says(image, category, "not_exhaustive")
+    return labels.says(detections.image[rows], detections.category[rows], "not_exhaustive")
 
 
 def _best(detections: Detections, protocol: Protocol, cap: int) -> BoolArray:

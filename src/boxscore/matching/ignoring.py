@@ -24,7 +24,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.mask import box_only
+from boxscore.similarity.base import box_only
 
 __all__ = [
     "Ignoring",

@@ -534,12 +534,7 @@ class Matcher:
         given_rows = self._given_rows(ranking.rows)
         if near is not None:
             in_range &= pack_bits(near)
-        ignored = inexhaustive(
-            self.ground_truth.image_labels,
-            np.take(self.detections.image, given_rows),
-            np.take(self.detections.category, given_rows),
-            protocol,
-        )
+        ignored = inexhaustive(self.ground_truth.image_labels, self.detections, given_rows, protocol)
         if ignored is not None:
             in_range[ignored] = 0
         matches = Matches(

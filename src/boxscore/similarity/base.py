@@ -15,7 +15,7 @@ from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.pairs import Comparison, PairValues
 
-__all__ = ["Similarity", "with_masks"]
+__all__ = ["Similarity", "box_only", "with_masks"]
 
 
 class Similarity(abc.ABC):
@@ -108,6 +108,17 @@ class Similarity(abc.ABC):
         sizes = detections.sizes + self.pixel_offset
         area: NDArray[np.float64] = sizes[:, 0] * sizes[:, 1]
         return area
+
+
+def box_only(ground_truth: GroundTruth) -> NDArray[np.bool_]:
+    """Whether each ground truth has no pixel of a mask, [G]."""
+    masks = ground_truth.masks
+    if masks is None:
+        return np.ones(len(ground_truth), dtype=bool)
+    lacking = masks.missing
+    some = np.flatnonzero(~lacking)
+    lacking[some] = masks[some].area == 0
+    return lacking
 
 
 def with_masks(detections: Detections) -> Detections:

@@ -31,7 +31,7 @@ from boxscore.data.masks import MaskLike, Masks
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
-from boxscore.similarity.base import Similarity, with_masks
+from boxscore.similarity.base import Similarity, box_only, with_masks
 from boxscore.similarity.box import BoxSimilarity
 from boxscore.similarity.mask_pairs import MaskBlock, blocks, overlaps_of_pairs, pairs_of_runs, shared_out
 from boxscore.similarity.measures import MeasureOf, shared_between
@@ -42,7 +42,6 @@ __all__ = [
     "Masks",
     "MasksLike",
     "as_masks",
-    "box_only",
     "mask_area",
     "mask_iof",
     "mask_iou",
@@ -163,17 +162,6 @@ def same_size(sizes: NDArray[np.int64], others: NDArray[np.int64], *, place: Pla
             place=place(row),
             cause="are height and width swapped?" if turned else "is it of the resized image?",
         )
-
-
-def box_only(ground_truth: GroundTruth) -> NDArray[np.bool_]:
-    """Whether each ground truth has no pixel of a mask, [G]."""
-    masks = ground_truth.masks
-    if masks is None:
-        return np.ones(len(ground_truth), dtype=bool)
-    lacking = masks.missing
-    some = np.flatnonzero(~lacking)
-    lacking[some] = masks[some].area == 0
-    return lacking
 
 
 class MaskSimilarity(Similarity):

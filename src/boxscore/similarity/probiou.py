@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks
-from boxscore.similarity.rotated import AngleUnit, RotatedSimilarity, rotated_boxes, rotated_of
+from boxscore.similarity.rotated import AngleUnit, RotatedSimilarity, measured, rotated_boxes, rotated_of
 
 __all__ = ["ProbIouMeasure", "ProbIouSimilarity", "probiou"]
 
@@ -69,17 +69,7 @@ def probiou(
     """
     array1 = rotated_boxes(boxes1, angle_unit, name="boxes1")
     array2 = rotated_boxes(boxes2, angle_unit, name="boxes2")
-    if paired:
-        if len(array1) != len(array2):
-            rule = f"be as long as boxes1 ({len(array1)}) when paired"
-            raise InputError("boxes2", rule, got=f"length {len(array2)}")
-        first = second = np.arange(len(array1))
-        shape: tuple[int, ...] = (len(array1),)
-    else:
-        shape = (len(array1), len(array2))
-        first, second = np.divmod(np.arange(shape[0] * shape[1]), max(1, shape[1]))
-    both = ProbIouMeasure(np.concatenate([array1, array2]))
-    return both.between(first, second + len(array1)).reshape(shape)
+    return measured(ProbIouMeasure, array1, array2, paired=paired)
 
 
 class ProbIouMeasure:

@@ -22,6 +22,7 @@ Shapes and names as torchvision's and detectron2's ``box_iou_rotated``; there de
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import numpy as np
@@ -33,12 +34,14 @@ from boxscore.data.rotated import area_of_rotated, extents_of_rotated, rotated_o
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.similarity.base import Similarity
+from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import CHUNK_PAIRS, Comparison, PairValues, in_chunks, over
 
 __all__ = [
     "AngleUnit",
     "RotatedMeasure",
     "RotatedSimilarity",
+    "measured",
     "rotated_box_iou",
     "rotated_boxes",
     "rotated_of",
@@ -84,6 +87,13 @@ def rotated_box_iou(
     """
     array1 = rotated_boxes(boxes1, angle_unit, name="boxes1")
     array2 = rotated_boxes(boxes2, angle_unit, name="boxes2")
+    return measured(RotatedMeasure, array1, array2, paired=paired)
+
+
+def measured(
+    measure: Callable[[FloatArray], Measure], array1: FloatArray, array2: FloatArray, *, paired: bool
+) -> FloatArray:
+    """Measure every pair of two checked arrays [N, M], or row by row, [N]."""
     if paired:
         if len(array1) != len(array2):
             rule = f"be as long as boxes1 ({len(array1)}) when paired"
@@ -93,7 +103,7 @@ def rotated_box_iou(
     else:
         shape = (len(array1), len(array2))
         first, second = np.divmod(np.arange(shape[0] * shape[1]), max(1, shape[1]))
-    both = RotatedMeasure(np.concatenate([array1, array2]))
+    both = measure(np.concatenate([array1, array2]))
     return both.between(first, second + len(array1)).reshape(shape)
 
 
