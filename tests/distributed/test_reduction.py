@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore.distributed.reduction import Here, reduced
+from boxscore.distributed.engine import Here
+from boxscore.distributed.reduction import reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.protocols import load_protocol
 from support import federated_cases, instances, open_images, voc_cases
