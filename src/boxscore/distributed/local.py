@@ -35,7 +35,7 @@ __all__ = ["LocalEngine", "Plan", "StoredPart", "bytes_of_text", "check_scoring"
 BASE = 160_000_000
 """Bytes of a process with NumPy and pyarrow."""
 
-PER_IMAGE = 60
+PER_IMAGE = 100
 """Bytes of an image in the first process, while partitions are cut."""
 
 MATCHED = 500

@@ -68,12 +68,7 @@ class MergedParts:
         columns = {
             name: np.concatenate([part.image_columns[name] for part in self.parts])[order] for name in shared
         }
-        return Images(
-            self.ids,
-            np.broadcast_to(np.array(None, dtype=object), count),
-            np.broadcast_to(np.nan, (count, 2)),
-            columns,
-        )
+        return Images.of_ids(self.ids, columns)
 
     @property
     def truth_digest(self) -> int:

@@ -214,6 +214,7 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         row=None if own.row is None else _taken(own.row, kept),
         truth=narrowed(truth_of_pair),
         outcome=_taken(own.outcome, pairs),
+        outcomes=own.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
         truth_image=narrowed(row[truth_image]),
         truth_counted=own.truth_counted[truths],
         truth_weight=None if own.truth_weight is None else own.truth_weight[truths],
@@ -246,7 +247,7 @@ def _range_bounds(scores: NDArray[Any], bounds: Counts, piece: Cut) -> tuple[Cou
 
 
 def _taken(column: NDArray[Any], slices: Sequence[slice]) -> NDArray[Any]:
-    """Copy slices of a column; what is behind it may be a file."""
+    """Copy slices of a column."""
     return np.concatenate([column[one] for one in slices])
 
 

@@ -342,7 +342,10 @@ def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
             }
         categories.append(_categories_of(table, parts, options))
     ids = _each_once(of_group)
-    images = Images.build(ids, file_names=[names.get(one) for one in ids.tolist()] if names else None)
+    if names:
+        images = Images.build(ids, file_names=[names.get(one) for one in ids.tolist()])
+    else:
+        images = Images.of_ids(ids[Vocabulary.order(ids)])
     every = Categories.union(categories or [Categories.build([])])
     rows = [images.rows(own).astype(np.int32) for own in of_group]
     return _Images(images, every, images.rows(ids).astype(np.int64), rows)
