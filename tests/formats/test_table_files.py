@@ -537,8 +537,8 @@ def test_data_frames_of_other_libraries() -> None:
             "night": [True, False],
         }
     )
-    for given in (frame, Other(frame), pa.Table.from_pandas(frame)):
-        table = boxscore.Detections.from_pandas(given)
+    for side in (frame, Other(frame), pa.Table.from_pandas(frame)):
+        table = boxscore.Detections.from_pandas(side)
         assert content(table) == TRUTH
         assert table.scores.tolist() == [0.5, 0.25]
         assert list(table.columns) == ["night"]
