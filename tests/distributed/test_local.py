@@ -49,7 +49,7 @@ def test_a_limit_that_cannot_be_kept_says_what_would_do() -> None:
     plan_within(said + 10**6, 1000, 100_000, 2)
 
 
-def parts(protocol: str) -> list[Any]:
+def parts(protocol: Any) -> list[Any]:
     images = np.repeat(np.arange(50), 4)
     boxes = np.tile([[1.0, 1.0, 9.0, 9.0]], (200, 1))
     truth = boxscore.GroundTruth.from_arrays(images, ["cat"] * 200, boxes)
@@ -58,12 +58,14 @@ def parts(protocol: str) -> list[Any]:
 
 
 def test_a_class_that_is_never_cut_must_fit() -> None:
-    headers = [header_of(part) for part in parts("voc2012")]
+    capped = {"extends": "coco", "name": "capped", "matching": {"cap_scope": "data_set_class"}}
+    headers = [header_of(part) for part in parts(capped)]
     check_scoring(headers, Plan(1, 1, 200 * local.SCORED))
     check_scoring(headers, Plan(1, 1, None))
     with pytest.raises(boxscore.InputError, match="to order the 200 detections of class 'cat'"):
         check_scoring(headers, Plan(1, 1, 199 * local.SCORED))
-    check_scoring([header_of(part) for part in parts("coco")], Plan(1, 1, 1))  # cut by scores
+    for name in ("coco", "voc2012", "ultralytics-old"):  # cut by scores
+        check_scoring([header_of(part) for part in parts(name)], Plan(1, 1, 1))
 
 
 def written(folder: Path) -> list[str]:

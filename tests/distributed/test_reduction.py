@@ -50,6 +50,17 @@ def test_voc(case: voc_cases.Case, data: st.DataObject) -> None:
     check(voc_cases.tables(case), case.rules, data)
 
 
+@given(
+    case=coco_cases(),
+    name=st.sampled_from(["voc2012", "ultralytics-old", "ultralytics-april2026"]),
+    ties=st.sampled_from(["as_ranked", "true_positives_first", "true_positives_last"]),
+    data=st.data(),
+)
+@settings(max_examples=examples(40))
+def test_areas(case: Case, folder: Path, name: str, ties: str, data: st.DataObject) -> None:
+    check(case.load(folder), {"extends": name, "name": "case", "ap": {"tie_order": ties}}, data)
+
+
 @given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())
 @settings(max_examples=examples(4))
 def test_masks_and_keypoints(seed: int, kind: str, folder: Path, data: st.DataObject) -> None:

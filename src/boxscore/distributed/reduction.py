@@ -42,6 +42,7 @@ from boxscore.matching.packed import narrowed
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.curves import Curves, means_at_points, needed_hits
+from boxscore.scoring.interpolation import curve_area
 from boxscore.scoring.joined import JoinedCurves
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "draw_range",
     "every_key",
     "header_of",
+    "join_block",
     "join_ranges",
     "places_of",
     "reduced",
@@ -281,12 +283,12 @@ def _matches(pieces: Sequence[Part], piece: Cut) -> Matches:
 
 
 def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
-    """Whether a class may be drawn by ranges of scores: AP at recall points, whole counts, no FROC."""
+    """Whether a class may be drawn by ranges of scores: AP and AR, whole counts, no cap over the data set."""
     return (
-        protocol.ap.interpolation == "points"
-        and protocol.matching.cap_scope != "data_set_class"
+        protocol.matching.cap_scope != "data_set_class"
         and not weighted
-        and not any(row.metric == "FROC" for row in protocol.rows)
+        and not protocol.ap.score_steps
+        and all(row.metric in ("AP", "AR") for row in protocol.rows)
     )
 
 
@@ -340,6 +342,8 @@ class RangeNumbers(NamedTuple):
     """Score at which each recall point is reached, NaN where it is not here, [T, R]."""
     first: float
     """Highest score, NaN without detections."""
+    counted: list[NDArray[np.unsignedinteger[Any]]] | None
+    """Counted detections up to each true positive, of each threshold, where AP is an area."""
 
 
 def draw_range(
@@ -374,16 +378,21 @@ def draw_range(
         needed = np.maximum(needed_hits(points, np.array([positive[key]]))[:, 0], 1)
         T = len(protocol.matching.iou_thresholds)
         best, score = np.zeros((T, len(points))), np.full((T, len(points)), np.nan)
+        every: list[NDArray[np.unsignedinteger[Any]]] = []
         hit_detections = np.split(counts.hit_detections(), np.cumsum(counts.hits.sum(axis=1))[:-1])
         for t, (nth, counted) in enumerate(counts.lines()):
             hits_before, counted_before = (int(number[t]) for number in before[key])
-            precision = (nth + hits_before) / ((counted + counted_before) + epsilon)
+            up_to = counted + counted_before
+            precision = (nth + hits_before) / (up_to + epsilon)
             after = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
             entry = needed - 1 - hits_before
             best[t] = after[np.clip(entry, 0, len(precision))]
             here = (entry >= 0) & (entry < len(precision))
             score[t, here] = matches.score[hit_detections[t][entry[here]]]
-        numbers[key] = RangeNumbers(best, score, first)
+            if protocol.ap.interpolation != "points":
+                every.append(narrowed(up_to))
+        areas = protocol.ap.interpolation != "points"
+        numbers[key] = RangeNumbers(best, score, first, every if areas else None)
     return numbers
 
 
@@ -391,10 +400,14 @@ def join_ranges(
     ranges: Sequence[RangeNumbers],
     hits: Counts,
     positive: int,
+    counted: Counts,
     protocol: Protocol,
     columns: Mapping[str, Any],
 ) -> JoinedCurves:
-    """Join the ranges of a class, the highest scores first; ``hits`` are all its true positives, [T]."""
+    """Join the ranges of a class, the highest scores first.
+
+    ``hits`` are all its true positives, ``counted`` its counted detections, [T] each.
+    """
     points = np.array(protocol.ap.recall_points)
     needed = needed_hits(points, np.array([positive]))[:, 0]
     reached = np.maximum(needed, 1) <= hits[:, None]  # [T, R]
@@ -414,15 +427,54 @@ def join_ranges(
         rule = protocol.ap.absent_classes
         if rule == "skip" or (rule == "zero" and first is None):
             envelope[:] = np.nan
+    if protocol.ap.interpolation == "points":
+        ap = means_at_points(envelope[:, None], protocol.ap)
+    else:
+        ap = np.zeros((len(hits), 1))
+        for t in range(len(hits) if positive else 0):
+            ap[t] = _area(
+                [one.counted[t] for one in ranges if one.counted], positive, int(counted[t]), protocol
+            )
+        ap[np.isnan(envelope).any(axis=1)] = np.nan
     return JoinedCurves(
         protocol.ap,
         columns,
         np.array([positive]),
         recall[:, None],
-        means_at_points(envelope[:, None], protocol.ap),
+        ap,
         envelope[:, :, None],
         score[:, :, None],
     )
+
+
+def _area(
+    ranges: Sequence[NDArray[np.unsignedinteger[Any]]], positive: int, total: int, protocol: Protocol
+) -> float:
+    """Area under the curve of one threshold, from what counts up to each true positive in each range."""
+    counted = np.concatenate(ranges).astype(np.int64)
+    precision = np.arange(1, len(counted) + 1) / (counted + protocol.ap.precision_epsilon)
+    return curve_area(precision, positive, protocol.ap, counted=counted, total=total)
+
+
+def join_block(
+    ranges: Sequence[Mapping[Key, RangeNumbers]],
+    total: Totals,
+    protocol: Protocol,
+    columns: Mapping[str, Any],
+) -> Drawn:
+    """Join the ranges of a large block at every key."""
+    curves = {
+        key: join_ranges(
+            [numbers[key] for numbers in ranges],
+            total.hits[key].sum(axis=0),
+            total.positive[key],
+            total.counted[key].sum(axis=0),
+            protocol,
+            columns,
+        )
+        for key in total.hits
+    }
+    return Drawn(total.counts, curves)
 
 
 # ---------------------------------------------------------------- the driver
@@ -602,10 +654,22 @@ class _Job:
                 )
             ends.append(len(tasks))
         results = self.engine.results(tasks)
-        return [
-            self._joined(block, totals[block], results[low:high]) if edges[block] else results[low]
-            for block, (low, high) in zip(blocks, itertools.pairwise([0, *ends]), strict=True)
-        ]
+        drawn = []
+        for block, (low, high) in zip(blocks, itertools.pairwise([0, *ends]), strict=True):
+            own = results[low:high]
+            if edges[block] and self._joins_here:
+                own = [join_block(own, totals[block], self.protocol, self._columns(block))]
+            drawn += own
+        return drawn
+
+    @property
+    def _joins_here(self) -> bool:
+        """Whether ranges are some numbers; an area needs all true positives, and is joined elsewhere."""
+        return self.protocol.ap.interpolation == "points"
+
+    def _columns(self, block: Cut) -> Mapping[str, Any]:
+        """Return what is known of the class of a large block."""
+        return {} if block.pooled is not None else self.categories.take(np.arange(*block[:2])).columns
 
     def _edges(self, blocks: Sequence[Cut]) -> dict[Cut, list[float]]:
         """Choose scores between ranges, descending, from samples of the parts; none for a whole block."""
@@ -656,9 +720,10 @@ class _Job:
 
     def _range_tasks(self, block: Cut, edges: Sequence[float], total: Totals) -> list[Any]:
         """Start drawing a large block by ranges of scores."""
-        tasks = []
+        tasks: list[Any] = []
+        block_name = "pooled" if block.pooled is not None else f"class-{block.low}"
         for number, piece in enumerate(block.between(edges)):
-            name = f"{'pooled' if block.pooled is not None else f'class-{block.low}'}-{number}"
+            name = f"{block_name}-{number}"
             before = {
                 key: (total.hits[key][:number].sum(axis=0), total.counted[key][:number].sum(axis=0))
                 for key in self.keys
@@ -669,20 +734,7 @@ class _Job:
                     f"draw-{name}", draw_range, pieces, piece, self.keys, before, total.positive
                 )
             )
-        return tasks
-
-    def _joined(self, block: Cut, total: Totals, ranges: Sequence[Mapping[Key, RangeNumbers]]) -> Drawn:
-        """Join the ranges of a large block."""
-        one = self.categories.take(np.arange(block.low, block.high)) if block.pooled is None else None
-        columns = {} if one is None else one.columns
-        curves = {
-            key: join_ranges(
-                [numbers[key] for numbers in ranges],
-                total.hits[key].sum(axis=0),
-                total.positive[key],
-                self.protocol,
-                columns,
-            )
-            for key in self.keys
-        }
-        return Drawn(total.counts, curves)
+        if self._joins_here:
+            return tasks
+        columns = self._columns(block)
+        return [self.engine.submit(f"join-{block_name}", join_block, tasks, total, self.protocol, columns)]
