@@ -185,8 +185,7 @@ def _bounds(engine: DaskEngine, parts: Sequence[Any]) -> BoundedEvaluation:
         groups = [level[low : low + FAN_IN] for low in range(0, len(level), FAN_IN)]
         level = [engine.submit("add-histograms", added, group) for group in groups]
     histogram = engine.results(level, shown="matching")[0]
-    headers = histogram.headers
-    _warn_left_out([header.left_out for header in headers], headers[0].source)
+    _warn_left_out([histogram.header.left_out], histogram.header.source)
     return bounded(histogram)
 
 
