@@ -356,7 +356,8 @@ CLUSTER = (
     ),
     Option(
         "bounds",
-        "with --scheduler: an interval for each metric, from counts that do not grow with the data",
+        "an interval for each metric, from counts that do not grow with the data; no width up to 2 million "
+        "detections, little beyond",
         kind=bool,
         default=False,
         key="evaluation.bounds",

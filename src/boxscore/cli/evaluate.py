@@ -83,11 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
     if arguments.scheduler is not None:
         return _run_on_cluster(arguments)
-    for name in ("bounds", "scratch"):
-        if getattr(arguments, name) not in (None, False):
-            raise InputError(
-                f"--{name}", "be given with --scheduler", got="none", cause="try --scheduler local"
-            )
+    if arguments.scratch is not None:
+        raise InputError("--scratch", "be given with --scheduler", got="none", cause="try --scheduler local")
+    if arguments.bounds:
+        return _run_bounds(arguments)
     if arguments.verify:
         from boxscore.compat.verification import check_protocol, verify
 
@@ -122,12 +121,29 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_on_cluster(arguments: argparse.Namespace) -> int:
     from boxscore.cli.cluster import evaluate_on_cluster
 
-    if arguments.bounds and arguments.output not in ("text", "json"):
-        raise InputError("--output", "be text or json with --bounds", got=str(arguments.output))
+    if arguments.bounds:
+        return _run_bounds(arguments)
     with remembered_warnings() as messages:
         result = evaluate_on_cluster(arguments)
-    if not arguments.bounds:
-        show(evaluation_as(arguments.output, result, per_class=arguments.per_class, messages=messages))
+    show(evaluation_as(arguments.output, result, per_class=arguments.per_class, messages=messages))
+    return 0
+
+
+def _run_bounds(arguments: argparse.Namespace) -> int:
+    """Print the interval of each metric."""
+    if arguments.output not in ("text", "json"):
+        raise InputError("--output", "be text or json with --bounds", got=repr(arguments.output))
+    if arguments.per_class and arguments.output == "text":
+        raise InputError(
+            "--per-class", "be left out with --bounds", got="both", cause="--output json has them"
+        )
+    if arguments.scheduler is not None:
+        from boxscore.cli.cluster import evaluate_on_cluster
+
+        result = evaluate_on_cluster(arguments)
     else:
-        show(result.to_json() if arguments.output == "json" else repr(result))
+        from boxscore.cli.larger import bounds_of
+
+        result = bounds_of(arguments)
+    show(result.to_json() if arguments.output == "json" else repr(result))
     return 0

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from boxscore.cli.inputs import chosen, chosen_protocol, detection_arguments, ground_truth_arguments, readers
+from boxscore.cli.inputs import (
+    chosen,
+    chosen_protocol,
+    detection_arguments,
+    evaluate_inputs,
+    ground_truth_arguments,
+    read_inputs,
+    readers,
+)
+from boxscore.distributed.bounds import (
+    BoundedEvaluation,
+    bounded,
+    bounds_of_tasks,
+    check_bounds,
+    histogram_of,
+)
 from boxscore.distributed.local import bytes_of_text, check_scoring, partition_within, process_map
 from boxscore.distributed.merging import MergedEvaluation
-from boxscore.distributed.parts import check_mergeable
-from boxscore.distributed.scanning import merged_tasks, streamed
+from boxscore.distributed.parts import check_mergeable, part_of
+from boxscore.distributed.scanning import Task, merged_tasks, streamed
 from boxscore.distributed.streaming import is_parquet
 from boxscore.errors import InputError
 from boxscore.formats.parquet_groups import ParquetGroups
@@ -19,6 +38,9 @@ __all__ = ["evaluate_larger", "is_larger"]
 
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
+
+HISTOGRAMS = 1 << 25
+"""Detections that parts hold in about the memory in which histograms are added up."""
 
 NEEDS_ROWS = {"report": "--report", "verify": "--verify", "images": "--images", "save_part": "--save-part"}
 """Options that need all rows at once, and what they are called."""
@@ -46,8 +68,35 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     return ParquetGroups.open(path, read_options(**detection_arguments(arguments))).boxes > MANY
 
 
+def bounds_of(arguments: argparse.Namespace) -> BoundedEvaluation:
+    """Bound the metrics: in partitions where detections are in Parquet, else of all rows at once."""
+    check_bounds(chosen_protocol(arguments))
+    for name in NEEDS_ROWS.keys() - {"images"}:
+        if getattr(arguments, name, None) not in (None, False):
+            cause = "counts are all that is kept"
+            raise InputError(NEEDS_ROWS[name], "be left out with --bounds", got="both", cause=cause)
+    path: Path = arguments.detections
+    in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
+    if not in_parquet or arguments.images is not None or arguments.class_map is not None:
+        part = part_of(evaluate_inputs(read_inputs(arguments)))
+        return bounded(histogram_of(dataclasses.replace(part, row_order="shared")))  # by no other part
+    with _partitions(arguments, most_held=HISTOGRAMS) as (tasks, run_all, _):
+        return bounds_of_tasks(tasks, run_all)
+
+
 def evaluate_larger(arguments: argparse.Namespace) -> MergedEvaluation:
     """Evaluate in partitions, by as many processes as ``--workers`` says."""
+    with _partitions(arguments) as (tasks, run_all, limit):
+        result = merged_tasks(tasks, run_all)
+        check_scoring(result.parts, limit)
+        return result
+
+
+@contextlib.contextmanager
+def _partitions(
+    arguments: argparse.Namespace, most_held: int | None = None
+) -> Iterator[tuple[Sequence[Task], Callable[..., Iterable[Any]], int | None]]:
+    """Cut the input into tasks; with what runs them, and the limit in bytes."""
     protocol = chosen_protocol(arguments)
     check_mergeable(protocol)
     limit = None if arguments.memory_limit is None else bytes_of_text(arguments.memory_limit)
@@ -56,12 +105,13 @@ def evaluate_larger(arguments: argparse.Namespace) -> MergedEvaluation:
     options.pop("class_map")
     groups = ParquetGroups.open(arguments.detections, read_options(**options))
     images = sum(group.rows for group in groups.groups) // 4  # a guess, before a row is read
+    held = groups.boxes if most_held is None else min(groups.boxes, most_held)
     with (
         streamed(
             arguments.ground_truth,
             arguments.detections,
             protocol,
-            partition=partition_within(limit, groups.boxes, images, workers),
+            partition=partition_within(limit, held, images, workers),
             truth_options=ground_truth_arguments(arguments),
             options=options,
             classes=lambda categories: chosen(
@@ -72,6 +122,4 @@ def evaluate_larger(arguments: argparse.Namespace) -> MergedEvaluation:
         ) as tasks,
         process_map(workers) as run_all,
     ):
-        result = merged_tasks(tasks, run_all)
-        check_scoring(result.parts, limit)
-        return result
+        yield tasks, run_all, limit

@@ -25,13 +25,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.data.alignment import warn_left_out
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.distributed.cells import Cells, score_keys
 from boxscore.distributed.merging import check_headers
@@ -48,14 +50,19 @@ from boxscore.scoring.interpolation import curve_area
 from boxscore.scoring.joined import JoinedCurves
 from boxscore.scoring.kinds import summary_total, summary_values
 
+if TYPE_CHECKING:
+    from boxscore.distributed.scanning import Task
+
 __all__ = [
     "BoundedEvaluation",
     "Histogram",
     "Interval",
     "added",
     "bounded",
+    "bounds_of_tasks",
     "check_bounds",
     "histogram_of",
+    "histogram_of_task",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -64,6 +71,9 @@ Key = tuple[int, int]
 
 INSIDE = 1 << 16
 """Ranks inside an image that keys tell apart."""
+
+TOGETHER = 16
+"""Tasks whose histograms are held before they are added up."""
 
 EXPANDED = 1 << 22
 """True positives of a class, up to which an area is summed as the exact one is."""
@@ -82,6 +92,17 @@ class Interval(NamedTuple):
     def width(self) -> float:
         """How far they are apart."""
         return self.high - self.low
+
+    def __str__(self) -> str:
+        """Round away from what is between them; one number where they are equal, or undefined."""
+        if not self.low < self.high:
+            return f"{self.low:.6f}"
+        step = Decimal("1e-6")
+        low, high = (
+            Decimal(self.low).quantize(step, ROUND_FLOOR),
+            Decimal(self.high).quantize(step, ROUND_CEILING),
+        )
+        return f"{low} to {high}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -270,6 +291,44 @@ def added(histograms: Sequence[Histogram]) -> Histogram:
     )
 
 
+def bounds_of_tasks(tasks: Sequence[Task], run_all: Callable[..., Iterable[Any]]) -> BoundedEvaluation:
+    """Bound the scores of the tasks of a data set, some at a time; warn once of what was left out.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    run_all : callable
+        ``run_all(function, tasks)`` gives what the function returns for each task, in any order.
+
+    Returns
+    -------
+    BoundedEvaluation
+
+    Raises
+    ------
+    InputError
+        When ``run_all`` does not give one histogram for each task.
+    """
+    total: list[Histogram] = []
+    for low in range(0, len(tasks), TOGETHER):
+        some = tasks[low : low + TOGETHER]
+        histograms = list(run_all(histogram_of_task, some))
+        wrong = next((one for one in histograms if not isinstance(one, Histogram)), None)
+        if wrong is not None or len(histograms) != len(some):
+            got = f"{len(histograms)} of {len(some)}" if wrong is None else f"a {type(wrong).__name__}"
+            cause = "did a task fail without a word?"
+            raise InputError("map", "give the histogram of every task", got=got, cause=cause)
+        total = [added([*total, *histograms])]
+    header = total[0].header
+    warn_left_out(dict(header.left_out), header.source.partition(" of ")[2], stacklevel=4)
+    return bounded(total[0])
+
+
+def histogram_of_task(task: Task) -> Histogram:
+    """Run one task and count its part; a function of its own, so that any ``map`` can send it away."""
+    return histogram_of(task.run())
+
+
 def _asked(protocol: Protocol, metric: str | None = None) -> list[Key]:
     areas, caps = list(protocol.ignore.area_ranges), len(protocol.caps)
     rows = [row for row in protocol.rows if metric in (None, row.metric)]
@@ -367,7 +426,7 @@ def _counted(cells: Cells, key: int, t: int, protocol: Protocol) -> list[tuple[_
     table = cells.outcomes[:, 2 * key : 2 * key + 2] >> np.array(t, dtype=cells.outcomes.dtype) & 1
     entries = np.cumsum(cells.sizes, dtype=np.int64) - cells.sizes
     hits, counted = (
-        np.add.reduceat(column[cells.outcome] * cells.countss, entries) if len(entries) else entries
+        np.add.reduceat(column[cells.outcome] * cells.counts, entries) if len(entries) else entries
         for column in table.T.astype(np.int64)
     )
     mixed = np.flatnonzero(hits)
@@ -515,8 +574,8 @@ class BoundedEvaluation:
             f"{counts[name]:,} {name.replace('_', ' ')}"
             for name in ("images", "ground_truths", "detections", "classes")
         )
-        lines = [f"  {key:<6} {one.low:.6f} to {one.high:.6f}" for key, one in self.metrics.items()]
-        return "\n".join([f"Bounds, not exact values, of {said}", *lines, self.signature])
+        lines = [f"  {key:<6} {one}" for key, one in self.metrics.items()]
+        return "\n".join([f"Bounds of {said}", *lines, self.signature])
 
     def to_json(self) -> str:
         """Return the bounds as JSON: ``exact`` is false, a metric ``[low, high]``, undefined is ``null``."""

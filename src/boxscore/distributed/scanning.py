@@ -30,6 +30,7 @@ from boxscore.data.alignment import align, warn_left_out
 from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
+from boxscore.distributed.bounds import bounds_of_tasks, check_bounds
 from boxscore.distributed.merging import MergedEvaluation, merge
 from boxscore.distributed.parts import Part, check_mergeable, match_part
 from boxscore.distributed.streaming import PARTITION, StreamTask, is_parquet, stream_tasks
@@ -96,8 +97,9 @@ def scan(
     *,
     protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
     partitions: int | Sequence[Sequence[Id]] | None = None,
-    map: Map = builtins.map,
-) -> MergedEvaluation:
+    map: Any = builtins.map,
+    exact: bool = True,
+) -> Any:
     """Evaluate a data set partition by partition, over any ``map``.
 
     Parameters
@@ -113,11 +115,13 @@ def scan(
     map : callable, default the built-in
         ``map(function, tasks)`` gives what the function returns for each task, in any order: that of an
         executor, of a pool, or of a cluster. Function, tasks and results pickle.
+    exact : bool, default True
+        False: only intervals, from counts whose size does not grow with the number of detections.
 
     Returns
     -------
-    MergedEvaluation
-        With the bits of :func:`boxscore.evaluate`, whatever the partitions.
+    MergedEvaluation, or BoundedEvaluation where ``exact`` is False
+        The first with the bits of :func:`boxscore.evaluate`, whatever the partitions.
 
     Raises
     ------
@@ -142,6 +146,9 @@ def scan(
     """
     chosen = load_protocol(protocol)
     check_mergeable(chosen)
+    if not exact:
+        check_bounds(chosen)
+    finish = merged_tasks if exact else bounds_of_tasks
     if isinstance(partitions, int):
         checks.whole_number(partitions, 1, name="partitions", high=1 << 20)
     if isinstance(detections, (str, Path)) and is_parquet(Path(detections)):
@@ -154,8 +161,8 @@ def scan(
             )
         truth = ground_truth if isinstance(ground_truth, GroundTruth) else Path(ground_truth)
         with streamed(truth, Path(detections), chosen, partitions=partitions) as stream:
-            return merged_tasks(stream, map)
-    return merged_tasks(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
+            return finish(stream, map)
+    return finish(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
 
 
 def merged_tasks(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
