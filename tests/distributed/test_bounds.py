@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
+from boxscore.cli import main
 from boxscore.distributed import Part, merge
 from boxscore.distributed import bounds as bounds_module
 from boxscore.distributed import cells as cells_module
-from boxscore.distributed.bounds import BoundedEvaluation, added, bounded, histogram_of
+from boxscore.distributed.bounds import BoundedEvaluation, Interval, added, bounded, histogram_of
 from boxscore.protocols import load_protocol
 from support import federated_cases, voc_cases
 from support.cases import Case, coco_cases
@@ -238,3 +239,67 @@ def test_what_has_no_bounds_is_refused(protocol: dict[str, Any], message: str) -
     parts = parts_of((truth, found), protocol, [0])
     with pytest.raises(boxscore.ProtocolError, match=message):
         histogram_of(parts[0])
+
+
+def test_intervals_are_printed_with_what_they_hold() -> None:
+    assert str(Interval(0.12345678, 0.12345679)) == "0.123456 to 0.123457"
+    assert str(Interval(0.5, 0.5)) == "0.500000"
+    assert str(Interval(np.nan, np.nan)) == "nan"
+
+
+SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+
+
+def test_scan_bounds() -> None:
+    paths = SHAPES / "instances.json", SHAPES / "detections.json"
+    exact = boxscore.evaluate(*paths).metrics
+    bounds = boxscore.scan(*paths, partitions=40, exact=False)
+    assert {key: (one.low, one.high) for key, one in bounds.metrics.items()} == {
+        key: (value, value) for key, value in exact.items()
+    }
+    with pytest.raises(boxscore.InputError, match="map must give the histogram of every task"):
+        boxscore.scan(*paths, partitions=2, exact=False, map=lambda function, tasks: [])
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2007"])
+@pytest.mark.parametrize("parquet", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_the_command_line(
+    protocol: str, parquet: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth, found = SHAPES / "instances.json", SHAPES / "detections.json"
+    if parquet:
+        pytest.importorskip("pyarrow")
+        common = ["convert", "--lossy", "--gt", str(truth), "--output"]
+        assert main([*common, str(tmp_path / "truth.parquet")]) == 0
+        assert main([*common, str(tmp_path / "found.parquet"), "--dt", str(found)]) == 0
+        truth, found = tmp_path / "truth.parquet", tmp_path / "found.parquet"
+    command = ["evaluate", str(truth), str(found), "--protocol", protocol, "--no-digest"]
+    capsys.readouterr()
+    assert main([*command, "--output", "json"]) == 0
+    exact = json.loads(capsys.readouterr().out)
+    assert main([*command, "--output", "json", "--bounds"]) == 0
+    bounds = json.loads(capsys.readouterr().out)
+    assert bounds["exact"] is False
+    assert bounds["metrics"] == {key: [value, value] for key, value in exact["metrics"].items()}
+    assert main([*command, "--bounds"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "Bounds of 24 images, 113 ground truths, 282 detections, 7 classes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--output", "csv"], "--output must be text or json with --bounds"),
+        (["--per-class"], "--per-class must be left out with --bounds"),
+        (["--save-part", "part.npz"], "--save-part must be left out with --bounds"),
+        (["--verify"], "--verify must be left out with --bounds"),
+        (["--protocol", "lvis-fixed"], "matching.cap_scope must be 'class' or 'image', for bounds"),
+    ],
+)
+def test_what_bounds_cannot_have_is_one_line(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(SHAPES / "instances.json"), str(SHAPES / "detections.json")]
+    assert main(["evaluate", *paths, "--bounds", *options]) == 2
+    assert capsys.readouterr().err.startswith(f"boxscore: error: {message}")
