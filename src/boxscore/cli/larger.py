@@ -34,7 +34,7 @@ from boxscore.errors import InputError
 from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import read_options
 
-__all__ = ["evaluate_larger", "is_larger"]
+__all__ = ["bounds_of", "evaluate_larger", "is_larger"]
 
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
