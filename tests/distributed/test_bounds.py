@@ -293,6 +293,7 @@ def test_the_command_line(
         (["--output", "csv"], "--output must be text or json with --bounds"),
         (["--per-class"], "--per-class must be left out with --bounds"),
         (["--save-part", "part.npz"], "--save-part must be left out with --bounds"),
+        (["--memory-limit", "2GB"], "--memory-limit must be of detections in Parquet"),
         (["--verify"], "--verify must be left out with --bounds"),
         (["--protocol", "lvis-fixed"], "matching.cap_scope must be 'class' or 'image', for bounds"),
     ],

@@ -78,6 +78,8 @@ def bounds_of(arguments: argparse.Namespace) -> BoundedEvaluation:
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
     if not in_parquet or arguments.images is not None or arguments.class_map is not None:
+        if arguments.memory_limit is not None:
+            is_larger(arguments)  # which refuses it
         part = part_of(evaluate_inputs(read_inputs(arguments)))
         return bounded(histogram_of(dataclasses.replace(part, row_order="shared")))  # by no other part
     with _partitions(arguments, most_held=HISTOGRAMS) as (tasks, run_all, _):
