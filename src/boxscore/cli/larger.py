@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 from boxscore._utils.files import temporary_folder
@@ -11,22 +13,30 @@ from boxscore.cli.inputs import (
     chosen,
     chosen_protocol,
     detection_arguments,
+    evaluate_inputs,
     existing_folder,
     ground_truth_arguments,
+    read_inputs,
     readers,
 )
-from boxscore.distributed.bounds import BoundedEvaluation, bounds_of, check_bounds
-from boxscore.distributed.local import LocalEngine, bytes_of_text, check_scoring, plan_within
-from boxscore.distributed.parts import check_mergeable
+from boxscore.distributed.bounds import (
+    BoundedEvaluation,
+    bounds_of,
+    check_bounds,
+    memory_of_adding,
+)
+from boxscore.distributed.engine import Here
+from boxscore.distributed.local import LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
+from boxscore.distributed.parts import check_mergeable, part_of
 from boxscore.distributed.reduction import asked_keys
 from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_classes
-from boxscore.distributed.scanning import streamed
+from boxscore.distributed.scanning import Task, streamed
 from boxscore.distributed.streaming import is_parquet
 from boxscore.errors import InputError
 from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import read_options
 
-__all__ = ["evaluate_larger", "is_larger"]
+__all__ = ["bounds_larger", "evaluate_larger", "is_larger"]
 
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
@@ -61,44 +71,68 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     return ParquetGroups.open(path, read_options(**detection_arguments(arguments))).boxes > MANY
 
 
-def evaluate_larger(arguments: argparse.Namespace) -> DistributedEvaluation | BoundedEvaluation:
+def evaluate_larger(arguments: argparse.Namespace) -> DistributedEvaluation:
     """Evaluate in partitions, by as many processes as ``--workers`` says."""
+    with _partitions(arguments) as (engine, tasks, plan):
+        parts = engine.match(tasks)
+        headers = headers_of(engine, parts)
+        warn_of_classes(headers)
+        check_scoring(headers, plan)
+        keys = asked_keys(headers[0].protocol)
+        return evaluation_of(engine, parts, headers, most=plan.most, keys=keys)
+
+
+def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:
+    """Bound the metrics: in partitions where detections are in Parquet, else of all rows at once."""
+    check_bounds(chosen_protocol(arguments))
+    for name in NEEDS_ROWS.keys() - {"images"}:
+        if getattr(arguments, name, None) not in (None, False):
+            cause = "counts are all that is kept"
+            raise InputError(NEEDS_ROWS[name], "be left out with --bounds", got="both", cause=cause)
+    path: Path = arguments.detections
+    in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
+    if not in_parquet or arguments.images is not None or arguments.class_map is not None:
+        if arguments.memory_limit is not None:
+            is_larger(arguments)  # which refuses it
+        part = part_of(evaluate_inputs(read_inputs(arguments)))
+        return bounds_of(Here(), [dataclasses.replace(part, row_order="shared")])  # by no other part
+    with _partitions(arguments, bounds=True) as (engine, tasks, _):
+        bounds = bounds_of(engine, engine.match(tasks))
+        warn_of_classes([bounds.histogram.header])
+        return bounds
+
+
+@contextlib.contextmanager
+def _partitions(
+    arguments: argparse.Namespace, *, bounds: bool = False
+) -> Iterator[tuple[LocalEngine, list[Task], Plan]]:
+    """Cut the input into tasks; with what runs them, and how much is done at a time."""
     protocol = chosen_protocol(arguments)
     check_mergeable(protocol)
-    if arguments.bounds:
-        check_bounds(protocol)
     limit = None if arguments.memory_limit is None else bytes_of_text(arguments.memory_limit)
     workers = 1 if arguments.workers is None else readers(arguments)
     options = detection_arguments(arguments)
     options.pop("class_map")
     groups = ParquetGroups.open(arguments.detections, read_options(**options))
     images = sum(group.rows for group in groups.groups) // 4  # a guess, before a row is read
-    plan = plan_within(limit, groups.boxes, images, workers)
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(temporary_folder(existing_folder(arguments.scratch, name="--scratch")))
-        tasks = stack.enter_context(
-            streamed(
-                arguments.ground_truth,
-                arguments.detections,
-                protocol,
-                partition=plan.partition,
-                truth_options=ground_truth_arguments(arguments),
-                options=options,
-                classes=lambda categories: chosen(
-                    arguments.classes,
-                    names=categories.names.tolist(),
-                    integers=categories.ids.dtype != object,
-                ),
-                scratch=folder,
-            )
-        )
-        engine = stack.enter_context(LocalEngine(folder, workers))
-        parts = engine.match(tasks)
-        if arguments.bounds:
-            bounds = bounds_of(engine, parts)
-            warn_of_classes(bounds.histogram.headers)
-            return bounds
-        headers = headers_of(engine, parts)
-        warn_of_classes(headers)
-        check_scoring(headers, plan)
-        return evaluation_of(engine, parts, headers, most=plan.most, keys=asked_keys(protocol))
+    least = memory_of_adding(groups.boxes) if bounds else 0
+    plan = plan_within(limit, groups.boxes, images, workers, least=least)
+    with (
+        temporary_folder(existing_folder(arguments.scratch, name="--scratch")) as folder,
+        streamed(
+            arguments.ground_truth,
+            arguments.detections,
+            protocol,
+            partition=plan.partition,
+            truth_options=ground_truth_arguments(arguments),
+            options=options,
+            classes=lambda categories: chosen(
+                arguments.classes,
+                names=categories.names.tolist(),
+                integers=categories.ids.dtype != object,
+            ),
+            scratch=folder,
+        ) as tasks,
+        LocalEngine(folder, workers) as engine,
+    ):
+        yield engine, list(tasks), plan
