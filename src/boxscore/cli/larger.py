@@ -115,8 +115,8 @@ def _partitions(
     options.pop("class_map")
     groups = ParquetGroups.open(arguments.detections, read_options(**options))
     images = sum(group.rows for group in groups.groups) // 4  # a guess, before a row is read
-    least = memory_of_adding(groups.boxes) if bounds else 0
-    plan = plan_within(limit, groups.boxes, images, workers, least=least)
+    beside = memory_of_adding(groups.boxes) if bounds else 0
+    plan = plan_within(limit, groups.boxes, images, workers, beside=beside)
     with (
         temporary_folder(existing_folder(arguments.scratch, name="--scratch")) as folder,
         streamed(

@@ -75,8 +75,8 @@ Key = tuple[int, int]
 FAN_IN = 4
 """Histograms that are added up at a time."""
 
-PER_CELL = 25
-"""Bytes of a cell with its outcomes, about."""
+PER_CELL = 80
+"""Bytes of a cell with its outcomes while it is added to others, about."""
 
 INSIDE = 1 << 16
 """Ranks inside an image that keys tell apart."""
@@ -491,7 +491,7 @@ def bounds_of(engine: Engine, parts: Sequence[Any]) -> BoundedEvaluation:
 
 def memory_of_adding(detections: int) -> int:
     """Return the bytes in which some histograms of so many detections are added up, about."""
-    return 2 * (FAN_IN + 1) * PER_CELL * min(detections, MOST)
+    return FAN_IN * PER_CELL * min(detections, MOST)
 
 
 class BoundedEvaluation:

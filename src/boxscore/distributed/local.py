@@ -33,7 +33,7 @@ from boxscore.errors import InputError
 
 __all__ = ["LocalEngine", "Plan", "Stored", "bytes_of_text", "check_scoring", "plan_within"]
 
-BASE = 160_000_000
+BASE = 180_000_000
 """Bytes of a process with NumPy and pyarrow."""
 
 PER_IMAGE = 100
@@ -88,7 +88,7 @@ class Plan(NamedTuple):
     """Bytes for what one process draws; None for no limit."""
 
 
-def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, least: int = 0) -> Plan:
+def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, beside: int = 0) -> Plan:
     """Choose partitions so that all processes together stay within a limit.
 
     Parameters
@@ -99,8 +99,8 @@ def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, lea
         Of all files; ``images`` may be a guess.
     workers : int
         Processes that match and score at once.
-    least : int, default 0
-        Bytes that each needs beside.
+    beside : int, default 0
+        Bytes that each of them needs for something else.
 
     Returns
     -------
@@ -116,10 +116,9 @@ def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, lea
         return Plan(min(PARTITION, share), MOST, None)
     first = BASE + PER_IMAGE * images
     own = 0 if workers == 1 else BASE
-    room = (limit - first) // workers - own
-    least = max(least, MATCHED * LEAST)
-    if room < least:
-        needed = first + workers * (own + least)
+    room = (limit - first) // workers - own - beside
+    if room < MATCHED * LEAST:
+        needed = first + workers * (own + beside + MATCHED * LEAST)
         raise InputError(
             "--memory-limit",
             f"be {_size(needed)} or more for {boxes:,} boxes and {workers} worker{'s' * (workers > 1)}",
