@@ -125,39 +125,56 @@ class _Shares(NamedTuple):
         return Pairs(*columns), np.concatenate([bits for _, bits, _ in parts]), True
 
 
+class _Ranges(NamedTuple):
+    """What lies in which area range, ground truths in the order in which they are matched."""
+
+    inside: BoolArray
+    """Ground truths, [G, A]."""
+    counted: BoolArray
+    """Ground truths inside that are not ignored, [G, A]."""
+    near: BoolArray | None
+    """Detections of the right height, [D, A], by position in class order; None: all."""
+
+
 class _RangeByRange(NamedTuple):
     """Finds the candidate pairs under given flags, where how a pair is measured depends on the range."""
 
     pairs_under: Callable[[Ignoring], Iterable[Pairs]]
 
     def matched(
-        self,
-        match: Callable[..., Outcome],
-        flags: Ignoring,
-        inside: BoolArray,
-        near: BoolArray | None,
-        protocol: Protocol,
+        self, match: Callable[..., Outcome], flags: Ignoring, ranges: _Ranges, protocol: Protocol
     ) -> Outcome:
-        """Match every range on its own; ``inside`` [G, A] and ``near`` [D, A] by position in class order."""
-        counted = inside & ~flags.ignored[:, None]
+        """Match every range on its own."""
         outside, parts = protocol.ignore.outside, []
         same = None if outside == "iof" else list(self.pairs_under(flags))
-        for a in range(inside.shape[1]):
-            own, beyond = flags, ~inside[:, a]
+        for a in range(ranges.inside.shape[1]):
+            own, beyond = flags, ~ranges.inside[:, a]
             if outside != "ignore":
                 own = own._replace(absorbs=own.absorbs | beyond)
             if outside == "iof":
                 own = own._replace(by_foreground=own.by_foreground | beyond)
             blocks = self.pairs_under(own) if same is None else same
-            if near is not None:
-                blocks = (_of_detections(block, near[:, a]) for block in blocks)
-            pairs, matched, every_pair = match(blocks, counted=counted[:, a : a + 1], absorbs=own.absorbs)
-            bits = np.zeros((len(matched), inside.shape[1]), dtype=matched.dtype)
+            if ranges.near is not None:
+                blocks = (_of_detections(block, ranges.near[:, a]) for block in blocks)
+            counted = ranges.counted[:, a : a + 1]
+            pairs, matched, every_pair = match(blocks, counted=counted, absorbs=own.absorbs)
+            bits = np.zeros((len(matched), ranges.inside.shape[1]), dtype=matched.dtype)
             bits[:, a] = matched[:, 0]
             parts.append((pairs, bits, every_pair))
         columns = (np.concatenate(each) for each in zip(*(part[0] for part in parts), strict=True))
         bits = np.concatenate([bits for _, bits, _ in parts])
         return Pairs(*columns), bits, all(every_pair for _, _, every_pair in parts)
+
+
+class _Matched(NamedTuple):
+    """Pairs after matching, by position of their detection in class order."""
+
+    pairs: Pairs
+    bits: Bits
+    """[P, A]"""
+    absorbed: Bits | None
+    """[P, A]; None where there are no later turns."""
+    every_pair: bool
 
 
 def _of_detections(pairs: Pairs, kept: BoolArray) -> Pairs:
@@ -486,57 +503,23 @@ class Matcher:
         truth_values: FloatArray | None = None,
     ) -> Matches:
         """Match candidate pairs of ranked detections; ground truths come back in the order given."""
-        truth, rules = self._ordered_truth, self._truth_ignoring
-        ranges = protocol.ignore.bounds
-        values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
-        inside = inside_ranges(values, ranges)  # [G,A], in the order given
-        bounded = inside_column_ranges(self.ground_truth, protocol)
-        if bounded is not None:
-            inside &= bounded
-        near = of_right_height(detections, protocol)
-        if near is not None:
-            near = np.take(near, ranking.rows, axis=0)
-        back = self._truth_rows
-        counted = inside & ~self.ignoring.ignored[:, None]
-        group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
-        turn = turns(truth, protocol)
-        later: list[list[Pairs]] = [[] for _ in range(LATER_TURNS)]
-        match = functools.partial(
-            match_greedily,
-            group=group,
-            counted=counted if back is None else counted[back],
-            absorbs=rules.absorbs,
-            rules=protocol.matching,
-            class_names=truth.categories.names if protocol.matching.class_thresholds else None,
-        )
-        if isinstance(blocks, _Shares):
-            pairs, matched, every_pair = blocks.matched(match)
-        elif isinstance(blocks, _RangeByRange):
-            pairs, matched, every_pair = blocks.matched(
-                match, rules, inside if back is None else inside[back], near, protocol
-            )
-        else:
-            some = blocks if turn is None else of_first_turn(blocks, turn, later)
-            pairs, matched, every_pair = match(some)
-        score, absorbed, truth_weight = np.take(detections.scores, ranking.rows), None, None
-        if turn is not None:
-            pairs, matched, absorbed = in_later_turns(
-                pairs, matched, later, score, group, protocol.matching, match_greedily
-            )
-        if protocol.group.weighs:
-            truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
+        truth, back = self._ordered_truth, self._truth_rows
+        ranges = self._ranges(detections, ranking, protocol, truth_values)
+        score = np.take(detections.scores, ranking.rows)
+        pairs, matched, absorbed, every_pair = self._matched(blocks, ranges, score, protocol)
         order = stable_order(pairs.detection, len(ranking.rows))
         truth_of_pair = pairs.ground_truth.take(order)
-        if areas is None:
-            in_range = np.full(len(ranking.rows), np.iinfo(bit_type(len(ranges))).max, bit_type(len(ranges)))
-        else:
-            in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), ranges))
+        counted_bits = pack_bits(ranges.counted)
+        truth_category = truth.category
+        if back is not None:  # classes are pooled
+            truth_of_pair = back[truth_of_pair]
+            given = np.empty_like(counted_bits)
+            given[back] = counted_bits
+            counted_bits, truth_category = given, np.zeros(len(truth), dtype=np.int32)
         given_rows = self._given_rows(ranking.rows)
-        if near is not None:
-            in_range &= pack_bits(near)
-        ignored = inexhaustive(self.ground_truth.image_labels, self.detections, given_rows, protocol)
-        if ignored is not None:
-            in_range[ignored] = 0
+        truth_weight = None
+        if protocol.group.weighs:
+            truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
         matches = Matches(
             images=truth.images,
             categories=truth.categories,
@@ -545,13 +528,13 @@ class Matcher:
             score=score,
             rank=ranking.rank,
             row=given_rows,
-            in_range_bits=in_range,
+            in_range_bits=self._in_range_bits(areas, ranking, given_rows, ranges.near, protocol),
             truth_image=self.ground_truth.image,
-            truth_category=truth.category if back is None else np.zeros(len(truth), dtype=np.int32),
+            truth_category=truth_category,
             truth_row=np.arange(len(truth), dtype=np.int64),
-            counted_bits=pack_bits(counted),
+            counted_bits=counted_bits,
             pair_detection=pairs.detection.take(order),
-            pair_truth=truth_of_pair if back is None else back[truth_of_pair],
+            pair_truth=truth_of_pair,
             iou=pairs.iou.take(order),
             matched_bits=matched.take(order, axis=0),
             threshold_count=len(protocol.matching.iou_thresholds),
@@ -567,6 +550,78 @@ class Matcher:
         if protocol.matching.annotation_id_zero == "unmatched":
             matches = matches.without_true_positives_of(zero_ids(self.ground_truth.ids))
         return matches
+
+    def _ranges(
+        self, detections: Detections, ranking: Ranking, protocol: Protocol, truth_values: FloatArray | None
+    ) -> _Ranges:
+        """Find what lies in which range, by the areas of ground truths or by other values of theirs [G]."""
+        values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
+        inside = inside_ranges(values, protocol.ignore.bounds)
+        bounded = inside_column_ranges(self.ground_truth, protocol)
+        if bounded is not None:
+            inside &= bounded
+        if self._truth_rows is not None:
+            inside = inside[self._truth_rows]
+        near = of_right_height(detections, protocol)
+        if near is not None:
+            near = np.take(near, ranking.rows, axis=0)
+        return _Ranges(inside, inside & ~self._truth_ignoring.ignored[:, None], near)
+
+    def _matched(
+        self,
+        blocks: Iterable[Pairs] | _Shares | _RangeByRange,
+        ranges: _Ranges,
+        score: FloatArray,
+        protocol: Protocol,
+    ) -> _Matched:
+        """Match pairs, ``score`` [D] by position in class order: in one turn, range by range, or in turns."""
+        truth, flags = self._ordered_truth, self._truth_ignoring
+        group = truth.image.astype(np.int64) * len(truth.categories) + truth.category
+        match = functools.partial(
+            match_greedily,
+            group=group,
+            counted=ranges.counted,
+            absorbs=flags.absorbs,
+            rules=protocol.matching,
+            class_names=truth.categories.names if protocol.matching.class_thresholds else None,
+        )
+        turn = turns(truth, protocol)
+        if isinstance(blocks, _Shares):
+            pairs, bits, every_pair = blocks.matched(match)
+        elif isinstance(blocks, _RangeByRange):
+            pairs, bits, every_pair = blocks.matched(match, flags, ranges, protocol)
+        elif turn is None:
+            pairs, bits, every_pair = match(blocks)
+        else:
+            later: list[list[Pairs]] = [[] for _ in range(LATER_TURNS)]
+            first, first_bits, every_pair = match(of_first_turn(blocks, turn, later))
+            pairs, bits, absorbed = in_later_turns(
+                first, first_bits, later, score, group, protocol.matching, match_greedily
+            )
+            return _Matched(pairs, bits, absorbed, every_pair)
+        return _Matched(pairs, bits, None, every_pair)
+
+    def _in_range_bits(
+        self,
+        areas: FloatArray | None,
+        ranking: Ranking,
+        given_rows: NDArray[np.int64],
+        near: BoolArray | None,
+        protocol: Protocol,
+    ) -> Bits:
+        """Ranges in which each ranked detection counts where it matches nothing, as bits, [D]."""
+        bounds = protocol.ignore.bounds
+        if areas is None:
+            every = bit_type(len(bounds))
+            in_range = np.full(len(ranking.rows), np.iinfo(every).max, every)
+        else:
+            in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), bounds))
+        if near is not None:
+            in_range &= pack_bits(near)
+        ignored = inexhaustive(self.ground_truth.image_labels, self.detections, given_rows, protocol)
+        if ignored is not None:
+            in_range[ignored] = 0
+        return in_range
 
 
 def _overlaps(
