@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from boxscore.errors import FileFormatError
-from boxscore.formats._look import Look
+from boxscore.formats._look import Look, listed
 
 __all__ = ["first_json", "json_files"]
 
@@ -27,17 +25,12 @@ def json_files(path: Path, *, depth: int = DEEPEST) -> list[Path]:
         return [path]
     found: list[Path] = []
     inner: list[Path] = []
-    try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    inner.append(Path(entry.path))
-                elif entry.name.lower().endswith(".json") and entry.is_file():
-                    found.append(Path(entry.path))
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from None
+    with listed(path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(Path(entry.path))
+            elif entry.name.lower().endswith(".json") and entry.is_file():
+                found.append(Path(entry.path))
     if depth:
         for folder in inner:
             found += json_files(folder, depth=depth - 1)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from boxscore.errors import FileFormatError
 
-__all__ = ["Look"]
+__all__ = ["Look", "is_text_file", "listed"]
 
 HEAD = 1 << 16
 """Bytes of a file that detection may read."""
@@ -71,17 +74,8 @@ class Look:
         """Names of the first entries of a folder, sorted; hidden ones are left out."""
         if not self.is_folder:
             return ()
-        names = []
-        try:
-            with os.scandir(self.path) as entries:
-                for entry in entries:
-                    if not entry.name.startswith("."):
-                        names.append(entry.name)
-                    if len(names) >= MOST_NAMES:
-                        break
-        except OSError as error:
-            raise FileFormatError(f"{self.path}: cannot be read: {error.strerror}.") from None
-        return tuple(sorted(names))
+        with listed(self.path) as entries:
+            return tuple(sorted(entry.name for entry in itertools.islice(entries, MOST_NAMES)))
 
     def first_with(self, *endings: str) -> Path | None:
         """Return the first file of a folder whose name has one of these endings, in lower case."""
@@ -91,3 +85,18 @@ class Look:
     def inside(self, name: str) -> Look | None:
         """Look at an entry of a folder; None where there is none."""
         return Look(self.path / name) if name in self.names else None
+
+
+@contextlib.contextmanager
+def listed(folder: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """Give the entries of a folder that are not hidden; a folder that cannot be listed is refused."""
+    try:
+        with os.scandir(folder) as entries:
+            yield (entry for entry in entries if not entry.name.startswith("."))
+    except OSError as error:
+        raise FileFormatError(f"{folder}: cannot be read: {error.strerror}.") from None
+
+
+def is_text_file(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a folder is a text file."""
+    return entry.name.lower().endswith(".txt") and entry.is_file()

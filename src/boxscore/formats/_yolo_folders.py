@@ -22,6 +22,7 @@ from typing import Any
 from boxscore._utils import checks
 from boxscore._utils.files import is_file, read_text
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.formats._look import is_text_file
 from boxscore.formats._yaml import names_of, read_yaml
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.class_lists import class_list
@@ -687,8 +688,4 @@ def _inner_names(folder: Path) -> list[str]:
 
 
 def _text_files(folder: Path) -> Iterator[Path]:
-    return (
-        Path(entry.path)
-        for entry in _entries(folder)
-        if entry.name.lower().endswith(".txt") and entry.is_file()
-    )
+    return (Path(entry.path) for entry in _entries(folder) if is_text_file(entry))

@@ -33,7 +33,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
-from boxscore.formats._look import Look
+from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
 from boxscore.formats._yolo_lines import is_number
 from boxscore.formats.image_sizes import size_in
@@ -140,18 +140,10 @@ def _rows(path: Path, options: ReadOptions, ground_truth: GroundTruth | None, *,
 
 
 def _files(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(
-                entry.path
-                for entry in entries
-                if entry.name.lower().endswith(".txt")
-                and not entry.name.startswith(".")
-                and entry.name not in _CLASS_LISTS
-                and entry.is_file()
-            )
-    except OSError as error:
-        raise FileFormatError(f"{folder}: cannot be read: {error.strerror}.") from None
+    with listed(folder) as entries:
+        return sorted(
+            entry.path for entry in entries if entry.name not in _CLASS_LISTS and is_text_file(entry)
+        )
 
 
 def _parsed(fields: list[str], place: str, *, of_results: bool) -> tuple[Id, list[float], bool]:

@@ -13,7 +13,6 @@ https://github.com/VisDrone/VisDrone2018-DET-toolkit
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from boxscore._utils.collector import paused_collector
 from boxscore._utils.files import read_text
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._look import Look
+from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._rows import RowFormat, Rows
 
 __all__ = ["CLASSES", "FORMAT", "VisDroneFormat"]
@@ -68,7 +67,8 @@ class VisDroneFormat(RowFormat):
         if not path.is_dir():
             rule = "be the folder of the .txt files, one per image"
             raise FileFormatError("VisDrone's text files", rule, got=f"one file, {path}")
-        names = _files(path)
+        with listed(path) as entries:
+            names = sorted(entry.name for entry in entries if is_text_file(entry))
         index: list[int] = []
         lines: list[int] = []
         numbers: list[list[float]] = []
@@ -113,18 +113,6 @@ def _numbers(line: str) -> list[float] | None:
         return None if "_" in line else [float(field) for field in fields]
     except ValueError:
         return None
-
-
-def _files(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(
-                entry.name
-                for entry in entries
-                if entry.name.lower().endswith(".txt") and not entry.name.startswith(".") and entry.is_file()
-            )
-    except OSError as error:
-        raise FileFormatError(f"{folder}: cannot be read: {error.strerror}.") from None
 
 
 FORMAT = VisDroneFormat()

@@ -18,7 +18,6 @@ http://shuoyang1213.me/WIDERFACE/, ``eval_tools``.
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from boxscore._utils.files import read_text
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._look import Look
+from boxscore.formats._look import Look, is_text_file, listed
 from boxscore.formats._mat import read_mat
 from boxscore.formats._rows import RowFormat, Rows
 
@@ -133,8 +132,12 @@ def _results(folder: Path) -> Rows:
     numbers: list[list[float]] = []
     lines: list[int] = []
     files: list[str] = []
-    for event in _entries(folder, folders=True):
-        for file in _entries(folder / event, folders=False):
+    with listed(folder) as entries:
+        events = sorted(entry.name for entry in entries if entry.is_dir())
+    for event in events:
+        with listed(folder / event) as entries:
+            names = sorted(entry.name for entry in entries if is_text_file(entry))
+        for file in names:
             path = folder / event / file
             content = read_text(path, "a file of results", largest=LARGEST).splitlines()
             if len(content) < 2 or len(content[1].split()) != 1:
@@ -198,19 +201,6 @@ def _face(fields: list[str], place: str) -> list[float]:
             cause="the score is missing" if len(values) == 4 else "",
         )
     return values
-
-
-def _entries(folder: Path, *, folders: bool) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(
-                entry.name
-                for entry in entries
-                if not entry.name.startswith(".")
-                and (entry.is_dir() if folders else entry.name.lower().endswith(".txt") and entry.is_file())
-            )
-    except OSError as error:
-        raise FileFormatError(f"{folder}: cannot be read: {error.strerror}.") from None
 
 
 FORMAT = WiderFaceFormat()
