@@ -30,9 +30,9 @@ from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import SEVERITIES, Context, Finding, by_weight
-from boxscore.validation.federated import federated_findings
 from boxscore.validation.geometric import geometric_findings
-from boxscore.validation.image_labels import image_label_findings
+from boxscore.validation.image_labels import image_label_findings, not_exhaustive_findings
+from boxscore.validation.lvis import lvis_findings
 from boxscore.validation.mismatch import mismatch_findings
 from boxscore.validation.numbering import find_class_map, renumbered_file
 from boxscore.validation.semantic import semantic_findings
@@ -56,7 +56,8 @@ CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     geometric_findings,
     semantic_findings,
     mismatch_findings,
-    federated_findings,
+    not_exhaustive_findings,
+    lvis_findings,
     image_label_findings,
 )
 """What :func:`validate` runs, in order."""

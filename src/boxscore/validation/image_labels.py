@@ -2,7 +2,8 @@
 
 Conventions
 -----------
-- Checks of labels run where the protocol drops detections of unlisted classes.
+- Checks of labels run where the protocol drops detections of unlisted classes; that of negative classes that
+  are not exhaustive, in any case.
 - Whether a side was expanded along a hierarchy shows in the data: expansion leaves the same box under several
   classes. Only a difference between the two sides is reported.
 """
@@ -32,7 +33,7 @@ from boxscore.validation._findings import (
     verb,
 )
 
-__all__ = ["image_label_findings"]
+__all__ = ["image_label_findings", "not_exhaustive_findings"]
 
 MOSTLY = 0.5
 """Share of detections dropped from which something is probably missing."""
@@ -51,6 +52,29 @@ def image_label_findings(context: Context) -> Iterator[Finding]:
             yield from _unlisted(context)
     if context.effort == WHEN_ASKED and context.detections is not None:
         yield from _expansion(context, context.detections)
+
+
+def not_exhaustive_findings(context: Context) -> Iterator[Finding]:
+    """Check that no class is labelled both absent and not exhaustive in one image, whatever the protocol."""
+    truth, labels = context.ground_truth, context.ground_truth.image_labels
+    if labels is None:
+        return
+    negative = labels.of("negative")
+    both = labels.says(negative.image, negative.category, "not_exhaustive")
+    if both.any():
+        ids, names = truth.images.ids.tolist(), truth.categories.labels
+        yield context.finding(
+            "negative-class-not-exhaustive",
+            "semantic",
+            "warning",
+            int(both.sum()),
+            f"{counted(int(both.sum()), 'label')} of images say that a class is absent and that not all of "
+            "it is annotated: unmatched detections of it are ignored there",
+            examples=[
+                f"image {ids[negative.image[row]]}, class {names[negative.category[row]]}"
+                for row in np.flatnonzero(both).tolist()
+            ],
+        )
 
 
 def _missing(context: Context) -> Iterator[Finding]:

@@ -1,11 +1,9 @@
-"""Checks of LVIS's usual mix-ups; labels of whole images in general: ``image_labels``."""
+"""Checks of LVIS's usual mix-ups: sizes told by boxes, results of the other version."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-
-import numpy as np
 
 from boxscore.data.tables import Detections
 from boxscore.evaluation import Evaluation
@@ -13,43 +11,20 @@ from boxscore.matching.matcher import Matcher
 from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import WHEN_ASKED, Context, Finding, counted, verb
 
-__all__ = ["federated_findings"]
+__all__ = ["lvis_findings"]
 
 CLASSES = {1203: ("v1", "v0.5"), 1230: ("v0.5", "v1")}
 """LVIS's two versions by their numbers of classes, each with the other."""
 
 
-def federated_findings(context: Context) -> Iterator[Finding]:
-    """Check labels of whole images against objects and detections."""
-    yield from _contradictions(context)
+def lvis_findings(context: Context) -> Iterator[Finding]:
+    """Check how detections of masks are measured, and whether classes are those of this version."""
     detections = context.detections
     if detections is None or not len(detections):
         return
     if context.effort == WHEN_ASKED:
         yield from _areas_of_boxes(context, detections)
     yield from _other_version(context, detections)
-
-
-def _contradictions(context: Context) -> Iterator[Finding]:
-    truth, labels = context.ground_truth, context.ground_truth.image_labels
-    if labels is None:
-        return
-    negative = labels.of("negative")
-    both = labels.says(negative.image, negative.category, "not_exhaustive")
-    if both.any():
-        ids, names = truth.images.ids.tolist(), truth.categories.labels
-        yield context.finding(
-            "negative-class-not-exhaustive",
-            "semantic",
-            "warning",
-            int(both.sum()),
-            f"{counted(int(both.sum()), 'label')} of images say that a class is absent and that not all of "
-            "it is annotated: unmatched detections of it are ignored there",
-            examples=[
-                f"image {ids[negative.image[row]]}, class {names[negative.category[row]]}"
-                for row in np.flatnonzero(both).tolist()
-            ],
-        )
 
 
 def _areas_of_boxes(context: Context, detections: Detections) -> Iterator[Finding]:
