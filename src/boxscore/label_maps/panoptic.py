@@ -27,7 +27,7 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,12 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.resampling import Method
 from boxscore._utils.text import html_summary, short_list
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.label_maps.counting import LARGEST_ID, LabelMap, PixelPairs, count_pairs, segment_map
 from boxscore.label_maps.images import different_images, joined_images, matched_streams, of_images
-from boxscore.label_maps.resampled import MetricIntervals, intervals_of
+from boxscore.label_maps.resampled import ResampledImages
 from boxscore.label_maps.rules import PanopticRules, load_panoptic_rules
 
 if TYPE_CHECKING:
@@ -354,7 +353,7 @@ def warn_of_odd(odd: Sequence[Odd], *, stacklevel: int = 3) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class PanopticQuality:
+class PanopticQuality(ResampledImages):
     """Panoptic quality of a set of images; results of different images add up with ``+``.
 
     Attributes
@@ -366,6 +365,10 @@ class PanopticQuality:
         The ids of the I images.
     segments : Counted
         One row per matched, false and missed segment.
+
+    See Also
+    --------
+    boxscore.label_maps.resampled.ResampledImages : ``bootstrap_intervals``.
     """
 
     rules: PanopticRules
@@ -488,35 +491,7 @@ class PanopticQuality:
             }
         )
 
-    def bootstrap_intervals(
-        self,
-        *,
-        resamples: int = 1000,
-        confidence: float = 0.95,
-        method: Method = "bias_corrected",
-        seed: int = 0,
-        progress: bool = False,
-    ) -> MetricIntervals:
-        """Intervals of the metrics over resampled images.
-
-        Parameters
-        ----------
-        resamples : int, default 1000
-        confidence : float, default 0.95
-        method : {"bias_corrected", "percentile"}, default "bias_corrected"
-        seed : int, default 0
-        progress : bool, default False
-            Show a progress bar if stderr is a terminal.
-
-        Returns
-        -------
-        MetricIntervals
-
-        Raises
-        ------
-        InputError
-            When an option is out of range, or there are no images.
-        """
+    def _metrics_by_weights(self) -> Callable[[NDArray[np.float64]], dict[str, float]]:
         s, K = self.segments, len(self.classes.ids)
         cell = s.outcome.astype(np.int64) * K + s.category
         hits = s.outcome == TP
@@ -527,15 +502,7 @@ class PanopticQuality:
             ious = np.bincount(s.category[hits], weights=self._iou * own[hits], minlength=K)
             return self._metrics(np.vstack([counts, ious]))
 
-        return intervals_of(
-            metrics_of,
-            len(self.images),
-            resamples=resamples,
-            confidence=confidence,
-            method=method,
-            seed=seed,
-            progress=progress,
-        )
+        return metrics_of
 
     @classmethod
     def merge(cls, results: Iterable[PanopticQuality]) -> PanopticQuality:

@@ -20,7 +20,7 @@ from boxscore.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MetricIntervals", "intervals_of"]
+__all__ = ["MetricIntervals", "ResampledImages"]
 
 FloatArray = NDArray[np.float64]
 
@@ -53,23 +53,51 @@ class MetricIntervals:
         return pd.DataFrame({"metric": self.metrics, **{name: getattr(self, name) for name in names}})
 
 
-def intervals_of(
-    metrics_of: Callable[[FloatArray], Mapping[str, float]],
-    images: int,
-    *,
-    resamples: int,
-    confidence: float,
-    method: Method,
-    seed: int,
-    progress: bool,
-) -> MetricIntervals:
-    """Compute the metrics for the weights of each draw, and the intervals."""
-    check_intervals(confidence, method)
-    if not images:
-        raise InputError("a bootstrap", "have images to draw from", got="none")
-    own = metrics_of(np.ones(images))
-    weights = draw_weights(images, resamples, seed=seed, progress=progress)
-    draws = np.array([list(metrics_of(drawn).values()) for drawn in weights])
-    value = np.array(list(own.values()))
-    low, high = interval(draws, value, confidence, method)
-    return MetricIntervals(list(own), value, low, high, spread(draws), np.isfinite(draws).sum(axis=0))
+class ResampledImages:
+    """A result of some images whose metrics are known for any weights of them."""
+
+    images: tuple[int | str, ...]
+
+    def _metrics_by_weights(self) -> Callable[[FloatArray], Mapping[str, float]]:
+        """Return what computes the metrics with every image counted as often as its weight [I] says."""
+        raise NotImplementedError
+
+    def bootstrap_intervals(
+        self,
+        *,
+        resamples: int = 1000,
+        confidence: float = 0.95,
+        method: Method = "bias_corrected",
+        seed: int = 0,
+        progress: bool = False,
+    ) -> MetricIntervals:
+        """Intervals of the metrics over resampled images.
+
+        Parameters
+        ----------
+        resamples : int, default 1000
+        confidence : float, default 0.95
+        method : {"bias_corrected", "percentile"}, default "bias_corrected"
+        seed : int, default 0
+        progress : bool, default False
+            Show a progress bar if stderr is a terminal.
+
+        Returns
+        -------
+        MetricIntervals
+
+        Raises
+        ------
+        InputError
+            When an option is out of range, or there are no images.
+        """
+        metrics_of = self._metrics_by_weights()
+        check_intervals(confidence, method)
+        if not self.images:
+            raise InputError("a bootstrap", "have images to draw from", got="none")
+        own = metrics_of(np.ones(len(self.images)))
+        weights = draw_weights(len(self.images), resamples, seed=seed, progress=progress)
+        draws = np.array([list(metrics_of(drawn).values()) for drawn in weights])
+        value = np.array(list(own.values()))
+        low, high = interval(draws, value, confidence, method)
+        return MetricIntervals(list(own), value, low, high, spread(draws), np.isfinite(draws).sum(axis=0))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,12 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.resampling import Method
 from boxscore._utils.text import html_summary, short_list
 from boxscore.errors import InputError
 from boxscore.label_maps.counting import PixelPairs, count_pairs, label_map
 from boxscore.label_maps.images import different_images, joined_images, matched_streams, of_images
-from boxscore.label_maps.resampled import MetricIntervals, intervals_of
+from boxscore.label_maps.resampled import ResampledImages
 from boxscore.label_maps.rules import LARGEST_LABEL, SemanticRules, load_semantic_rules
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ def require_counted(result: SemanticIoU) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class SemanticIoU:
+class SemanticIoU(ResampledImages):
     """Semantic IoU of a set of images; results of different images add up with ``+``.
 
     Attributes
@@ -149,6 +148,10 @@ class SemanticIoU:
         The ids of the I images.
     counts : LabelCounts
         Pixels by image, label of the truth and predicted label, before any rule.
+
+    See Also
+    --------
+    boxscore.label_maps.resampled.ResampledImages : ``bootstrap_intervals``.
     """
 
     rules: SemanticRules
@@ -313,49 +316,13 @@ class SemanticIoU:
         given = self.given if classes is None else label_classes(classes)
         return SemanticIoU(load_semantic_rules(rules), given, self.images, self.counts)
 
-    def bootstrap_intervals(
-        self,
-        *,
-        resamples: int = 1000,
-        confidence: float = 0.95,
-        method: Method = "bias_corrected",
-        seed: int = 0,
-        progress: bool = False,
-    ) -> MetricIntervals:
-        """Intervals of the metrics over resampled images.
-
-        Parameters
-        ----------
-        resamples : int, default 1000
-        confidence : float, default 0.95
-        method : {"bias_corrected", "percentile"}, default "bias_corrected"
-        seed : int, default 0
-        progress : bool, default False
-            Show a progress bar if stderr is a terminal.
-
-        Returns
-        -------
-        MetricIntervals
-
-        Raises
-        ------
-        InputError
-            When an option is out of range, or there are no images.
-        """
+    def _metrics_by_weights(self) -> Callable[[NDArray[np.float64]], dict[str, float]]:
         parts = [part.astype(np.float64) for part in self.areas]
 
         def metrics_of(weights: NDArray[np.float64]) -> dict[str, float]:
             return _metrics(*(weights @ part for part in parts), averaged=self.rules.averaged)
 
-        return intervals_of(
-            metrics_of,
-            len(self.images),
-            resamples=resamples,
-            confidence=confidence,
-            method=method,
-            seed=seed,
-            progress=progress,
-        )
+        return metrics_of
 
     @classmethod
     def merge(cls, results: Iterable[SemanticIoU]) -> SemanticIoU:
