@@ -39,6 +39,7 @@ __all__ = [
     "rule",
     "table",
     "text",
+    "whole",
     "with_attributes",
 ]
 
@@ -204,6 +205,11 @@ def number(low: float, high: float, *, open_low: bool = False) -> Check:
         "number" if low == -high else f"number in {'(' if open_low else '['}{low:g}, {high:g}]",
         lambda value, name: checks.number_between(value, low, high, name=name, open_low=open_low),
     )
+
+
+def whole(low: int) -> Check:
+    """Accept a whole number from ``low`` on."""
+    return Check(f"whole number >= {low}", lambda value, name: checks.whole_number(value, low, name=name))
 
 
 def list_of(item: Check, what: str, *, ordered: bool = False) -> Check:
