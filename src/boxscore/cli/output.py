@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import re
 import sys
 import textwrap
@@ -134,6 +133,8 @@ def _for_stdout(text: str) -> str:
     encoding = getattr(sys.stdout, "encoding", None) or ""
     if settings().file is not None or encoding.lower().replace("-", "") == "utf8":
         return text
+    import json
+
     return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match[0])[1:-1], text)
 
 

@@ -68,7 +68,6 @@ from boxscore.formats._coco_records import (
 )
 from boxscore.formats._format import Format, Read, ReadOptions, Snapshot
 from boxscore.formats._look import Look
-from boxscore.formats.class_lists import check_listed
 from boxscore.formats.recognising import resemblance
 from boxscore.formats.results import Kept
 
@@ -304,6 +303,8 @@ class ResultsReading:
         self._snapshot.check_reading()
         path, instances = self._path, self._instances
         if self._classes is not None:
+            from boxscore.formats.class_lists import check_listed
+
             check_listed(records["category_id"], self._classes, path)
 
         def place(row: int) -> str:
