@@ -1,13 +1,10 @@
-"""``evaluate`` and its result, which computes each number when it is first asked for."""
+"""What an evaluation answers: each number is computed when it is first asked for."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import itertools
-import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,51 +14,32 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
-from boxscore._utils.processes import Forked
 from boxscore._utils.records import record
 from boxscore._utils.text import html_folded, html_summary, html_table
-from boxscore.data.alignment import align, select
-from boxscore.data.numbering import (
-    AS_THEY_ARE,
-    BY_EVIDENCE,
-    FEWEST,
-    FEWEST_OF_CLASS,
-    found_class_map,
-    mapped_rows,
-    with_classes,
-)
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Id, Images
-from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.formats import reading
+from boxscore.data.vocabulary import Images
+from boxscore.errors import InputError
 from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
-from boxscore.matching.preparing import prepared
-from boxscore.protocols import load_protocol
-from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import ScoreCounts, counted_detections
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import summary_total, summary_values
-from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
     "Evaluation",
-    "check_class_labels",
     "counts_of_classes",
     "counts_of_tables",
-    "evaluate",
-    "tables_of",
+    "matched_tables",
     "without_matches_of_id_zero",
 ]
 
 Answer = TypeVar("Answer")
-SUMMARY_SHARED_FROM = 1_000_000
-"""Detections from which workers that are processes share the summary as well."""
 MOST_BYTES = 4 << 30
 """Of arrays over thresholds, recall points and classes; more is refused."""
 
@@ -69,287 +47,6 @@ PER_LINE = 4
 """Summary metrics per line of a ``repr``."""
 SHOWN_CLASSES = 20
 """Most classes that a notebook shows."""
-MANY = 0.3
-"""Share of the best detections that match their class from which nothing is odd about its number."""
-NUMBERING_IMAGES = 64
-"""Images that are looked at for odd class numbers."""
-RISE = 0.05
-"""Least rise of the first metric that speaks for other class numbers."""
-
-
-def evaluate(
-    ground_truth: GroundTruth | str | Path,
-    detections: Detections | str | Path,
-    *,
-    protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
-    images: Sequence[Id] | None = None,
-    classes: Sequence[Id] | None = None,
-    workers: int = 1,
-) -> Evaluation:
-    """Evaluate detections against ground truth.
-
-    Parameters
-    ----------
-    ground_truth : GroundTruth, str or Path
-        A table, or a file or folder that :func:`boxscore.load_ground_truth` reads.
-    detections : Detections, str or Path
-        A table, or a file or folder that :func:`boxscore.load_detections` reads. Their images must all be in
-        the ground truth. Classes that it does not have are left out.
-    protocol : str, Path, mapping or Protocol, default "coco"
-        A shipped name, a TOML file, its values, or a Protocol.
-    images, classes : sequence of ids, optional
-        Evaluate only these; classes by id or name.
-    workers : int, default 1
-        Threads; images are split into as many blocks, which are matched separately and merged. Where masks
-        are compared, or the boxes of a million detections and more, they are processes, forked from this
-        one. The result does not depend on it.
-
-    Returns
-    -------
-    Evaluation
-
-    Raises
-    ------
-    FileFormatError
-        When a file breaks a rule of its format.
-    InputError
-        When a detection is in an unknown image, or a chosen image or class does not exist.
-    ProtocolError
-        When the protocol breaks a rule.
-
-    Examples
-    --------
-    >>> truth = GroundTruth.from_arrays([1], ["cat"], [[10, 10, 50, 50]])
-    >>> detections = Detections.from_arrays([1], ["cat"], [[10, 10, 50, 50]], [0.9])
-    >>> result = evaluate(truth, detections)
-    >>> round(result["AP"], 6)
-    1.0
-    """
-    chosen = load_protocol(protocol)
-    checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
-    ground_truth, detections = tables_of(ground_truth, detections, chosen)
-    detections = align(detections, ground_truth)
-    ground_truth, detections = prepared(ground_truth, detections, chosen)
-    if images is not None or classes is not None:
-        ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
-    result = _matched(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
-    matcher = result.matcher
-    check_class_labels(ground_truth, chosen)
-    if workers > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
-        _summarise_in_processes(result, workers)
-    _warn_of_id_zero(result)
-    _warn_of_numbering(result, workers)
-    stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
-    if stand_ins:
-        warnings.warn(stand_ins, BoxscoreWarning, stacklevel=2)
-    return result
-
-
-def _matched(
-    ground_truth: GroundTruth,
-    detections: Detections,
-    protocol: Protocol,
-    workers: int,
-    *,
-    chosen_classes: bool = False,
-) -> Evaluation:
-    matcher = Matcher(ground_truth, detections, protocol)
-    matched = matcher.match(workers=workers)
-    result = Evaluation(ground_truth, detections, protocol, matched, chosen_classes)
-    vars(result)["matcher"] = matcher  # to reuse its overlaps
-    return result
-
-
-def _summarise_in_processes(result: Evaluation, workers: int) -> None:
-    """Compute the summary in several processes: each has the rows of some area ranges and caps."""
-    curves: dict[tuple[str, int], list[SummaryRow]] = {}
-    for row in result.protocol.rows:
-        curves.setdefault((row.area, row.cap % len(result.protocol.caps)), []).append(row)
-    if len(curves) < 2:
-        return
-    first, *others = curves.values()  # mostly all areas: about as much work as the others together
-    shares = [first, *(list(itertools.chain(*others[start :: workers - 1])) for start in range(workers - 1))]
-    tasks = [functools.partial(_summary_of, result, share) for share in shares if share]
-    found: dict[str, tuple[float, NDArray[np.float64] | None]] = {}
-    with contextlib.closing(Forked(tasks[1:])) as forked:
-        for part in (tasks[0](), *forked.results()):
-            found |= part
-    keys = result.protocol.class_keys
-    vars(result)["metrics"] = {row.key: found[row.key][0] for row in result.protocol.rows}
-    vars(result)["class_values"] = {
-        keys[row.key]: found[row.key][1] for row in result.protocol.rows if row.key in keys
-    }
-
-
-def _summary_of(
-    result: Evaluation, rows: list[SummaryRow]
-) -> dict[str, tuple[float, NDArray[np.float64] | None]]:
-    """Value of each row over all classes, and of each class where it has one."""
-    keys, common = result.protocol.class_keys, (result.protocol, result.curves_of)
-    return {
-        row.key: (summary_total(row, *common), summary_values(row, *common) if row.key in keys else None)
-        for row in rows
-    }
-
-
-def tables_of(
-    ground_truth: GroundTruth | str | Path, detections: Detections | str | Path, protocol: Protocol
-) -> tuple[GroundTruth, Detections]:
-    """Read tables that are given as paths; refuse anything that is neither."""
-    for value, kind, name in (
-        (ground_truth, GroundTruth, "ground_truth"),
-        (detections, Detections, "detections"),
-    ):
-        if not isinstance(value, (kind, str, Path)):
-            raise InputError(
-                name,
-                f"be a {kind.__name__} table, or the path of a file or folder",
-                got=f"a {type(value).__name__}",
-                cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
-            )
-    options = reading.read_options(
-        columns=similarity_of(protocol).needed_columns,
-        any_sides=protocol.boxes.degenerate != "count",
-        needs_areas=len(protocol.ignore.area_ranges) > 1,
-    )
-    if not isinstance(ground_truth, GroundTruth):
-        if not isinstance(detections, Detections):
-            return reading.load_both(ground_truth, detections, options, options)
-        ground_truth = reading.read_ground_truth(ground_truth, options)
-    if not isinstance(detections, Detections):
-        detections = reading.read_detections(detections, ground_truth, options)
-    return ground_truth, detections
-
-
-def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
-    """Check what a federated protocol asks of ground truth: labels of images, and groups of classes.
-
-    Raises
-    ------
-    InputError
-        When a class has a value that no summary metric selects by, such as an unknown ``frequency``.
-    """
-    selected: dict[str, dict[str, list[str]]] = {}
-    for row in protocol.rows:
-        if row.classes:
-            name, _, value = row.classes.partition("=")
-            selected.setdefault(name, {}).setdefault(value, []).append(row.key)
-    categories = ground_truth.categories
-    for name, keys in selected.items():
-        metrics = ", ".join(key for group in keys.values() for key in group)
-        values = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
-        unknown = [row for row, value in enumerate(values) if value is not None and str(value) not in keys]
-        if unknown:
-            raise InputError(
-                name,
-                f"be one of {', '.join(keys)} for {protocol.name}",
-                got=repr(values[unknown[0]]),
-                place=f"class {categories.labels[unknown[0]]} of {ground_truth.source}",
-            )
-        without = sum(value is None for value in values)
-        if without:
-            which = (
-                "no class has" if without == len(values) else f"{without} of {len(values)} classes have no"
-            )
-            effect = "are undefined" if without == len(values) else "leave these out"
-            _warn(f"{ground_truth.source}: {which} {name}; {metrics} {effect}.")
-    if protocol.labels.unlisted == "drop" and ground_truth.image_labels is None:
-        _warn(
-            f"{ground_truth.source}: no image says which classes were looked for (neg_category_ids in LVIS's "
-            "files, --image-labels for Open Images), so detections of every class without an object in their "
-            "image are left out. Is this data annotated in full? Then another protocol fits, such as coco."
-        )
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, BoxscoreWarning, stacklevel=4)
-
-
-def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
-    """Return a result under ``matching.annotation_id_zero = "unmatched"``; nothing is matched again."""
-    matching = dataclasses.replace(result.protocol.matching, annotation_id_zero="unmatched")
-    zero = zero_ids(result.ground_truth.ids)
-    return dataclasses.replace(
-        result,
-        protocol=dataclasses.replace(result.protocol, matching=matching),
-        matched=result.matched.without_true_positives_of(zero[result.matched.truth_row]),
-    )
-
-
-def _warn_of_id_zero(result: Evaluation) -> None:
-    """Warn that pycocotools would read a match with annotation 0 as no match; say what it would print."""
-    rules, matched = result.protocol.matching, result.matched
-    if rules.annotation_id_zero == "unmatched" or rules.candidate != "best_available":
-        return
-    zero = zero_ids(result.ground_truth.ids)
-    if not zero.any():
-        return
-    hits = int(zero[matched.truth_row[matched.pair_truth[matched.pairs_ever_true(0)]]].sum())
-    if not hits:
-        return
-    here = there = ""
-    if result.protocol.rows:
-        row = result.protocol.rows[0]
-        here, there = (
-            f": {row.key} {summary_total(row, each.protocol, each.curves_of):.4f}"
-            for each in (result, without_matches_of_id_zero(result))
-        )
-    plural = "s" * (hits > 1)
-    warnings.warn(
-        f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other{here}; "
-        f"pycocotools reads a match with it as no match ({hits} true positive{plural} here){there}. "
-        "For pycocotools' number choose "
-        'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',
-        BoxscoreWarning,
-        stacklevel=3,
-    )
-
-
-def _warn_of_numbering(result: Evaluation, workers: int) -> None:
-    """Warn that the detections evidently number their classes otherwise; say what both readings score."""
-    ground_truth, detections, protocol = result.ground_truth, result.detections, result.protocol
-    if not protocol.matching.per_class or not protocol.rows or protocol.similarity == "keypoints":
-        return
-    if len(ground_truth.categories) < 2 or _all_looks_right(result):
-        return
-    found = found_class_map(ground_truth, detections, most=NUMBERING_IMAGES)
-    if found.name in (None, AS_THEY_ARE):
-        return
-    rows = mapped_rows(found.pairs, ground_truth.categories, ground_truth.categories)
-    renumbered = with_classes(detections, ground_truth.categories, rows)
-    other = _matched(ground_truth, renumbered, protocol, workers)
-    row = protocol.rows[0]
-    here, there = (summary_total(row, protocol, each.curves_of) for each in (result, other))
-    if not there > here + RISE:
-        return
-    left_out = sum(detections.left_out.values())
-    without = f" (without the {left_out:,} that are left out)" * (left_out > 0)
-    named = "" if found.name == BY_EVIDENCE else f"{found.name} or "
-    warnings.warn(
-        f"{detections.source}: classes seem to be numbered differently: {found}. {row.key} is {here:.4f} as "
-        f"they are, and {there:.4f} that way{without}. Read the detections with --class-map {named}auto, or "
-        "class_map= of load_detections.",
-        BoxscoreWarning,
-        stacklevel=3,
-    )
-
-
-def _all_looks_right(result: Evaluation) -> bool:
-    """Whether no class was left out, and many of the best detections match an object of their class."""
-    matched = result.matched
-    counted = int(matched.positives(0).sum())
-    if counted < FEWEST or not len(matched):
-        return True  # too few to judge
-    if result.detections.left_out:
-        return False
-    below = max(len(matched) - counted, 0)
-    best = matched.score >= np.partition(matched.score, below)[below]
-    true = matched.pair_detection[matched.pairs_ever_true(0)]
-    of_class = np.bincount(matched.category[best])
-    hits = np.bincount(matched.category[true[best[true]]], minlength=len(of_class))
-    if ((of_class >= FEWEST_OF_CLASS) & (hits == 0)).sum() > 1:
-        return False  # two classes may be swapped
-    return bool((hits[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)
 
 
 @record(frozen=True, eq=False)
@@ -831,6 +528,33 @@ class Evaluation(PicklesFields):
     @functools.cached_property
     def _kept(self) -> dict[Hashable, Any]:
         return {}
+
+
+def matched_tables(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    workers: int,
+    *,
+    chosen_classes: bool = False,
+) -> Evaluation:
+    """Match two tables, and keep their overlaps for further questions."""
+    matcher = Matcher(ground_truth, detections, protocol)
+    matched = matcher.match(workers=workers)
+    result = Evaluation(ground_truth, detections, protocol, matched, chosen_classes)
+    vars(result)["matcher"] = matcher
+    return result
+
+
+def without_matches_of_id_zero(result: Evaluation) -> Evaluation:
+    """Return a result under ``matching.annotation_id_zero = "unmatched"``; nothing is matched again."""
+    matching = dataclasses.replace(result.protocol.matching, annotation_id_zero="unmatched")
+    zero = zero_ids(result.ground_truth.ids)
+    return dataclasses.replace(
+        result,
+        protocol=dataclasses.replace(result.protocol, matching=matching),
+        matched=result.matched.without_true_positives_of(zero[result.matched.truth_row]),
+    )
 
 
 def counts_of_tables(truth: GroundTruth, detections: Detections) -> dict[str, int]:

@@ -1,0 +1,177 @@
+"""``evaluate``: two tables or files in, an :class:`~boxscore.evaluation.result.Evaluation` out."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore._utils.processes import Forked
+from boxscore.data.alignment import align, select
+from boxscore.data.tables import Detections, GroundTruth
+from boxscore.data.vocabulary import Id
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.evaluation.doubts import check_class_labels, warn_of_id_zero, warn_of_numbering
+from boxscore.evaluation.result import (
+    Evaluation,
+    counts_of_classes,
+    counts_of_tables,
+    matched_tables,
+    without_matches_of_id_zero,
+)
+from boxscore.formats import reading
+from boxscore.matching.preparing import prepared
+from boxscore.protocols import load_protocol
+from boxscore.protocols.protocol import Protocol, SummaryRow
+from boxscore.scoring.kinds import summary_total, summary_values
+from boxscore.similarity.registry import similarity_of
+
+__all__ = [
+    "Evaluation",
+    "check_class_labels",
+    "counts_of_classes",
+    "counts_of_tables",
+    "evaluate",
+    "tables_of",
+    "without_matches_of_id_zero",
+]
+
+SUMMARY_SHARED_FROM = 1_000_000
+"""Detections from which workers that are processes share the summary as well."""
+
+
+def evaluate(
+    ground_truth: GroundTruth | str | Path,
+    detections: Detections | str | Path,
+    *,
+    protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
+    images: Sequence[Id] | None = None,
+    classes: Sequence[Id] | None = None,
+    workers: int = 1,
+) -> Evaluation:
+    """Evaluate detections against ground truth.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth, str or Path
+        A table, or a file or folder that :func:`boxscore.load_ground_truth` reads.
+    detections : Detections, str or Path
+        A table, or a file or folder that :func:`boxscore.load_detections` reads. Their images must all be in
+        the ground truth. Classes that it does not have are left out.
+    protocol : str, Path, mapping or Protocol, default "coco"
+        A shipped name, a TOML file, its values, or a Protocol.
+    images, classes : sequence of ids, optional
+        Evaluate only these; classes by id or name.
+    workers : int, default 1
+        Threads; images are split into as many blocks, which are matched separately and merged. Where masks
+        are compared, or the boxes of a million detections and more, they are processes, forked from this
+        one. The result does not depend on it.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    FileFormatError
+        When a file breaks a rule of its format.
+    InputError
+        When a detection is in an unknown image, or a chosen image or class does not exist.
+    ProtocolError
+        When the protocol breaks a rule.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_arrays([1], ["cat"], [[10, 10, 50, 50]])
+    >>> detections = Detections.from_arrays([1], ["cat"], [[10, 10, 50, 50]], [0.9])
+    >>> result = evaluate(truth, detections)
+    >>> round(result["AP"], 6)
+    1.0
+    """
+    chosen = load_protocol(protocol)
+    checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
+    ground_truth, detections = tables_of(ground_truth, detections, chosen)
+    detections = align(detections, ground_truth)
+    ground_truth, detections = prepared(ground_truth, detections, chosen)
+    if images is not None or classes is not None:
+        ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
+    result = matched_tables(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
+    matcher = result.matcher
+    check_class_labels(ground_truth, chosen)
+    if workers > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
+        _summarise_in_processes(result, workers)
+    warn_of_id_zero(result)
+    warn_of_numbering(result, workers)
+    stand_ins = matcher.similarity.stand_ins(ground_truth, detections)
+    if stand_ins:
+        warnings.warn(stand_ins, BoxscoreWarning, stacklevel=2)
+    return result
+
+
+def _summarise_in_processes(result: Evaluation, workers: int) -> None:
+    """Compute the summary in several processes: each has the rows of some area ranges and caps."""
+    curves: dict[tuple[str, int], list[SummaryRow]] = {}
+    for row in result.protocol.rows:
+        curves.setdefault((row.area, row.cap % len(result.protocol.caps)), []).append(row)
+    if len(curves) < 2:
+        return
+    first, *others = curves.values()  # mostly all areas: about as much work as the others together
+    shares = [first, *(list(itertools.chain(*others[start :: workers - 1])) for start in range(workers - 1))]
+    tasks = [functools.partial(_summary_of, result, share) for share in shares if share]
+    found: dict[str, tuple[float, NDArray[np.float64] | None]] = {}
+    with contextlib.closing(Forked(tasks[1:])) as forked:
+        for part in (tasks[0](), *forked.results()):
+            found |= part
+    keys = result.protocol.class_keys
+    vars(result)["metrics"] = {row.key: found[row.key][0] for row in result.protocol.rows}
+    vars(result)["class_values"] = {
+        keys[row.key]: found[row.key][1] for row in result.protocol.rows if row.key in keys
+    }
+
+
+def _summary_of(
+    result: Evaluation, rows: list[SummaryRow]
+) -> dict[str, tuple[float, NDArray[np.float64] | None]]:
+    """Value of each row over all classes, and of each class where it has one."""
+    keys, common = result.protocol.class_keys, (result.protocol, result.curves_of)
+    return {
+        row.key: (summary_total(row, *common), summary_values(row, *common) if row.key in keys else None)
+        for row in rows
+    }
+
+
+def tables_of(
+    ground_truth: GroundTruth | str | Path, detections: Detections | str | Path, protocol: Protocol
+) -> tuple[GroundTruth, Detections]:
+    """Read tables that are given as paths; refuse anything that is neither."""
+    for value, kind, name in (
+        (ground_truth, GroundTruth, "ground_truth"),
+        (detections, Detections, "detections"),
+    ):
+        if not isinstance(value, (kind, str, Path)):
+            raise InputError(
+                name,
+                f"be a {kind.__name__} table, or the path of a file or folder",
+                got=f"a {type(value).__name__}",
+                cause="GroundTruth.from_arrays and Detections.from_arrays make tables of arrays",
+            )
+    options = reading.read_options(
+        columns=similarity_of(protocol).needed_columns,
+        any_sides=protocol.boxes.degenerate != "count",
+        needs_areas=len(protocol.ignore.area_ranges) > 1,
+    )
+    if not isinstance(ground_truth, GroundTruth):
+        if not isinstance(detections, Detections):
+            return reading.load_both(ground_truth, detections, options, options)
+        ground_truth = reading.read_ground_truth(ground_truth, options)
+    if not isinstance(detections, Detections):
+        detections = reading.read_detections(detections, ground_truth, options)
+    return ground_truth, detections

@@ -1,0 +1,152 @@
+"""What makes an evaluation's numbers doubtful: one warning each, when it is made."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from boxscore.data.numbering import (
+    AS_THEY_ARE,
+    BY_EVIDENCE,
+    FEWEST,
+    FEWEST_OF_CLASS,
+    found_class_map,
+    mapped_rows,
+    with_classes,
+)
+from boxscore.data.tables import GroundTruth
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.evaluation.result import Evaluation, matched_tables, without_matches_of_id_zero
+from boxscore.matching.ignoring import zero_ids
+from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.kinds import summary_total
+
+__all__ = ["check_class_labels", "warn_of_id_zero", "warn_of_numbering"]
+
+MANY = 0.3
+"""Share of the best detections that match their class from which nothing is odd about its number."""
+NUMBERING_IMAGES = 64
+"""Images that are looked at for odd class numbers."""
+RISE = 0.05
+"""Least rise of the first metric that speaks for other class numbers."""
+
+
+def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
+    """Check what a federated protocol asks of ground truth: labels of images, and groups of classes.
+
+    Raises
+    ------
+    InputError
+        When a class has a value that no summary metric selects by, such as an unknown ``frequency``.
+    """
+    selected: dict[str, dict[str, list[str]]] = {}
+    for row in protocol.rows:
+        if row.classes:
+            name, _, value = row.classes.partition("=")
+            selected.setdefault(name, {}).setdefault(value, []).append(row.key)
+    categories = ground_truth.categories
+    for name, keys in selected.items():
+        metrics = ", ".join(key for group in keys.values() for key in group)
+        values = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
+        unknown = [row for row, value in enumerate(values) if value is not None and str(value) not in keys]
+        if unknown:
+            raise InputError(
+                name,
+                f"be one of {', '.join(keys)} for {protocol.name}",
+                got=repr(values[unknown[0]]),
+                place=f"class {categories.labels[unknown[0]]} of {ground_truth.source}",
+            )
+        without = sum(value is None for value in values)
+        if without:
+            which = (
+                "no class has" if without == len(values) else f"{without} of {len(values)} classes have no"
+            )
+            effect = "are undefined" if without == len(values) else "leave these out"
+            _warn(f"{ground_truth.source}: {which} {name}; {metrics} {effect}.")
+    if protocol.labels.unlisted == "drop" and ground_truth.image_labels is None:
+        _warn(
+            f"{ground_truth.source}: no image says which classes were looked for (neg_category_ids in LVIS's "
+            "files, --image-labels for Open Images), so detections of every class without an object in their "
+            "image are left out. Is this data annotated in full? Then another protocol fits, such as coco."
+        )
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, BoxscoreWarning, stacklevel=4)
+
+
+def warn_of_id_zero(result: Evaluation) -> None:
+    """Warn that pycocotools would read a match with annotation 0 as no match; say what it would print."""
+    rules, matched = result.protocol.matching, result.matched
+    if rules.annotation_id_zero == "unmatched" or rules.candidate != "best_available":
+        return
+    zero = zero_ids(result.ground_truth.ids)
+    if not zero.any():
+        return
+    hits = int(zero[matched.truth_row[matched.pair_truth[matched.pairs_ever_true(0)]]].sum())
+    if not hits:
+        return
+    here = there = ""
+    if result.protocol.rows:
+        row = result.protocol.rows[0]
+        here, there = (
+            f": {row.key} {summary_total(row, each.protocol, each.curves_of):.4f}"
+            for each in (result, without_matches_of_id_zero(result))
+        )
+    plural = "s" * (hits > 1)
+    warnings.warn(
+        f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other{here}; "
+        f"pycocotools reads a match with it as no match ({hits} true positive{plural} here){there}. "
+        "For pycocotools' number choose "
+        'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',
+        BoxscoreWarning,
+        stacklevel=3,
+    )
+
+
+def warn_of_numbering(result: Evaluation, workers: int) -> None:
+    """Warn that the detections evidently number their classes otherwise; say what both readings score."""
+    ground_truth, detections, protocol = result.ground_truth, result.detections, result.protocol
+    if not protocol.matching.per_class or not protocol.rows or protocol.similarity == "keypoints":
+        return
+    if len(ground_truth.categories) < 2 or _all_looks_right(result):
+        return
+    found = found_class_map(ground_truth, detections, most=NUMBERING_IMAGES)
+    if found.name in (None, AS_THEY_ARE):
+        return
+    rows = mapped_rows(found.pairs, ground_truth.categories, ground_truth.categories)
+    renumbered = with_classes(detections, ground_truth.categories, rows)
+    other = matched_tables(ground_truth, renumbered, protocol, workers)
+    row = protocol.rows[0]
+    here, there = (summary_total(row, protocol, each.curves_of) for each in (result, other))
+    if not there > here + RISE:
+        return
+    left_out = sum(detections.left_out.values())
+    without = f" (without the {left_out:,} that are left out)" * (left_out > 0)
+    named = "" if found.name == BY_EVIDENCE else f"{found.name} or "
+    warnings.warn(
+        f"{detections.source}: classes seem to be numbered differently: {found}. {row.key} is {here:.4f} as "
+        f"they are, and {there:.4f} that way{without}. Read the detections with --class-map {named}auto, or "
+        "class_map= of load_detections.",
+        BoxscoreWarning,
+        stacklevel=3,
+    )
+
+
+def _all_looks_right(result: Evaluation) -> bool:
+    """Whether no class was left out, and many of the best detections match an object of their class."""
+    matched = result.matched
+    counted = int(matched.positives(0).sum())
+    if counted < FEWEST or not len(matched):
+        return True  # too few to judge
+    if result.detections.left_out:
+        return False
+    below = max(len(matched) - counted, 0)
+    best = matched.score >= np.partition(matched.score, below)[below]
+    true = matched.pair_detection[matched.pairs_ever_true(0)]
+    of_class = np.bincount(matched.category[best])
+    hits = np.bincount(matched.category[true[best[true]]], minlength=len(of_class))
+    if ((of_class >= FEWEST_OF_CLASS) & (hits == 0)).sum() > 1:
+        return False  # two classes may be swapped
+    return bool((hits[of_class > 0] / of_class[of_class > 0]).mean() >= MANY)
