@@ -71,8 +71,7 @@ class PrecisionRecallDisplay(Display):
                 thresholds[near] + 1e-6,
                 name="iou_threshold (nearest threshold)",
             )
-        for name in classes:
-            checks.one_of(name, evaluation.labels, name="classes")
+        _check_classes(evaluation, classes)
         curves = evaluation.curves_of()
         defined = np.flatnonzero(curves.positive)
         precision = np.ascontiguousarray(curves.interpolated[near, :, defined])
@@ -216,8 +215,7 @@ class FrocDisplay(Display):
         """Read the curves of an evaluation; see :func:`froc`."""
         from boxscore.diagnostics import froc_scores
 
-        for name in classes:
-            checks.one_of(name, evaluation.labels, name="classes")
+        _check_classes(evaluation, classes)
         table = froc_scores(evaluation, iou_threshold=iou_threshold)
         points = table.fppi[table.fppi > 0]
         low, high = (points[0], points[-1]) if len(points) > 1 else (0.125, 8.0)
@@ -314,8 +312,7 @@ class MissRateDisplay(Display):
         """Read the curves of an evaluation; see :func:`miss_rate`."""
         from boxscore.scoring.miss_rate import miss_rates
 
-        for name in classes:
-            checks.one_of(name, evaluation.labels, name="classes")
+        _check_classes(evaluation, classes)
         protocol = evaluation.protocol
         areas = [row.area for row in protocol.rows if row.metric == "MR"] or list(
             protocol.ignore.area_ranges
@@ -376,6 +373,11 @@ def miss_rate(evaluation: Evaluation, *, classes: Sequence[str] = (), ax: Axes |
         When matplotlib is not installed.
     """
     return MissRateDisplay.from_evaluation(evaluation, classes=classes).figure(ax)
+
+
+def _check_classes(evaluation: Evaluation, names: Sequence[str]) -> None:
+    for name in names:
+        checks.one_of(name, evaluation.labels, name="classes")
 
 
 def _highlight(ax: Any, x: FloatArray, rows: FloatArray, labels: list[str], names: Sequence[str]) -> None:
