@@ -34,6 +34,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, counts_of_classes
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import Placed, unpacked
+from boxscore.matching.preparing import stretched
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.joined import JoinedCurves
@@ -167,6 +168,11 @@ class MergedParts:
             high=high,
             rows_by_image=self.parts[0].row_order == "image",
         )
+        ends = [part.score_ends for part in self.parts if part.score_ends is not None]
+        if ends:
+            least, largest = min(low for low, _ in ends), max(high for _, high in ends)
+            score = stretched(merged.score, least, largest)
+            merged = dataclasses.replace(merged, score=score).in_class_order()
         if self.protocol.matching.cap_scope == "data_set_class":
             merged = self._within_cap(merged, low, first)
         return merged

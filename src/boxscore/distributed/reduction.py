@@ -200,6 +200,9 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     number = np.zeros(len(part.image_ids), dtype=bool)
     number[own.image[kept]] = True
     number[own.truth_image[truths]] = True
+    crowds = own.crowds_of(low, high)
+    if crowds is not None:
+        number[crowds.image] = True
     images = np.flatnonzero(number)
     row = np.zeros(len(number), dtype=np.int64)
     row[images] = np.arange(len(images))
@@ -218,6 +221,10 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         truth_image=narrowed(row[own.truth_image[truths]]),
         truth_counted=own.truth_counted[truths],
         truth_weight=None if own.truth_weight is None else own.truth_weight[truths],
+        truth_takes_part=None if own.truth_takes_part is None else own.truth_takes_part[truths],
+        crowd_image=None if crowds is None else narrowed(row[crowds.image]),
+        crowd_category=None if crowds is None else narrowed(crowds.category),
+        crowd_counts=None if crowds is None else crowds.counts,
     )
     places = images + place if isinstance(place, int) else place[images]
     per_class = part.protocol.matching.per_class
@@ -265,12 +272,18 @@ def draw_classes(
 
 
 def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
-    """Whether a class may be drawn by ranges of scores: AP at recall points, whole counts, no FROC."""
+    """Whether a class may be drawn by ranges of scores.
+
+    So are AP at recall points and AR, of whole counts. Of an area under a curve, of FROC, MR and JI, and of a
+    mean by images ranges say too little; and stretched scores are known where all parts are.
+    """
     return (
         protocol.ap.interpolation == "points"
+        and protocol.ap.class_mean != "by_images"
+        and not protocol.rounding.stretch_scores
         and protocol.matching.cap_scope != "data_set_class"
         and not weighted
-        and not any(row.metric == "FROC" for row in protocol.rows)
+        and all(row.metric in ("AP", "AR") for row in protocol.rows)
     )
 
 
@@ -306,7 +319,7 @@ def totals_of_ranges(
     ranges = [_matches([cut(part, 0, one)], pooled) for one in _ranges(whole, edges)]
     positive, hits, counted = {}, {}, {}
     for area, cap in keys:
-        positive[area, cap] = int(every.positives(area).sum())
+        positive[area, cap] = int(every.recall_total(area).sum())
         counts = [HitCounts(Outcomes.of(matches, part.protocol, area, cap)) for matches in ranges]
         hits[area, cap] = np.stack([count.hits[:, 0] for count in counts])
         counted[area, cap] = np.stack([count.totals()[:, 0] for count in counts])

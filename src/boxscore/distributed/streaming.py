@@ -168,12 +168,11 @@ class StreamTask(PicklesFields):
                 side = self.detections
                 rows = rows_of(found, side.options, truth, of_results=True, fractions=side.fractions)
                 detections = detections_of(rows, side.options, truth)
+            truth, detections = prepared(truth, detections, self.protocol, share=True)
             if self.classes is not None:
                 truth, detections = select(truth, detections, classes=self.classes)
             if found is not None:
                 keys = detections.columns[KEY]
-                detections = detections.replaced(columns={})
-            truth, detections = prepared(truth, detections, self.protocol)
             part = match_part(truth, detections, self.protocol, rows=keys)
         return dataclasses.replace(part, source=f"partition {self.number} of {self.detections.groups.path}")
 
@@ -187,7 +186,14 @@ class StreamTask(PicklesFields):
         truth = ground_truth_of(rows, options)
         category = self.categories.rows(truth.categories.ids)[truth.category]
         images = _without_names(truth.images)
-        return truth.replaced(images=images, categories=self.categories, category=category, columns={})
+        truth = truth.replaced(images=images, categories=self.categories, category=category)
+        return _with_bounded_columns(truth, self.protocol)
+
+
+def _with_bounded_columns(truth: GroundTruth, protocol: Protocol) -> GroundTruth:
+    """Leave out the columns that the protocol does not bound."""
+    bounded = {name for columns in protocol.ignore.column_ranges.values() for name in columns}
+    return truth.replaced(columns={name: truth.columns[name] for name in bounded & {*truth.columns}})
 
 
 def stream_tasks(
@@ -267,7 +273,9 @@ def stream_tasks(
         if own is None:
             assert isinstance(truth, GroundTruth)
             table = of_images(truth, rows)
-            own_truth: GroundTruth | Side = table.replaced(images=_without_names(table.images), columns={})
+            own_truth: GroundTruth | Side = _with_bounded_columns(
+                table.replaced(images=_without_names(table.images)), protocol
+            )
         else:
             own_truth = own
         tasks.append(

@@ -30,10 +30,12 @@ from numpy.typing import NDArray
 
 from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import ApRules, FrocRules, Protocol
+from boxscore.protocols.protocol import ApRules, FrocRules, MissRateRules, Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.froc import sensitivity
 from boxscore.scoring.interpolation import area_at_scores, curve_area
+from boxscore.scoring.jaccard import jaccard_indices
+from boxscore.scoring.miss_rate import miss_rates
 from boxscore.scoring.weighted import WeightedCounts
 
 __all__ = ["MOST_CELLS", "Cells", "Curves", "means_at_points", "needed_hits"]
@@ -85,6 +87,26 @@ class Curves:
     def sensitivity(self, rules: FrocRules) -> FloatArray:
         """Sensitivity at the rules' false positives per image, [T, F, K]."""
         return sensitivity(self.counts, np.array(rules.false_positives_per_image), rules.interpolation)
+
+    def miss_rates(self, rules: MissRateRules) -> FloatArray:
+        """Miss rate at the rules' false positives per image, [T, F, K]."""
+        return miss_rates(self.counts, rules)
+
+    def jaccard_indices(self, protocol: Protocol) -> FloatArray:
+        """Jaccard index of crowds, [T, K]."""
+        return jaccard_indices(self.counts, protocol)
+
+    @property
+    def images_of_class(self) -> NDArray[np.int64]:
+        """Images with an object of each class that recall is over, each as often as it counts, [K]."""
+        matches, area = self.counts.outcomes.matches, self.counts.outcomes.area
+        assert matches is not None
+        there = matches.taking_part(area)
+        K = len(self.positive)
+        own = np.unique(matches.truth_image[there].astype(np.int64) * K + matches.truth_category[there])
+        weights = self.counts.image_weights()
+        often = np.bincount(own % K, weights=None if weights is None else weights[own // K], minlength=K)
+        return often.astype(np.int64)
 
     @functools.cached_property
     def recall(self) -> FloatArray:

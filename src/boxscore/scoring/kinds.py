@@ -21,9 +21,8 @@ from boxscore._utils import checks
 from boxscore.data.vocabulary import rows_where
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Cells, Curves
-from boxscore.scoring.jaccard import jaccard_indices
 from boxscore.scoring.joined import JoinedCurves
-from boxscore.scoring.miss_rate import log_average, miss_rates
+from boxscore.scoring.miss_rate import log_average
 
 __all__ = [
     "KINDS",
@@ -106,13 +105,11 @@ def _sensitivity(curves: Drawn, protocol: Protocol) -> FloatArray:
 
 
 def _miss_rate(curves: Drawn, protocol: Protocol) -> FloatArray:
-    assert isinstance(curves, Curves), "parts are not made under such a protocol"
-    return log_average(miss_rates(curves.counts, protocol.miss_rate))
+    return log_average(curves.miss_rates(protocol.miss_rate))
 
 
 def _jaccard(curves: Drawn, protocol: Protocol) -> FloatArray:
-    assert isinstance(curves, Curves), "parts are not made under such a protocol"
-    return jaccard_indices(curves.counts, protocol)
+    return curves.jaccard_indices(protocol)
 
 
 _KINDS = (
@@ -127,17 +124,8 @@ KINDS = {kind.name: kind for kind in _KINDS}
 
 def _mean_by_images(cells: FloatArray | Cells, curves: Drawn) -> float:
     """Mean of the cells, each class as often as there are images with an object of it."""
-    assert isinstance(curves, Curves)
     assert not isinstance(cells, Cells)
-    matches, area = curves.counts.outcomes.matches, curves.counts.outcomes.area
-    assert matches is not None
-    there = matches.taking_part(area)
-    K = len(curves.positive)
-    own = np.unique(matches.truth_image[there].astype(np.int64) * K + matches.truth_category[there])
-    weights = curves.counts.image_weights()
-    often = np.bincount(own % K, weights=None if weights is None else weights[own // K], minlength=K)
-    repeated = np.repeat(np.arange(K), often.astype(np.intp))
-    return mean_of_defined(cells[..., repeated])
+    return mean_of_defined(np.repeat(cells, curves.images_of_class, axis=-1))
 
 
 def _of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatArray | Cells:
