@@ -18,7 +18,7 @@ from boxscore import diagnostics
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.distributed import MergedEvaluation, Part, load_part, merge
 from boxscore.protocols import load_protocol
-from support import federated_cases, instances, open_images, voc_cases
+from support import crowd_cases, federated_cases, instances, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
 from support.each import each
 from support.examples import examples
@@ -84,6 +84,22 @@ def test_groups_that_count_in_part(seed: int, weight: float, data: st.DataObject
     truths, found, listed, images, labels = federated_cases.open_images_case(seed)
     tables = open_images.tables_of(truths, found, listed, images, labels)
     check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
+
+
+@given(seed=st.integers(0, 10_000), name=st.sampled_from(sorted(crowd_cases.PROTOCOLS)), data=st.data())
+@settings(max_examples=examples(60))
+def test_crowds_faces_and_drones(seed: int, name: str, data: st.DataObject) -> None:
+    check(crowd_cases.crowd_case(seed, name), crowd_cases.crowd_protocol(name), data)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    name=st.sampled_from(["dota", "dota-task2", "mmrotate", "mmrotate-probiou", "hrsc", "ultralytics-obb"]),
+    data=st.data(),
+)
+@settings(max_examples=examples(15))
+def test_rotated_boxes(seed: int, name: str, data: st.DataObject) -> None:
+    check(rotated.tables(*rotated.rotated_case(seed, crowds=False)), name, data)
 
 
 # ---------------------------------------------------------------- diagnostics

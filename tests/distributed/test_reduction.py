@@ -14,7 +14,7 @@ import boxscore
 from boxscore.distributed.reduction import Here, reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.protocols import load_protocol
-from support import federated_cases, instances, open_images, voc_cases
+from support import crowd_cases, federated_cases, instances, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
 from support.parted import Tables, bits, parts_of, whole
@@ -81,6 +81,31 @@ def test_groups_that_count_in_part(seed: int, weight: float, data: st.DataObject
     truths, found, listed, images, labels = federated_cases.open_images_case(seed)
     tables = open_images.tables_of(truths, found, listed, images, labels)
     check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
+
+
+@given(seed=st.integers(0, 10_000), name=st.sampled_from(sorted(crowd_cases.PROTOCOLS)), data=st.data())
+@settings(max_examples=examples(60))
+def test_crowds_faces_and_drones(seed: int, name: str, data: st.DataObject) -> None:
+    check(crowd_cases.crowd_case(seed, name), crowd_cases.crowd_protocol(name), data)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    name=st.sampled_from(["dota", "dota-task2", "mmrotate", "mmrotate-probiou", "hrsc", "ultralytics-obb"]),
+    data=st.data(),
+)
+@settings(max_examples=examples(15))
+def test_rotated_boxes(seed: int, name: str, data: st.DataObject) -> None:
+    check(rotated.tables(*rotated.rotated_case(seed, crowds=False)), name, data)
+
+
+def test_scores_of_a_class_by_ranges_under_a_cap_of_the_image() -> None:
+    """The smaller caps leave detections out: a position among what is left is none among all."""
+    rules = crowd_cases.crowd_protocol("recall over all at points")
+    tables = crowd_cases.crowd_case(6, "recall over all at points")
+    parts = parts_of(tables, rules, [0] * len(tables[0].images))
+    split = DistributedEvaluation.of(reduced(Here(), parts, most=1))
+    assert bits(split) == bits(whole(tables, rules))
 
 
 def test_an_image_in_two_parts_is_refused() -> None:

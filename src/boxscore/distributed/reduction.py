@@ -372,10 +372,11 @@ def draw_range(
     """
     protocol, matches = pieces[0].protocol, _matches(pieces, pooled)
     points, epsilon = np.array(protocol.ap.recall_points), protocol.ap.precision_epsilon
-    first = float(matches.score[0]) if len(matches) else np.nan
     numbers = {}
     for key in keys:
         counts = HitCounts(Outcomes.of(matches, protocol, *key), protocol.ap.tie_order)
+        scores = counts.outcomes.score  # a cap of an image over its classes leaves some out
+        first = float(scores[0]) if len(scores) else np.nan
         needed = np.maximum(needed_hits(points, np.array([positive[key]]))[:, 0], 1)
         T = len(protocol.matching.iou_thresholds)
         best, score = np.zeros((T, len(points))), np.full((T, len(points)), np.nan)
@@ -387,7 +388,7 @@ def draw_range(
             entry = needed - 1 - hits_before
             best[t] = after[np.clip(entry, 0, len(precision))]
             here = (entry >= 0) & (entry < len(precision))
-            score[t, here] = matches.score[hit_detections[t][entry[here]]]
+            score[t, here] = scores[hit_detections[t][entry[here]]]
         numbers[key] = RangeNumbers(best, score, first)
     return numbers
 
