@@ -224,10 +224,11 @@ class Part(PicklesFields):
             "left_out": dict(self.left_out),
             "row_order": self.row_order,
             "row_count": self.row_count,
-            "score_ends": self.score_ends,
             "source": self.source,
             "image_columns": {},
         }
+        if self.score_ends is not None:
+            header["score_ends"] = self.score_ends
         arrays = self.matches.arrays()
         if self.image_ids.dtype == object:
             header["image_ids"] = self.image_ids.tolist()
@@ -551,7 +552,7 @@ def _read(archive: Archive, source: str) -> Part:
             header["row_order"],
             _whole(header["row_count"]),
             spent,
-            _ends(header["score_ends"], protocol, len(matches)),
+            _ends(header.get("score_ends"), protocol, len(matches)),
             source,
             str(header["version"]),
         )
