@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +13,8 @@ from boxscore import Detections, GroundTruth
 from boxscore.scoring.jaccard import heaviest_matching
 from oracles import crowds
 from oracles.crowds import Found, Image, Truth
-from support.crowd_cases import HEIGHT, WIDTH, scene, tables
+from support.crowd_cases import HEIGHT, WIDTH, scene, tables, write_odgt
+
 
 def same(ours: dict[str, float], theirs: dict[str, float]) -> None:
     for key, value in theirs.items():
@@ -25,35 +24,6 @@ def same(ours: dict[str, float], theirs: dict[str, float]) -> None:
 def close(ours: dict[str, float], theirs: dict[str, float]) -> None:
     for key, value in theirs.items():
         assert ours[key] == pytest.approx(value, abs=1e-14, nan_ok=True), key
-
-
-def write_odgt(folder: Path, images: list[Image]) -> tuple[Path, Path]:
-    def sides(box: crowds.Box) -> list[float]:
-        return list(crowds.as_sides(box))
-
-    truth = [
-        {
-            "ID": str(number),
-            "gtboxes": [
-                {"tag": "mask" if item.ignore else "person", "fbox": sides(item.box), "extra": {"occ": 0}}
-                for item in truths
-            ],
-        }
-        for number, (truths, _) in enumerate(images)
-    ]
-    found = [
-        {
-            "ID": str(number),
-            "width": WIDTH,
-            "height": HEIGHT,
-            "dtboxes": [{"box": sides(item.box), "score": item.score, "tag": 1} for item in some],
-        }
-        for number, (_, some) in enumerate(images)
-    ]
-    paths = folder / "truth.odgt", folder / "found.odgt"
-    for path, lines in zip(paths, (truth, found), strict=True):
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return paths
 
 
 @pytest.mark.parametrize("seed", range(40))

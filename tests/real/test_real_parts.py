@@ -95,7 +95,9 @@ PAIRS: dict[str, Callable[[], Tables]] = {
     "LVIS, masks": pair("lvis/lvis_val_100.json", "lvis/detections_segm.json"),
     "LVIS, made up": pair("lvis/own/ground_truth.json", "lvis/own/detections_bbox.json"),
     "LVIS, made-up masks": pair("lvis/own/ground_truth.json", "lvis/own/detections_segm.json"),
-    "Open Images": lambda: open_images("boxes_expanded.csv", "predictions_expanded.csv", "labels_expanded.csv"),
+    "Open Images": lambda: open_images(
+        "boxes_expanded.csv", "predictions_expanded.csv", "labels_expanded.csv"
+    ),
     "Open Images, not expanded": lambda: open_images("boxes.csv", "predictions.csv", "labels.csv"),
     "Open Images, masks": lambda: open_images(
         "boxes_expanded.csv",
@@ -119,7 +121,10 @@ PAIRS: dict[str, Callable[[], Tables]] = {
 OWN_RULES: dict[str, dict[str, Any]] = {
     "coco, pooled": {"extends": "coco", "matching": {"per_class": False}},
     "lvis-fixed, 20": {"extends": "lvis-fixed", "matching": {"max_detections": [20]}},
-    "visdrone at points": {"extends": "visdrone", "ap": {"interpolation": "points", "class_mean": "of_defined"}},
+    "visdrone at points": {
+        "extends": "visdrone",
+        "ap": {"interpolation": "points", "class_mean": "of_defined"},
+    },
     "crowds of unknown size": {"extends": "crowdhuman", "boxes": {"clip": "none"}},
     "FROC": {"extends": "coco", "summary": [{"key": "FROC", "metric": "FROC"}, {"key": "AP"}]},
 }
@@ -164,9 +169,7 @@ def test_every_pair_has_rules() -> None:
 
 @pytest.mark.parametrize(("name", "rules"), [(name, rules) for name in RULES for rules in RULES[name]])
 def test_the_bits_of_one_process(name: str, rules: str) -> None:
-    protocol = boxscore.load_protocol(
-        {"name": "own", **OWN_RULES[rules]} if rules in OWN_RULES else rules
-    )
+    protocol = boxscore.load_protocol({"name": "own", **OWN_RULES[rules]} if rules in OWN_RULES else rules)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
         result = boxscore.evaluate(*tables_of(name), protocol=protocol)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,6 +104,35 @@ def tables(images: list[Image]) -> tuple[GroundTruth, Detections]:
         [item.score for _, item in found],
     )
     return truth.replaced(columns=given), detections
+
+
+def write_odgt(folder: Path, images: list[Image]) -> tuple[Path, Path]:
+    def sides(box: crowds.Box) -> list[float]:
+        return list(crowds.as_sides(box))
+
+    truth = [
+        {
+            "ID": str(number),
+            "gtboxes": [
+                {"tag": "mask" if item.ignore else "person", "fbox": sides(item.box), "extra": {"occ": 0}}
+                for item in truths
+            ],
+        }
+        for number, (truths, _) in enumerate(images)
+    ]
+    found = [
+        {
+            "ID": str(number),
+            "width": WIDTH,
+            "height": HEIGHT,
+            "dtboxes": [{"box": sides(item.box), "score": item.score, "tag": 1} for item in some],
+        }
+        for number, (_, some) in enumerate(images)
+    ]
+    paths = folder / "truth.odgt", folder / "found.odgt"
+    for path, lines in zip(paths, (truth, found), strict=True):
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return paths
 
 
 MISS_RATES = [{"key": "AP"}, {"key": "MR", "metric": "MR"}, {"key": "MR50", "metric": "MR", "iou": 0.5}]

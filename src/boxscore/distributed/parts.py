@@ -394,9 +394,7 @@ def match_part(
         matches = dataclasses.replace(matches, row=rows[matches.row])
         spent = None if spent is None else spent._replace(row=rows[spent.row])
     order: RowOrder = "own" if rows is None else "shared"
-    return Part.of(
-        matches, ground_truth, detections, protocol, row_order=order, spent=spent, score_ends=ends
-    )
+    return Part.of(matches, ground_truth, detections, protocol, row_order=order, spent=spent, score_ends=ends)
 
 
 def part_of(evaluation: Evaluation) -> Part:
@@ -463,7 +461,9 @@ def _check_crowds(protocol: Protocol) -> None:
     ):
         if wrong:
             cause = "a part holds its counts, not the overlaps to count again: evaluate all images at once"
-            raise ProtocolError(field, f"{rule} in parts where the summary has JI", got=repr(got), cause=cause)
+            raise ProtocolError(
+                field, f"{rule} in parts where the summary has JI", got=repr(got), cause=cause
+            )
 
 
 def _check_stretched(protocol: Protocol) -> None:

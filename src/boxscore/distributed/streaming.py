@@ -190,10 +190,15 @@ class StreamTask(PicklesFields):
         return _with_bounded_columns(truth, self.protocol)
 
 
+def _bounded_columns(protocol: Protocol) -> set[str]:
+    """Names of the columns that the protocol's ranges bound."""
+    return {name for columns in protocol.ignore.column_ranges.values() for name in columns}
+
+
 def _with_bounded_columns(truth: GroundTruth, protocol: Protocol) -> GroundTruth:
-    """Leave out the columns that the protocol does not bound."""
-    bounded = {name for columns in protocol.ignore.column_ranges.values() for name in columns}
-    return truth.replaced(columns={name: truth.columns[name] for name in bounded & {*truth.columns}})
+    """Leave out the columns that nothing reads."""
+    kept = _bounded_columns(protocol)
+    return truth.replaced(columns={name: own for name, own in truth.columns.items() if name in kept})
 
 
 def stream_tasks(
@@ -238,7 +243,7 @@ def stream_tasks(
     InputError
         When a detection is in an unknown image.
     """
-    truth = _opened_truth(ground_truth, truth_options)
+    truth = _opened_truth(ground_truth, truth_options, _bounded_columns(protocol))
     found = ParquetGroups.open(detections, options)
     if found.parts.score is None:
         rule, cause = "have a column score or confidence", "is this the ground truth?"
@@ -314,12 +319,14 @@ class _Images(NamedTuple):
         return _images_of_truth(truth, options)
 
 
-def _opened_truth(truth: GroundTruth | Path, options: ReadOptions) -> GroundTruth | ParquetGroups:
+def _opened_truth(
+    truth: GroundTruth | Path, options: ReadOptions, further: set[str]
+) -> GroundTruth | ParquetGroups:
     """Read ground truth; Parquet is only opened, unless it needs what is beside it."""
     if isinstance(truth, GroundTruth):
         return truth
     if is_parquet(truth) and options.image_labels is None and options.hierarchy is None:
-        return ParquetGroups.open(truth, options)
+        return ParquetGroups.open(truth, options, further=further)
     return read_ground_truth(truth, options)
 
 

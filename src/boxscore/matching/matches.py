@@ -85,7 +85,7 @@ class CrowdCounts(NamedTuple):
     category: NDArray[np.integer[Any]]
     """Row numbers, ascending, [N]."""
     counts: NDArray[np.integer[Any]]
-    """Partners, objects and detections at A area ranges, T IoU thresholds and S confidences, [N, 3, A, T, S]."""
+    """Partners, objects, detections; at A area ranges, T IoU thresholds, S confidences: [N, 3, A, T, S]."""
 
 
 @record(frozen=True, eq=False)

@@ -107,7 +107,7 @@ class PackedMatches(PicklesFields):
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
     def crowds_of(self, low: int, high: int) -> CrowdCounts | None:
-        """What the Jaccard index counts of the classes with rows in [low, high), numbered from 0."""
+        """Return what the Jaccard index counts of the classes in [low, high), numbered from 0."""
         if self.crowd_image is None or self.crowd_category is None or self.crowd_counts is None:
             return None
         own = slice(*np.searchsorted(self.crowd_category, [low, high]).tolist())

@@ -5,8 +5,9 @@ Conventions
 - Everything here follows from a table alone and the protocol; what depends on pairs is decided in matching.
 - The order is that of the functions in :func:`prepared`. Rows keep their order.
 - Where the size of an image is unknown, nothing of it is clipped away; only a protocol that clips needs it.
-- Stretching needs the least and the largest score of all detections. Scores as given stay beside the stretched
-  ones, with both, so that those of several files can be stretched together later (:class:`GivenScores`).
+- Stretching needs the least and the largest score of all detections. Scores as given stay beside the
+  stretched ones, with both, so that those of several files can be stretched together later
+  (:class:`GivenScores`).
 
 References
 ----------

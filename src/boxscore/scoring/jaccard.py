@@ -74,7 +74,9 @@ def jaccard_indices(counts: HitCounts | WeightedCounts, protocol: Protocol) -> F
     for t, k in np.ndindex(T, K):
         if counts.positive[k]:
             own = slice(bounds[k], bounds[k + 1])
-            partners, objects, found = crowds.counts[own, :, at.index(area), t].astype(np.int64).swapaxes(0, 1)
+            partners, objects, found = (
+                crowds.counts[own, :, at.index(area), t].astype(np.int64).swapaxes(0, 1)
+            )
             best[t, k] = _best_index(partners, objects, found, often[crowds.image[own]])
     return best
 
@@ -108,27 +110,27 @@ def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) ->
             cause="very many overlap, so suppress first; or these are merged parts, of which detections were "
             "left out",
         )
-    I, K, T = len(matches.images), len(matches.categories), matches.threshold_count
+    images, K, T = len(matches.images), len(matches.categories), matches.threshold_count
     scores = protocol.jaccard.score_thresholds
     there = np.union1d(  # of a class and an image that have a detection or an object
-        matches.category.astype(np.int64) * I + matches.image,
-        matches.truth_category.astype(np.int64) * I + matches.truth_image,
+        matches.category.astype(np.int64) * images + matches.image,
+        matches.truth_category.astype(np.int64) * images + matches.truth_image,
     )
     counts = np.zeros((len(there), 3, len(areas), T, len(scores)), dtype=np.int32)
     for a, area in enumerate(areas):
         counted = matches.counted(area)
         for t, k in np.ndindex(T, K):
-            own = slice(*np.searchsorted(there, [k * I, (k + 1) * I]).tolist())
+            own = slice(*np.searchsorted(there, [k * images, (k + 1) * images]).tolist())
             if own.start == own.stop:
                 continue
             name = str(matches.categories.names[k])
             floor = float(protocol.matching.effective_thresholds_of(name)[t])
             crowd = _Crowd(matches, counted, k, floor, np.arange(len(matches.iou)))
             for s, score in enumerate(scores):
-                counts[own, :, a, t, s] = crowd.counts(score)[there[own] % max(I, 1)]
+                counts[own, :, a, t, s] = crowd.counts(score)[there[own] % max(images, 1)]
     some = counts.any(axis=(1, 2, 3, 4))
     there = there[some]
-    return CrowdCounts(there % max(I, 1), there // max(I, 1), counts[some])
+    return CrowdCounts(there % max(images, 1), there // max(images, 1), counts[some])
 
 
 class _Crowd:
