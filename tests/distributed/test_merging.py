@@ -19,9 +19,9 @@ from boxscore.data.alignment import align
 from boxscore.data.operations import of_images
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.distributed import MergedEvaluation, Part, load_part, merge, part_of
-from boxscore.distributed.parts import match_part
+from boxscore.distributed.parts import check_mergeable, match_part
 from boxscore.matching.preparing import prepared
-from boxscore.protocols import load_protocol
+from boxscore.protocols import load_protocol, protocol_names
 from boxscore.reports.plots.curves import MissRateDisplay
 from support import crowd_cases, federated_cases, instances, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
@@ -256,6 +256,11 @@ def test_a_cap_over_the_data_set_that_cannot_be_met_is_refused_by_name() -> None
         boxscore.ProtocolError, match=r"matching\.cap_scope must be 'class' or 'image' in parts"
     ):
         boxscore.scan(*scene(), protocol=rules)
+
+
+def test_every_protocol_that_ships_can_be_merged() -> None:
+    for name in protocol_names():
+        check_mergeable(load_protocol(name))
 
 
 STRETCHED = {"extends": "coco", "rounding": {"stretch_scores": True}}

@@ -182,8 +182,11 @@ def histogram_of(part: Part) -> Histogram:
     cells = {}
     for area, cap in _asked(protocol):
         outcomes = Outcomes.of(matches, protocol, area, cap)
-        base = np.bincount(where, weights=outcomes.unmatched_counts, minlength=len(cell)).astype(np.int64)
-        at, was = where[outcomes.detection], outcomes.unmatched_counts[outcomes.detection]
+        own = where
+        if len(outcomes.score) < len(matches):  # a cap of an image over its classes
+            own = np.searchsorted(cell, outcomes.category.astype(np.int64) * BINS + bin_of(outcomes.score))
+        base = np.bincount(own, weights=outcomes.unmatched_counts, minlength=len(cell)).astype(np.int64)
+        at, was = own[outcomes.detection], outcomes.unmatched_counts[outcomes.detection]
         hits = np.empty((len(outcomes.true), len(cell)), dtype=np.int64)
         counted = np.empty_like(hits)
         for t, (true, ignored) in enumerate(zip(outcomes.true, outcomes.ignored, strict=True)):

@@ -438,7 +438,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
     categories, category_rows = _united([part.categories for part in parts])
     _check_disjoint(parts, image_rows, images)
 
-    columns: dict[str, NDArray[Any]] = {}
+    columns: dict[str, Any] = {}
     for name in first._present((*_DETECTION, *_TRUTH, *_PAIR)):
         values = [getattr(part, name) for part in parts]
         rows = image_rows if name.endswith("image") else category_rows if name.endswith("category") else None

@@ -88,7 +88,7 @@ class PackedMatches(PicklesFields):
     truth_takes_part: NDArray[np.bool_] | None
     crowd_image: NDArray[np.unsignedinteger[Any]] | None
     crowd_category: NDArray[np.unsignedinteger[Any]] | None
-    crowd_counts: NDArray[np.unsignedinteger[Any]] | None
+    crowd_counts: NDArray[np.integer[Any]] | None
     threshold_count: int
     area_count: int
     equal_scores: EqualScores

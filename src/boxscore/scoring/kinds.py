@@ -124,8 +124,10 @@ KINDS = {kind.name: kind for kind in _KINDS}
 
 def _mean_by_images(cells: FloatArray | Cells, curves: Drawn) -> float:
     """Mean of the cells, each class as often as there are images with an object of it."""
+    often = curves.images_of_class
     assert not isinstance(cells, Cells)
-    return mean_of_defined(np.repeat(cells, curves.images_of_class, axis=-1))
+    assert often is not None, "joined under another protocol"
+    return mean_of_defined(np.repeat(cells, often, axis=-1))
 
 
 def _of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatArray | Cells:
