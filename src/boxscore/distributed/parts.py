@@ -362,7 +362,7 @@ def match_part(
     Parameters
     ----------
     ground_truth, detections : GroundTruth, Detections
-        Of the images of the part and no others; detections rounded as the protocol says.
+        Of the images of the part and no others, prepared as the protocol says.
     protocol : Protocol
     rows : ndarray of int64, [D], optional
         Rows of the detections in a table that all parts share.

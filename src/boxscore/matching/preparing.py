@@ -44,9 +44,9 @@ class GivenScores(NamedTuple):
 
     score_as_given: FloatArray
     """[D]"""
-    least_score: FloatArray
+    least_given: FloatArray
     """Of all detections, and at most 1; the same in every row, [D]."""
-    largest_score: FloatArray
+    largest_given: FloatArray
     """Of all detections, and at least 0; the same in every row, [D]."""
 
     @classmethod
@@ -67,7 +67,7 @@ class GivenScores(NamedTuple):
         """The least and the largest score; None without a detection."""
         if not len(self.score_as_given):
             return None
-        return float(self.least_score[0]), float(self.largest_score[0])
+        return float(self.least_given[0]), float(self.largest_given[0])
 
 
 def prepared(
