@@ -62,7 +62,7 @@ def mean_of_defined(cells: FloatArray | Cells) -> float:
 def mean_of_slots(cells: FloatArray | Cells) -> float:
     """``numpy.nanmean`` of the cells: undefined ones are added as 0, and not counted; NaN for none."""
     if isinstance(cells, Cells):
-        return cells.mean_of_defined()  # so many cells that no reference takes this mean of
+        return cells.mean_of_slots()
     defined = np.count_nonzero(~np.isnan(cells))
     return float(np.sum(np.nan_to_num(cells, nan=0.0)) / defined) if defined else float("nan")
 
@@ -125,9 +125,10 @@ KINDS = {kind.name: kind for kind in _KINDS}
 def _mean_by_images(cells: FloatArray | Cells, curves: Drawn) -> float:
     """Mean of the cells, each class as often as there are images with an object of it."""
     often = curves.images_of_class
-    assert not isinstance(cells, Cells)
     assert often is not None, "joined under another protocol"
-    return mean_of_defined(np.repeat(cells, often, axis=-1))
+    return mean_of_defined(
+        cells.repeated(often) if isinstance(cells, Cells) else np.repeat(cells, often, axis=-1)
+    )
 
 
 def _of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatArray | Cells:
@@ -155,7 +156,7 @@ def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> f
     kind, cells, curves = _cells(row, protocol, curves_of)
     if row.classes:
         cells = _of_classes(cells, _chosen(row, curves))
-    if protocol.ap.class_mean == "by_images" and not isinstance(cells, Cells):
+    if protocol.ap.class_mean == "by_images":
         return _mean_by_images(cells, curves) if not row.classes else kind.total(cells)
     if protocol.ap.class_mean == "nanmean" and kind.total is mean_of_defined:
         return mean_of_slots(cells)
