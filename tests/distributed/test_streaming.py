@@ -236,6 +236,18 @@ def test_crowds_in_parquet(name: str, tmp_path: Path) -> None:
     assert bits(scan(truth, sides[1], protocol=rules, partitions=3)) == expected
 
 
+def test_a_partition_with_one_score_is_stretched_with_the_others(tmp_path: Path) -> None:
+    images = [image for seed in range(3, 6) for image in crowd_cases.scene(seed, tall=False)]
+    images = [(truths, found[:1]) for truths, found in images]
+    truth, found = crowd_cases.tables(images)
+    FORMAT.save(truth, tmp_path / "truth.parquet")
+    FORMAT.save_partitions(align(found, truth), tmp_path / "found", len(images))
+    sides = tmp_path / "truth.parquet", tmp_path / "found"
+    expected = whole(*sides, "widerface")
+    assert len({*expected.matched.score.tolist()}) > 2
+    assert bits(scan(*sides, protocol="widerface", partitions=len(images))) == bits(expected)
+
+
 def test_regions_are_of_a_class_that_is_not_chosen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -116,6 +116,14 @@ def test_no_detection_at_all_has_no_point_to_read(tmp_path: Path) -> None:
     assert math.isnan(result["MR"])
 
 
+def test_without_a_person_nothing_is_defined(tmp_path: Path) -> None:
+    images: list[Image] = [
+        ([Truth((10.0, 10.0, 30.0, 90.0), ignore=True)], [Found((200.0, 10.0, 240.0, 90.0), 0.9)])
+    ]
+    metrics = boxscore.evaluate(*write_odgt(tmp_path, images), protocol="crowdhuman").metrics
+    assert {key for key, value in metrics.items() if math.isnan(value)} == {"AP", "MR", "JI"}
+
+
 def test_a_perfect_detector_of_six_persons_has_an_ap_of_five_sixths(tmp_path: Path) -> None:
     boxes = [(60.0 * i, 10.0, 60.0 * i + 40, 120.0) for i in range(6)]
     images: list[Image] = [([Truth(box) for box in boxes], [Found(box, 1.0) for box in boxes])]

@@ -89,7 +89,7 @@ def tables(images: list[Image]) -> tuple[GroundTruth, Detections]:
         np.array([item.box for _, item in truths]).reshape(-1, 4),
         ignore=[item.ignore for _, item in truths],
         images=Images.build(range(len(images)), sizes=[(WIDTH, HEIGHT)] * len(images)),
-        categories=CLASSES if any(item.label for _, item in truths) else [0],
+        categories=CLASSES if any(item.label for _, item in (*truths, *found)) else [0],
     )
     given = {
         name: np.array([getattr(item, name) for _, item in truths], dtype=np.float64)
