@@ -109,6 +109,17 @@ def test_scores_of_a_class_by_ranges_under_a_cap_of_the_image() -> None:
     assert bits(split) == bits(whole(tables, rules))
 
 
+def test_scores_that_are_equal_once_stretched_are_in_one_range() -> None:
+    """The false one is the higher as given; stretched they are equal, and the first image's comes first."""
+    box, other = [1.0, 1.0, 9.0, 9.0], [50.0, 50.0, 60.0, 60.0]
+    truth = boxscore.GroundTruth.from_arrays([1, 2, 3], ["cat"] * 3, [box] * 3)
+    scores = [0.5, 0.5 + 2.0**-50, -1000.0]
+    found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [box, other, other], scores)
+    rules = crowd_cases.crowd_protocol("stretched at points")
+    split = DistributedEvaluation.of(reduced(Here(), parts_of((truth, found), rules, [0, 1, 2]), most=1))
+    assert bits(split) == bits(whole((truth, found), rules))
+
+
 def test_an_image_in_two_parts_is_refused() -> None:
     truth = boxscore.GroundTruth.from_arrays([1, 2, 3], ["cat"] * 3, [[1, 1, 9, 9]] * 3)
     found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [[1, 1, 9, 9]] * 3, [0.5] * 3)
