@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,6 +108,18 @@ def test_scores_of_a_class_by_ranges_under_a_cap_of_the_image() -> None:
     parts = parts_of(tables, rules, [0] * len(tables[0].images))
     split = DistributedEvaluation.of(reduced(Here(), parts, most=1))
     assert bits(split) == bits(whole(tables, rules))
+
+
+def test_scores_of_single_and_double_precision_are_cut_alike() -> None:
+    """One part holds its scores in 4 bytes: its 0.5 is below the edge, though not once the edge is rounded."""
+    box, other = [1.0, 1.0, 9.0, 9.0], [50.0, 50.0, 60.0, 60.0]
+    truth = boxscore.GroundTruth.from_arrays([1, 2, 3], ["cat"] * 3, [box] * 3)
+    scores = [0.5, 0.5, 0.5 + 2.0**-50]
+    found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [other, box, box], scores)
+    parts = parts_of((truth, found), "coco", [0, 1, 0])
+    assert [part.matches.score.dtype for part in parts] == [np.float64, np.float32]
+    split = DistributedEvaluation.of(reduced(Here(), parts, most=1))
+    assert bits(split) == bits(whole((truth, found), "coco"))
 
 
 def test_scores_that_are_equal_once_stretched_are_in_one_range() -> None:

@@ -186,7 +186,7 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     sizes = np.diff(own.bounds[:, low : high + 1], axis=1)
     kept, pairs, truths = np.arange(d, d_end), np.arange(p, p_end), np.arange(g, g_end)
     if piece.least > -np.inf or piece.below < np.inf:
-        score = own.score[d:d_end]
+        score = own.score[d:d_end].astype(np.float64)  # an edge is never rounded to compare it
         chosen = (score >= piece.least) & (score < piece.below)
         kept = kept[chosen]
         pairs = pairs[np.repeat(chosen, own.pair_count[d:d_end])]
