@@ -401,14 +401,18 @@ class Cells:
     def _planes(self, classes: NDArray[np.intp]) -> Iterator[FloatArray]:
         """Yield the cells of some classes, undefined ones as 0, threshold by threshold, [R * K]."""
         curves = self._curves
-        undefined = curves._undefined
-        every = np.array_equal(classes, np.arange(len(undefined)))
+        once, at = np.unique(classes, return_inverse=True)
+        asked = np.zeros(len(curves.positive), dtype=bool)
+        asked[once] = True
         for t in self._thresholds:
-            plane = np.empty((curves.point_count, len(undefined)))
+            plane = np.empty((curves.point_count, len(once)))
+            done = 0
             for block in curves._class_blocks(1):
-                plane[:, block] = curves._envelope(slice(t, t + 1), block)[0].T
-            plane[:, undefined] = 0.0
-            yield (plane if every else plane[:, classes]).ravel()
+                envelope = curves._envelope(slice(t, t + 1), block)[0, asked[block]]
+                plane[:, done : done + len(envelope)] = envelope.T
+                done += len(envelope)
+            plane[:, curves._undefined[once]] = 0.0
+            yield (plane if len(at) == len(once) else plane[:, at]).ravel()
 
 
 class _Stream:
