@@ -17,7 +17,8 @@ import pytest
 
 import boxscore
 from boxscore.distributed import Part, merge, part_of, scan
-from boxscore.distributed.reduction import Here, reduced
+from boxscore.distributed.engine import Here
+from boxscore.distributed.reduction import reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.distributed.scanning import partitioned
 from boxscore.formats.reading import read_detections, read_options

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from boxscore.cli.arguments import (
     CLUSTER,
@@ -27,7 +28,9 @@ from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
 from boxscore.cli.output import digest_lines, evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, VerificationError
-from boxscore.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from boxscore.distributed.result import DistributedEvaluation
 
 __all__ = ["OPTIONS", "run"]
 
@@ -65,7 +68,7 @@ OPTIONS = (
 """What a run configuration may hold as well."""
 
 
-def _larger(arguments: argparse.Namespace) -> Evaluation | None:
+def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | None:
     """Evaluate in partitions where detections are in Parquet and very many, or where that is asked for."""
     path: Path = arguments.detections
     if (
@@ -81,22 +84,16 @@ def _larger(arguments: argparse.Namespace) -> Evaluation | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
-    if arguments.scheduler is not None:
-        return _run_on_cluster(arguments)
-    for name in ("bounds", "scratch"):
-        if getattr(arguments, name) not in (None, False):
-            raise InputError(
-                f"--{name}", "be given with --scheduler", got="none", cause="try --scheduler local"
-            )
-    if arguments.verify:
+    if arguments.bounds:
+        return _run_bounds(arguments)
+    if arguments.scheduler is None and arguments.verify:
         from boxscore.compat.verification import check_protocol, verify
 
         check_protocol(chosen_protocol(arguments))
     with remembered_warnings() as messages:
-        larger = _larger(arguments)
+        larger = _larger(arguments) if arguments.scheduler is None else _on_cluster(arguments)
         if larger is not None:
-            result = evaluation_as(arguments.output, larger, per_class=arguments.per_class, messages=messages)
-            show(result)
+            show(evaluation_as(arguments.output, larger, per_class=arguments.per_class, messages=messages))
             return 0
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
@@ -119,15 +116,28 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_on_cluster(arguments: argparse.Namespace) -> int:
+def _on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation:
     from boxscore.cli.cluster import evaluate_on_cluster
 
-    if arguments.bounds and arguments.output not in ("text", "json"):
-        raise InputError("--output", "be text or json with --bounds", got=str(arguments.output))
-    with remembered_warnings() as messages:
+    result: DistributedEvaluation = evaluate_on_cluster(arguments)
+    return result
+
+
+def _run_bounds(arguments: argparse.Namespace) -> int:
+    """Print the interval of each metric."""
+    if arguments.output not in ("text", "json"):
+        raise InputError("--output", "be text or json with --bounds", got=repr(arguments.output))
+    if arguments.per_class and arguments.output == "text":
+        raise InputError(
+            "--per-class", "be left out with --bounds", got="both", cause="--output json has them"
+        )
+    if arguments.scheduler is not None:
+        from boxscore.cli.cluster import evaluate_on_cluster
+
         result = evaluate_on_cluster(arguments)
-    if not arguments.bounds:
-        show(evaluation_as(arguments.output, result, per_class=arguments.per_class, messages=messages))
     else:
-        show(result.to_json() if arguments.output == "json" else repr(result))
+        from boxscore.cli.larger import bounds_larger
+
+        result = bounds_larger(arguments)
+    show(result.to_json() if arguments.output == "json" else repr(result))
     return 0

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
-from boxscore.cli.inputs import chosen, chosen_protocol, detection_arguments, ground_truth_arguments, readers
-from boxscore.distributed.local import bytes_of_text, check_scoring, partition_within, process_map
-from boxscore.distributed.merging import MergedEvaluation
-from boxscore.distributed.parts import check_mergeable
-from boxscore.distributed.scanning import merged_tasks, streamed
+from boxscore._utils.files import temporary_folder
+from boxscore.cli.inputs import (
+    chosen,
+    chosen_protocol,
+    detection_arguments,
+    evaluate_inputs,
+    existing_folder,
+    ground_truth_arguments,
+    read_inputs,
+    readers,
+)
+from boxscore.distributed.bounds import (
+    BoundedEvaluation,
+    bounds_of,
+    check_bounds,
+    memory_of_adding,
+)
+from boxscore.distributed.engine import Here
+from boxscore.distributed.local import LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
+from boxscore.distributed.parts import check_mergeable, part_of
+from boxscore.distributed.reduction import asked_keys
+from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_classes
+from boxscore.distributed.scanning import Task, streamed
 from boxscore.distributed.streaming import is_parquet
 from boxscore.errors import InputError
 from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import read_options
 
-__all__ = ["evaluate_larger", "is_larger"]
+__all__ = ["bounds_larger", "evaluate_larger", "is_larger"]
 
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
@@ -24,9 +45,13 @@ NEEDS_ROWS = {"report": "--report", "verify": "--verify", "images": "--images", 
 """Options that need all rows at once, and what they are called."""
 
 
+ASKING = {"memory_limit": "--memory-limit", "bounds": "--bounds"}
+"""Options that ask for partitions, and what they are called."""
+
+
 def is_larger(arguments: argparse.Namespace) -> bool:
     """Whether the input is evaluated in partitions: as asked, or because it is Parquet and very long."""
-    asked = arguments.memory_limit is not None
+    asked = next((name for name in ASKING if getattr(arguments, name) not in (None, False)), None)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
     needing = [
@@ -35,10 +60,10 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     needing += ["--class-map"] if arguments.class_map is not None else []
     if asked and not in_parquet:
         cause = "boxscore convert writes it: --dt DETECTIONS --output FOLDER --partitions N"
-        raise InputError("--memory-limit", "be of detections in Parquet", got=repr(str(path)), cause=cause)
+        raise InputError(ASKING[asked], "be of detections in Parquet", got=repr(str(path)), cause=cause)
     if asked and needing:
         cause = "partitions are forgotten once they are matched: leave out one of the two"
-        raise InputError(needing[0], "be left out with --memory-limit", got="both", cause=cause)
+        raise InputError(needing[0], f"be left out with {ASKING[asked]}", got="both", cause=cause)
     if not in_parquet or needing:
         return False
     if asked or (arguments.workers or 1) > 1:
@@ -46,8 +71,42 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     return ParquetGroups.open(path, read_options(**detection_arguments(arguments))).boxes > MANY
 
 
-def evaluate_larger(arguments: argparse.Namespace) -> MergedEvaluation:
+def evaluate_larger(arguments: argparse.Namespace) -> DistributedEvaluation:
     """Evaluate in partitions, by as many processes as ``--workers`` says."""
+    with _partitions(arguments) as (engine, tasks, plan):
+        parts = engine.match(tasks)
+        headers = headers_of(engine, parts)
+        warn_of_classes(headers)
+        check_scoring(headers, plan)
+        keys = asked_keys(headers[0].protocol)
+        return evaluation_of(engine, parts, headers, most=plan.most, keys=keys)
+
+
+def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:
+    """Bound the metrics: in partitions where detections are in Parquet, else of all rows at once."""
+    check_bounds(chosen_protocol(arguments))
+    for name in NEEDS_ROWS.keys() - {"images"}:
+        if getattr(arguments, name, None) not in (None, False):
+            cause = "counts are all that is kept"
+            raise InputError(NEEDS_ROWS[name], "be left out with --bounds", got="both", cause=cause)
+    path: Path = arguments.detections
+    in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
+    if not in_parquet or arguments.images is not None or arguments.class_map is not None:
+        if arguments.memory_limit is not None:
+            is_larger(arguments)  # which refuses it
+        part = part_of(evaluate_inputs(read_inputs(arguments)))
+        return bounds_of(Here(), [dataclasses.replace(part, row_order="shared")])  # by no other part
+    with _partitions(arguments, bounds=True) as (engine, tasks, _):
+        bounds = bounds_of(engine, engine.match(tasks))
+        warn_of_classes([bounds.histogram.header])
+        return bounds
+
+
+@contextlib.contextmanager
+def _partitions(
+    arguments: argparse.Namespace, *, bounds: bool = False
+) -> Iterator[tuple[LocalEngine, list[Task], Plan]]:
+    """Cut the input into tasks; with what runs them, and how much is done at a time."""
     protocol = chosen_protocol(arguments)
     check_mergeable(protocol)
     limit = None if arguments.memory_limit is None else bytes_of_text(arguments.memory_limit)
@@ -56,12 +115,15 @@ def evaluate_larger(arguments: argparse.Namespace) -> MergedEvaluation:
     options.pop("class_map")
     groups = ParquetGroups.open(arguments.detections, read_options(**options))
     images = sum(group.rows for group in groups.groups) // 4  # a guess, before a row is read
+    beside = memory_of_adding(groups.boxes) if bounds else 0
+    plan = plan_within(limit, groups.boxes, images, workers, beside=beside)
     with (
+        temporary_folder(existing_folder(arguments.scratch, name="--scratch")) as folder,
         streamed(
             arguments.ground_truth,
             arguments.detections,
             protocol,
-            partition=partition_within(limit, groups.boxes, images, workers),
+            partition=plan.partition,
             truth_options=ground_truth_arguments(arguments),
             options=options,
             classes=lambda categories: chosen(
@@ -69,9 +131,8 @@ def evaluate_larger(arguments: argparse.Namespace) -> MergedEvaluation:
                 names=categories.names.tolist(),
                 integers=categories.ids.dtype != object,
             ),
+            scratch=folder,
         ) as tasks,
-        process_map(workers) as run_all,
+        LocalEngine(folder, workers) as engine,
     ):
-        result = merged_tasks(tasks, run_all)
-        check_scoring(result.parts, limit)
-        return result
+        yield engine, list(tasks), plan
