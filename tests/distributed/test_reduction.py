@@ -53,13 +53,17 @@ def test_voc(case: voc_cases.Case, data: st.DataObject) -> None:
 
 @given(
     case=coco_cases(),
-    name=st.sampled_from(["voc2012", "ultralytics-old", "ultralytics-april2026"]),
+    name=st.sampled_from(["voc2012", "ultralytics-old", "ultralytics-april2026", "every point"]),
     ties=st.sampled_from(["as_ranked", "true_positives_first", "true_positives_last"]),
     data=st.data(),
 )
 @settings(max_examples=examples(40))
 def test_areas(case: Case, folder: Path, name: str, ties: str, data: st.DataObject) -> None:
-    check(case.load(folder), {"extends": name, "name": "case", "ap": {"tie_order": ties}}, data)
+    rules: dict[str, Any] = {"extends": name, "name": "case", "ap": {"tie_order": ties}}
+    if name == "every point":
+        rules["extends"] = "voc2012"
+        rules["ap"]["interpolation"] = "every_point"
+    check(case.load(folder), rules, data)
 
 
 @given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())
