@@ -21,6 +21,7 @@ import dataclasses
 import importlib.util
 import itertools
 import logging
+import os
 import shutil
 import tempfile
 import time
@@ -551,12 +552,11 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
     ------
     distributed.Client
     """
-    import os
-
-    _, distributed = _dask()
+    dask, distributed = _dask()
     count = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
     with _scratch(None) as folder:  # of what workers spill to disk
-        with warnings.catch_warnings():
+        temporary = dask.config.set({"temporary-directory": str(folder)})
+        with warnings.catch_warnings(), temporary, _unwarned():
             warnings.simplefilter("ignore")  # of ports in use
             cluster = distributed.LocalCluster(
                 n_workers=count,
@@ -564,7 +564,6 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
                 processes=True,
                 dashboard_address=":0" if importlib.util.find_spec("bokeh") else None,
                 silence_logs=logging.CRITICAL,
-                local_directory=str(folder),
             )
 
         def end() -> None:
@@ -574,6 +573,20 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
 
         with unfinished(end), cluster, distributed.Client(cluster, set_as_default=False) as client:
             yield client
+
+
+@contextlib.contextmanager
+def _unwarned() -> Iterator[None]:
+    """Start processes that do not warn, after an interrupt, of the semaphores that they then remove."""
+    own = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [own, "ignore:resource_tracker"]))
+    try:
+        yield
+    finally:
+        if own is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = own
 
 
 def _ask(client: Any, question: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -598,7 +611,7 @@ def _check_client(client: Any) -> None:
         raise InputError("client", "be one that waits", got="an asynchronous one")
     if client.status != "running":
         got = f"a client that is {client.status}"
-        raise InputError("the cluster", "answer", got=got, cause="was the client closed?")
+        raise InputError("the cluster", "answer", got=got, cause="did the scheduler or the client end?")
     if not _workers_of(client):
         wake = client.submit(_same, 0, key=f"boxscore-start-{uuid.uuid4().hex[:8]}", pure=False)
         until = time.monotonic() + PATIENCE  # an adaptive cluster starts workers once there is a task
