@@ -23,12 +23,14 @@ import itertools
 import logging
 import os
 import shutil
+import signal
 import tempfile
 import time
 import uuid
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -556,7 +558,7 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
     count = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
     with _scratch(None) as folder:  # of what workers spill to disk
         temporary = dask.config.set({"temporary-directory": str(folder)})
-        with warnings.catch_warnings(), temporary, _unwarned():
+        with warnings.catch_warnings(), temporary, _left_alone():
             warnings.simplefilter("ignore")  # of ports in use
             cluster = distributed.LocalCluster(
                 n_workers=count,
@@ -576,13 +578,23 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _unwarned() -> Iterator[None]:
-    """Start processes that do not warn, after an interrupt, of the semaphores that they then remove."""
+def _left_alone() -> Iterator[None]:
+    """Start processes that say nothing of an interrupt.
+
+    A terminal's Ctrl-C reaches them too: they would print where they were. And they would warn of the
+    semaphores that they then remove. An interrupt of this process waits until they have started.
+    """
     own = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [own, "ignore:resource_tracker"]))
+    masks = hasattr(signal, "pthread_sigmask")
+    if masks:
+        resource_tracker.ensure_running()  # else it starts later, and lets interrupts through
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if masks else set()
     try:
         yield
     finally:
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if own is None:
             del os.environ["PYTHONWARNINGS"]
         else:
