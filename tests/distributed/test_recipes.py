@@ -1,7 +1,7 @@
 """The recipes of the pages for other engines, run as they are printed: the bits of one evaluation.
 
 ``python tests/distributed/test_recipes.py [TRUTH DETECTIONS]`` runs all whose engine is installed, on a made-up
-sample or on Parquet that image by image ``boxscore convert`` wrote.
+sample or on Parquet that ``boxscore convert`` wrote.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ PATIENCE = 30
 
 LOGGERS = ("client", "core", "comm", "batched", "utils")
 
-LOST = "the connection to the scheduler was lost"
+LOST = "a lost connection, or tasks that were cancelled"
 
 POLL = 0.01
 """Seconds between two looks at what has come back."""
@@ -280,12 +280,12 @@ class DaskEngine:
                 if future.status == "error":
                     raise result[1]
                 if future.status != "finished":  # cancelled: Dask does that when it loses the scheduler
-                    raise distributed.client.FutureCancelledError(future.key, LOST)
+                    raise ConnectionError(LOST)
                 by_key[future.key] = result
         except distributed.scheduler.KilledWorker as error:
             raise self._killed(error) from None
         if len(by_key) < len({task.key for task in tasks}):
-            raise distributed.client.FutureCancelledError(tasks[0].key, LOST)
+            raise ConnectionError(LOST)
         return [by_key[task.key] for task in tasks]
 
     def _as_they_come(self, done: Any) -> Iterator[Any]:
@@ -519,7 +519,7 @@ def cluster_client(address: str) -> Iterator[Any]:
                 warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
                 client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
         except Exception as error:  # of any kind: whatever listens there may answer anything
-            cause = "give the address that the scheduler shows, such as tcp://host:8786"
+            cause = "give the address that the scheduler shows, such as tcp://host:8786, or local"
             if isinstance(error, TypeError) and "ssl" in str(error):
                 cause = "Dask's configuration has no certificates: distributed.comm.tls"
             got = "nothing" if isinstance(error, (TimeoutError, asyncio.TimeoutError)) else _first_line(error)
