@@ -57,7 +57,7 @@ def expected_of(folder: Path) -> str:
 def sample(folder: Path) -> None:
     """Write the sample of the repository as Parquet."""
     shapes = ROOT / "datasets" / "shapes_coco"
-    truth = ["convert", "--gt", str(shapes / "instances.json")]
+    truth = ["convert", "--gt", str(shapes / "instances.json"), "--lossy"]  # masks
     assert main([*truth, "--output", str(folder / "truth.parquet")]) == 0
     found = ["--dt", str(shapes / "detections.json"), "--to", "parquet", "--partitions", "4"]
     assert main([*truth, *found, "--output", str(folder / "detections")]) == 0
