@@ -59,7 +59,7 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     ]
     needing += ["--class-map"] if arguments.class_map is not None else []
     if asked and not in_parquet:
-        cause = "boxscore convert writes it: --dt DETECTIONS --output FOLDER --partitions N"
+        cause = "boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER writes it"
         raise InputError(ASKING[asked], "be of detections in Parquet", got=repr(str(path)), cause=cause)
     if asked and needing:
         cause = "partitions are forgotten once they are matched: leave out one of the two"

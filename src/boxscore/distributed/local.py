@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from boxscore._utils.pickling import mapped_pickle, write_pickle
+from boxscore._utils.processes import quiet_children
 from boxscore._utils.progress import progress
 from boxscore._utils.unfinished import unfinished
 from boxscore.distributed.engine import Call, Deferred, value_of
@@ -273,7 +274,11 @@ def _pool(workers: int) -> Any:
     from concurrent.futures import ProcessPoolExecutor
 
     context = multiprocessing.get_context("spawn")  # pyarrow has threads, which do not survive a fork
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
+    with quiet_children():
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
+        for _ in range(workers):  # each starts a process
+            pool.submit(int)
+    return pool
 
 
 def _begin() -> None:

@@ -17,6 +17,7 @@ Conventions
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -570,6 +571,8 @@ def _regrouped(side: Side, partition: IntArray, ids: Ids, count: int, folder: Pa
                 flush()
                 held = 0
         flush()
+        for writer in writers.values():
+            writer.close()
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be written: {error.strerror or error}; rows are put in order there, which "
@@ -577,7 +580,8 @@ def _regrouped(side: Side, partition: IntArray, ids: Ids, count: int, folder: Pa
         ) from None
     finally:
         for writer in writers.values():
-            writer.close()
+            with contextlib.suppress(OSError):  # a full disk has been told
+                writer.close()
     return [Source(file=file) for file in files]
 
 

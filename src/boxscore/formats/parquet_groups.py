@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import zlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["AT", "KEY", "BoxesTable", "ParquetGroups", "RowGroup"]
+
+TAIL = 8
+"""Bytes after the footer: its length, and the mark of the format."""
 
 KEY, AT = "__boxscore_key", "__boxscore_at"
 
@@ -69,6 +73,8 @@ class ParquetGroups(PicklesFields):
         Paths of the columns that are read.
     names : tuple of str
         What these are called, one row per box.
+    digests : tuple of int
+        Of the footer of each file, which says where everything is, and the least and largest values.
     """
 
     path: Path
@@ -76,6 +82,7 @@ class ParquetGroups(PicklesFields):
     groups: tuple[RowGroup, ...]
     columns: tuple[str, ...]
     names: tuple[str, ...]
+    digests: tuple[int, ...]
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] = ()) -> ParquetGroups:
@@ -83,14 +90,16 @@ class ParquetGroups(PicklesFields):
 
         ``further`` names columns that are read though they have no part.
         """
-        _, pq = arrow()
+        pa, pq = arrow()
         files = tuple(part_files(path, options))
         groups: list[RowGroup] = []
+        digests: list[int] = []
         columns: tuple[str, ...] = ()
         names: tuple[str, ...] = ()
         first = 0
         for number, file in enumerate(files):
-            with refused(str(file)), pq.ParquetFile(file) as parquet:
+            with refused(str(file)), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
+                digests.append(_digest(opened))
                 if not columns:
                     columns, names = _needed(parquet, str(file), further)
                 leaf = {parquet.schema.column(i).path: i for i in range(len(parquet.schema))}
@@ -103,7 +112,7 @@ class ParquetGroups(PicklesFields):
                     boxes = max((said.column(leaf[column]).num_values for column in columns), default=0)
                     groups.append(RowGroup(number, group, said.num_rows, boxes, first))
                     first += boxes
-        return cls(path, files, tuple(groups), columns, names)
+        return cls(path, files, tuple(groups), columns, names, tuple(digests))
 
     @property
     def boxes(self) -> int:
@@ -119,7 +128,15 @@ class ParquetGroups(PicklesFields):
         """Read a row group, one row per box; ``columns`` are paths, all that are needed by default."""
         pa, pq = arrow()
         file = self.files[group.file]
-        with refused(self.place_of(group)), pq.ParquetFile(file) as parquet:
+        with refused(self.place_of(group)), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
+            if _digest(opened) != self.digests[group.file]:
+                raise FileFormatError(
+                    "a Parquet file",
+                    "stay as it is while it is read",
+                    got="another file of this name",
+                    place=self.place_of(group),
+                    cause="was it replaced, or does a worker see other data?",
+                )
             table = parquet.read_row_group(group.number, columns=list(columns or self.columns))
         flat, parents = by_box(table, self.place_of(group))
         count = len(next(iter(flat.values()))) if flat else 0
@@ -165,6 +182,14 @@ class ParquetGroups(PicklesFields):
         return (
             f"row {at} of {self.place_of(self.groups[int(np.searchsorted(firsts, key, side='right')) - 1])}"
         )
+
+
+def _digest(file: Any) -> int:
+    """Return a checksum of the footer of an open file that is known to have one."""
+    file.seek(file.size() - TAIL)
+    length = int.from_bytes(file.read(4), "little")
+    file.seek(file.size() - TAIL - length)
+    return zlib.crc32(file.read(length))
 
 
 class BoxesTable(ArrowTable):
