@@ -34,6 +34,7 @@ def client() -> Iterator[Any]:
     """Return the client of two workers."""
     import dask
 
+    pytest.importorskip("distributed")  # its configuration must be there before it is changed
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         on_cluster.local_cluster(2) as client,
