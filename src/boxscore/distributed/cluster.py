@@ -8,19 +8,22 @@ Conventions
   partitions of frames) goes to a temporary folder that workers must see too, and is removed at the end.
 - Each task checks that its worker has the client's version of boxscore.
 - Task names, as the dashboard shows them: ``boxscore-match``, ``boxscore-cut-classes``,
-  ``boxscore-draw-classes``, ``boxscore-count-class``, ``boxscore-draw-class``, ``boxscore-histogram``.
+  ``boxscore-draw-classes``, ``boxscore-count-class``, ``boxscore-draw-class``, ``boxscore-histogram``,
+  ``boxscore-weigh-classes``, ``boxscore-summarise``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import itertools
 import shutil
 import tempfile
 import uuid
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,12 +36,12 @@ from boxscore._version import __version__
 from boxscore.data.alignment import warn_left_out
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.distributed.bounds import BoundedEvaluation, added, bounded, check_bounds, histogram_of
-from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import Part, check_mergeable
 from boxscore.distributed.reduction import MOST, header_of, reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.distributed.scanning import Task, needs_of, streamed, table_tasks
 from boxscore.distributed.streaming import StreamTask, is_parquet
+from boxscore.distributed.weighing import HeldParts
 from boxscore.errors import InputError, MissingDependencyError
 from boxscore.evaluation import tables_of
 from boxscore.formats.reading import load_both, read_options
@@ -171,11 +174,18 @@ def evaluate_tasks(tasks: Sequence[Task], client: Any, *, exact: bool = True) ->
             _warn_left_out([header.left_out for header in headers], headers[0].source)
             numbers = reduced(engine, parts, most=MOST, headers=headers)
 
-            def fetch() -> MergedParts:  # holds the parts on the cluster as long as the result lives
-                with _answering():
-                    return MergedParts(client.gather(parts))
+            # The parts stay on the cluster as long as the result lives.
+            held = HeldParts(parts, headers, functools.partial(_running, client))
+            return DistributedEvaluation.of(numbers, held)
 
-            return DistributedEvaluation.of(numbers, fetch)
+
+@contextlib.contextmanager
+def _running(client: Any) -> Iterator[DaskEngine]:
+    """Give an engine for further questions."""
+    with _answering():
+        engine = DaskEngine(client)
+        with engine.given_up_on_errors():
+            yield engine
 
 
 def _bounds(engine: DaskEngine, parts: Sequence[Any]) -> BoundedEvaluation:
@@ -224,7 +234,7 @@ class DaskEngine:
         self._run = uuid.uuid4().hex[:8]
         self._number = itertools.count()
         self._matching: list[tuple[Any, Task]] = []
-        self._futures: list[Any] = []
+        self._futures: weakref.WeakSet[Any] = weakref.WeakSet()  # what nobody else holds is forgotten
         _check_workers(client)
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -233,7 +243,7 @@ class DaskEngine:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")  # tables, which must be sent
             future = self.client.submit(_checked, __version__, function, *arguments, key=key, pure=False)
-        self._futures.append(future)
+        self._futures.add(future)
         return future
 
     def match(self, tasks: Sequence[Task]) -> list[Any]:
@@ -284,7 +294,7 @@ class DaskEngine:
         suspects = [(future.status != "error", n) for n, (future, _) in enumerate(self._matching)]
         open_ones = [n for _, n in sorted(suspects) if self._matching[n][0].status != "finished"]
         tasks = [self._matching[n][1] for n in open_ones[:MOST_SUSPECTS]]
-        self.client.cancel(self._futures)
+        self.client.cancel(list(self._futures))
         what = f"the work of the cluster ({getattr(error, 'task', 'a task')})"
         for task in tasks:
             found = self.match([task])[0].exception()
@@ -307,10 +317,10 @@ class DaskEngine:
         except BaseException:
             with contextlib.suppress(Exception):  # a client that is gone holds nothing
                 if self.client.status == "running":
-                    self.client.cancel(self._futures)
+                    self.client.cancel(list(self._futures))
             raise
         finally:
-            self._futures = []
+            self._futures = weakref.WeakSet()
 
 
 def _name_of(task: Task) -> str:
@@ -354,7 +364,8 @@ def _match_stream(task: Any, detections: Any, truth: Any) -> Part:
                 "the folder of regrouped rows",
                 "be one that workers see",
                 got=repr(str(source.file.parent)),
-                cause="give scratch=, a folder that client and workers share",
+                cause="give scratch=, a folder that client and workers share; or was a part lost with its worker "
+                "after the evaluation, which removes the folder?",
             )
     return whole.run()
 

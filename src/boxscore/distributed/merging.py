@@ -19,7 +19,8 @@ import dataclasses
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,18 +28,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import descending_order, rank_in_runs, stable_order
+from boxscore._utils.resampling import WeightSets
 from boxscore._version import __version__
 from boxscore.data.vocabulary import Categories, Images, Vocabulary
-from boxscore.distributed.parts import COUNTED, DESCRIBING, Part, load_part, truth_digest
+from boxscore.distributed.parts import COUNTED, DESCRIBING, Part, TruthIdentity, load_part
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, counts_of_classes
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import Placed, unpacked
-from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.joined import JoinedCurves
+from boxscore.scoring.weighing import Weighed
 
-__all__ = ["BLOCK", "MergedEvaluation", "MergedParts", "check_headers", "merge", "numbered_images"]
+__all__ = [
+    "BLOCK",
+    "MergedEvaluation",
+    "MergedParts",
+    "check_headers",
+    "images_in_order",
+    "merge",
+    "numbered_images",
+]
 
 BLOCK = 1 << 22
 """Detections that are sorted and drawn together, unless one class has more."""
@@ -111,28 +122,9 @@ class MergedParts:
     @functools.cached_property
     def images(self) -> Images:
         """All images, with the columns that every part has."""
-        count = len(self.ids)
-        order = np.empty(count, dtype=np.int64)
-        order[np.concatenate(self._places)] = np.arange(count)
-        shared = [
-            name
-            for name in self.parts[0].image_columns
-            if all(name in part.image_columns for part in self.parts)
-        ]
-        columns = {
-            name: np.concatenate([part.image_columns[name] for part in self.parts])[order] for name in shared
-        }
-        return Images(
-            self.ids,
-            np.broadcast_to(np.array(None, dtype=object), count),
-            np.broadcast_to(np.nan, (count, 2)),
-            columns,
-        )
-
-    @property
-    def truth_digest(self) -> int:
-        """:func:`~boxscore.distributed.parts.truth_digest` of the whole ground truth."""
-        return sum(part.truth_digest for part in self.parts) % 2**64
+        order = np.empty(len(self.ids), dtype=np.int64)
+        order[np.concatenate(self._places)] = np.arange(len(self.ids))
+        return images_in_order(self.ids, order, [part.image_columns for part in self.parts])
 
     @property
     def detections_of_class(self) -> NDArray[np.int64]:
@@ -262,6 +254,20 @@ def numbered_images(parts: Sequence[Any]) -> tuple[NDArray[Any], list[NDArray[np
     return ids[order], np.split(place, np.cumsum(counts)[:-1])
 
 
+def images_in_order(
+    ids: NDArray[Any], order: NDArray[np.int64], columns: Sequence[Mapping[str, NDArray[Any]]]
+) -> Images:
+    """Join the images of parts, ordered, with the columns that every part has."""
+    count = len(ids)
+    shared = [name for name in columns[0] if all(name in own for own in columns)]
+    return Images(
+        ids,
+        np.broadcast_to(np.array(None, dtype=object), count),
+        np.broadcast_to(np.nan, (count, 2)),
+        {name: np.concatenate([own[name] for own in columns])[order] for name in shared},
+    )
+
+
 def _refuse_shared_image(parts: Sequence[Any]) -> NoReturn:
     """Name an image that is in two parts, and the parts."""
     owner: dict[Any, Part] = {}
@@ -359,15 +365,38 @@ class MergedEvaluation(Evaluation):
         -------
         bool
         """
-        if isinstance(other, MergedEvaluation):
-            categories, digest = other.parts.every_class, other.parts.truth_digest
-        else:
-            categories, digest = other.ground_truth.categories, truth_digest(other.ground_truth)
-        return (
-            self.images.same_as(other.images)
-            and self.parts.every_class.same_as(categories)
-            and self.parts.truth_digest == digest
+        mine, yours = (
+            one.identity if isinstance(one, MergedEvaluation) else TruthIdentity.of(one.ground_truth)
+            for one in (self, other)
         )
+        return mine.same_as(yours)
+
+    @functools.cached_property
+    def identity(self) -> TruthIdentity:
+        """Tell the ground truth from others."""
+        return TruthIdentity.joined(part.identity for part in self.parts.parts)
+
+    def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False) -> Weighed:
+        """Compute summary metrics with every image counted as often as its weight says.
+
+        Parameters
+        ----------
+        rows : sequence of SummaryRow
+        weights : WeightSets
+            Sets of whole numbers, [images] each.
+        progress : bool, default False
+            Show a progress bar if stderr is a terminal.
+
+        Returns
+        -------
+        Weighed
+        """
+        from boxscore.distributed.reduction import Here, header_of
+        from boxscore.distributed.weighing import HeldParts, weighed_parts
+
+        parts = self.parts.parts
+        held = HeldParts(parts, [header_of(part) for part in parts], lambda: nullcontext(Here()))
+        return weighed_parts(held, rows, weights, progress=progress)
 
     @functools.cached_property
     def matched(self) -> Matches:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.distributed.merging import MergedParts, check_headers, numbered_images
-from boxscore.distributed.parts import COUNTED, Part
+from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
 from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import narrowed
@@ -41,6 +41,7 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.curves import Curves, means_at_points, needed_hits
 from boxscore.scoring.joined import JoinedCurves
+from boxscore.scoring.weighted import WeightedCounts
 
 __all__ = [
     "Cut",
@@ -55,8 +56,10 @@ __all__ = [
     "cut",
     "draw_classes",
     "draw_range",
+    "edges_between",
     "header_of",
     "join_ranges",
+    "numbers_of_range",
     "places_of",
     "reduced",
     "sample_of",
@@ -120,6 +123,7 @@ class PartHeader(NamedTuple):
     """Matched detections of each class, [K]."""
     weighted: bool
     nbytes: int
+    identity: TruthIdentity
 
 
 def header_of(part: Part) -> PartHeader:
@@ -140,6 +144,7 @@ def header_of(part: Part) -> PartHeader:
         np.diff(part.matches.bounds[0]),
         part.matches.truth_weight is not None,
         part.nbytes,
+        part.identity,
     )
 
 
@@ -151,6 +156,18 @@ def sample_of(part: Part, low: int, high: int) -> list[tuple[FloatArray, float]]
         if len(scores):
             sample.append((scores, (end - first) / len(scores)))
     return sample
+
+
+def edges_between(sample: Sequence[tuple[FloatArray, float]], count: int, most: int) -> list[float]:
+    """Choose scores between ranges of half of ``most`` detections, about, descending; from samples."""
+    scores = np.concatenate([scores for scores, _ in sample])
+    weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
+    order = np.argsort(-scores, kind="stable")
+    share = np.cumsum(weight[order]) / weight.sum()
+    ranges = 2 * -(-count // most)
+    at = np.searchsorted(share, np.arange(1, ranges) / ranges)
+    edges: list[float] = np.unique(scores[order[np.minimum(at, len(order) - 1)]])[::-1].tolist()
+    return edges
 
 
 # ---------------------------------------------------------------- pieces
@@ -358,25 +375,41 @@ def draw_range(
     dict of Key to RangeNumbers
     """
     protocol, matches = pieces[0].protocol, _matches(pieces, pooled)
-    points, epsilon = np.array(protocol.ap.recall_points), protocol.ap.precision_epsilon
-    first = float(matches.score[0]) if len(matches) else np.nan
     numbers = {}
     for key in keys:
         counts = HitCounts(Outcomes.of(matches, protocol, *key), protocol.ap.tie_order)
-        needed = np.maximum(needed_hits(points, np.array([positive[key]]))[:, 0], 1)
-        T = len(protocol.matching.iou_thresholds)
-        best, score = np.zeros((T, len(points))), np.full((T, len(points)), np.nan)
-        hit_detections = np.split(counts.hit_detections(), np.cumsum(counts.hits.sum(axis=1))[:-1])
-        for t, (nth, counted) in enumerate(counts.lines()):
-            hits_before, counted_before = (int(number[t]) for number in before[key])
-            precision = (nth + hits_before) / ((counted + counted_before) + epsilon)
-            after = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
-            entry = needed - 1 - hits_before
-            best[t] = after[np.clip(entry, 0, len(precision))]
-            here = (entry >= 0) & (entry < len(precision))
-            score[t, here] = matches.score[hit_detections[t][entry[here]]]
-        numbers[key] = RangeNumbers(best, score, first)
+        numbers[key] = numbers_of_range(counts, before[key], positive[key], protocol)
     return numbers
+
+
+def numbers_of_range(
+    counts: HitCounts | WeightedCounts, before: tuple[Counts, Counts], positive: int, protocol: Protocol
+) -> RangeNumbers:
+    """Draw the share of a range in a curve; under weights without scores, which no metric reads.
+
+    ``before`` are the true positives and the counted detections of higher scores, [T] each.
+    """
+    points, epsilon = np.array(protocol.ap.recall_points), protocol.ap.precision_epsilon
+    needed = np.maximum(needed_hits(points, np.array([positive]))[:, 0], 1)
+    scores, ends = counts.outcomes.score, np.cumsum(counts.hits.sum(axis=1))[:-1]
+    T = len(protocol.matching.iou_thresholds)
+    best, score = np.zeros((T, len(points))), np.full((T, len(points)), np.nan)
+    whole = isinstance(counts, HitCounts)
+    lines = counts.lines()
+    if not whole:
+        lines = zip(*(np.split(column, ends) for column in next(lines)), strict=True)
+    hit_detections = np.split(counts.hit_detections(), ends) if whole else []
+    for t, (nth, counted) in enumerate(lines):
+        hits_before, counted_before = (int(number[t]) for number in before)
+        # Sums in float64: whole numbers below 2 ** 53, where counts under weights are of 32 bits.
+        precision = (nth + np.float64(hits_before)) / ((counted + np.float64(counted_before)) + epsilon)
+        after = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
+        entry = needed - 1 - hits_before
+        best[t] = after[np.clip(entry, 0, len(precision))]
+        if whole:
+            here = (entry >= 0) & (entry < len(precision))
+            score[t, here] = scores[hit_detections[t][entry[here]]]
+    return RangeNumbers(best, score, float(scores[0]) if len(scores) else np.nan)
 
 
 def join_ranges(
@@ -434,6 +467,7 @@ class Numbers(NamedTuple):
     labels: list[str]
     nbytes: int
     """Of all parts."""
+    identity: TruthIdentity
 
 
 def reduced(
@@ -505,7 +539,15 @@ def reduced(
     }
     nbytes = sum(header.nbytes for header in headers)
     return Numbers(
-        protocol, first.categories, counts, left_out, class_counts, curves, categories.labels, nbytes
+        protocol,
+        first.categories,
+        counts,
+        left_out,
+        class_counts,
+        curves,
+        categories.labels,
+        nbytes,
+        TruthIdentity.joined(header.identity for header in headers),
     )
 
 
@@ -589,14 +631,7 @@ class _Job:
         """Choose scores between ranges, descending, from the parts' samples."""
         tasks = [self.engine.submit("sample", sample_of, part, low, high) for part in self.parts]
         sample = [one for own in self.engine.results(tasks) for one in own]
-        scores = np.concatenate([scores for scores, _ in sample])
-        weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
-        order = np.argsort(-scores, kind="stable")
-        share = np.cumsum(weight[order]) / weight.sum()
-        ranges = 2 * -(-count // self.most)
-        at = np.searchsorted(share, np.arange(1, ranges) / ranges)
-        edges = np.unique(scores[order[np.minimum(at, len(order) - 1)]])[::-1]
-        return [float(edge) for edge in edges]
+        return edges_between(sample, count, self.most)
 
     def _pieces(self, piece: Cut, name: str) -> list[Any]:
         return [
