@@ -750,9 +750,7 @@ class Evaluation(PicklesFields):
         matched = self.once(("pooled", pooled), lambda: self.matched.pooled(pooled))
         return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
 
-    def weighed(
-        self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False
-    ) -> Weighed:
+    def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False) -> Weighed:
         """Compute summary metrics with every image counted as often as its weight says.
 
         Parameters

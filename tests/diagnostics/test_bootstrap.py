@@ -7,8 +7,8 @@ import pytest
 from tests.support.weights import evaluated_anew
 
 import boxscore
-from boxscore.diagnostics import bootstrap_intervals
 from boxscore._utils.resampling import Draws
+from boxscore.diagnostics import bootstrap_intervals
 from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.protocols import load_protocol, protocol_names
 from support.scenes import CROWDS

@@ -131,24 +131,6 @@ def test_bootstrap_slices_and_confidence_of_merged_parts() -> None:
         assert question(other).equals(question(one))
 
 
-@each(
-    [
-        ("error_types", {}),
-        ("confusion_matrix", {}),
-        ("image_scores", {}),
-        ("label_suspects", {}),
-        ("localisation_recall_precision", {}),
-        ("tie_bounds", {}),
-        ("calibration_error", {}),
-        ("reliability", {}),
-        ("slice_scores", {"by": "size"}),
-    ]
-)
-def test_what_needs_rows_is_refused_by_name(name: str, options: dict[str, Any]) -> None:
-    with pytest.raises(boxscore.InputError, match="merged parts hold scores and outcomes only"):
-        getattr(diagnostics, name)(merged(scene()), **options)
-
-
 @each(["ground_truth", "detections", "matches", "outcomes", "matcher"])
 def test_rows_are_refused_by_name(name: str) -> None:
     with pytest.raises(boxscore.InputError, match="of merged parts must be asked of tables"):

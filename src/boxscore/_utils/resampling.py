@@ -10,7 +10,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from statistics import NormalDist
 from typing import Any, Literal, Protocol, get_args
 
@@ -68,7 +68,7 @@ class Draws:
 
     images: int
     count: int
-    state: Mapping[str, Any]
+    state: Any
     """Of the generator, before the first draw."""
 
     @classmethod
@@ -97,7 +97,7 @@ class Draws:
 
     def _generator(self) -> np.random.Generator:
         bits = np.random.PCG64()
-        bits.state = dict(self.state)
+        bits.state = self.state
         return np.random.Generator(bits)
 
     def _draw(self, random: np.random.Generator) -> NDArray[np.int64]:

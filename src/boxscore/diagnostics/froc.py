@@ -218,7 +218,5 @@ def froc_curve(
     counts = evaluation.score_counts(threshold_index(evaluation, iou_threshold), area_index(evaluation, area))
     positive = np.repeat(counts.positive, np.diff(counts.bounds))
     with np.errstate(invalid="ignore"):
-        points = FrocPoints(
-            counts.score, counts.false / evaluation.image_count, counts.true / positive
-        )
+        points = FrocPoints(counts.score, counts.false / evaluation.image_count, counts.true / positive)
     return FrocCurves(evaluation.labels, points, counts.bounds)

@@ -145,7 +145,9 @@ CROWDEDNESS = "crowdedness"
 
 
 def slice_names(evaluation: Evaluation) -> list[str]:
-    """Names that :func:`slice_scores` takes for ``by`` on this data."""
+    """Names that :func:`slice_scores` takes for ``by`` on this data; of merged parts, columns of images."""
+    if not evaluation.holds_overlaps:
+        return [*evaluation.images.columns]
     truth = evaluation.ground_truth
     return [*QUANTITIES, CROWDEDNESS, *truth.images.columns, *truth.columns]
 
@@ -179,7 +181,10 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
     if isinstance(by, str) and by != CROWDEDNESS and by in columns:
         values, chosen = _column_bins(columns[by], bins)
         return _by_image(evaluation, values, chosen)
-    checks.one_of(by, slice_names(evaluation), name="by")
+    known = slice_names(evaluation)
+    if not known or by in (*QUANTITIES, CROWDEDNESS):
+        evaluation.require_overlaps(f"slices by {by}")
+    checks.one_of(by, known, name="by")
     truth = evaluation.ground_truth
     if by == CROWDEDNESS:
         counted = ~evaluation.matcher.ignoring.ignored

@@ -364,8 +364,8 @@ def _match_stream(task: Any, detections: Any, truth: Any) -> Part:
                 "the folder of regrouped rows",
                 "be one that workers see",
                 got=repr(str(source.file.parent)),
-                cause="give scratch=, a folder that client and workers share; or was a part lost with its worker "
-                "after the evaluation, which removes the folder?",
+                cause="give scratch=, a folder that client and workers share; or was a part lost with its "
+                "worker after the evaluation, when the folder is gone?",
             )
     return whole.run()
 

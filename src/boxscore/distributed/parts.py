@@ -362,7 +362,7 @@ def image_digest(ids: NDArray[Any]) -> int:
 
 
 def _hashes(ids: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return 64 bits of each id; of a whole number the same, whether or not there are strings among the ids."""
+    """Return 64 bits of each id; those of a whole number do not depend on the other ids."""
     if ids.dtype != object:
         return ids.view(np.uint64)
     every = (
@@ -444,6 +444,7 @@ def part_of(evaluation: Evaluation) -> Part:
     ProtocolError
         When the protocol's rules cannot be met part by part.
     """
+    evaluation.require_overlaps("a part")
     truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
     check_mergeable(protocol)
     if protocol.matching.cap_scope == "data_set_class":

@@ -86,7 +86,7 @@ class DistributedEvaluation(MergedEvaluation):
         return self.counts["images"]
 
     @functools.cached_property
-    def images(self) -> Images:  # type: ignore[override]
+    def images(self) -> Images:
         """All images, with the columns that every part has; their ids and columns are brought here."""
         with self._engine() as engine:
             tasks = [engine.submit("images", _images_of, part) for part in self._there().parts]
@@ -106,8 +106,8 @@ class DistributedEvaluation(MergedEvaluation):
                 "detections whose parts are fetched",
                 f"be at most {FETCHED:,}",
                 got=f"{count:,}",
-                cause="metrics, curves, bootstrap intervals, slices by image and comparisons need no fetching; "
-                "evaluate some of the images by themselves for anything else",
+                cause="metrics, curves, bootstrap intervals, slices by image and comparisons need no parts "
+                "here; for anything else evaluate some of the images by themselves",
             )
         with self._engine() as engine:
             return MergedParts(engine.results(list(self._there().parts)))

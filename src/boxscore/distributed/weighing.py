@@ -96,7 +96,7 @@ class HeldParts(NamedTuple):
     """Gives the engine that has them."""
 
 
-class Block(NamedTuple):
+class _Block(NamedTuple):
     """Classes that are weighed together, or one curve of a selection of classes."""
 
     low: int
@@ -117,7 +117,7 @@ class Block(NamedTuple):
         return [Cut(self.low, self.high, least, below) for below, least in itertools.pairwise(bounds)]
 
 
-class BlockCells(NamedTuple):
+class _BlockCells(NamedTuple):
     """What W sets of weights give for the k curves of a block."""
 
     cells: Mapping[Key, Mapping[str, FloatArray]]
@@ -133,16 +133,16 @@ class BlockCells(NamedTuple):
 # ---------------------------------------------------------------- whole classes
 
 
-def weigh_alone(
+def _weigh_alone(
     pieces: Sequence[Part], weights: WeightSets, rows: Sequence[SummaryRow], images: int
 ) -> Weighed:
     """Weigh all classes at once."""
     return weighed(_matches(pieces, images), pieces[0].protocol, rows, weights)
 
 
-def weigh_block(
+def _weigh_block(
     pieces: Sequence[Part], weights: WeightSets, kinds: Kinds, images: int, pooled: str | None
-) -> BlockCells:
+) -> _BlockCells:
     """Merge the pieces of some classes, and read their curves under each set of weights."""
     matches, protocol = _matches(pieces, images, pooled), pieces[0].protocol
     truth_image = matches.truth_image[matches.counted(0)]
@@ -157,7 +157,7 @@ def weigh_block(
         positive[key] = np.stack([count for _, count in every])
     counts = [(own[truth_image].sum(), own[matches.image].sum()) for own in weights]
     truths, detections = np.array(counts).astype(np.int64).T
-    return BlockCells(cells, positive, truths, detections)
+    return _BlockCells(cells, positive, truths, detections)
 
 
 def _matches(pieces: Sequence[Part], images: int, pooled: str | None = None) -> Matches:
@@ -183,7 +183,7 @@ def _cells(curves: Curves | JoinedCurves, names: Sequence[str], protocol: Protoc
 # ---------------------------------------------------------------- one class by ranges of scores
 
 
-class Truths(NamedTuple):
+class _Truths(NamedTuple):
     """The ground truths of a class of a part, [G] each."""
 
     place: NDArray[np.int64]
@@ -192,7 +192,7 @@ class Truths(NamedTuple):
     """Bits over area ranges."""
 
 
-class Running(NamedTuple):
+class _Running(NamedTuple):
     """What ranges of a class have come to, the highest scores first, under W sets of weights."""
 
     positive: Mapping[int, Counts]
@@ -209,7 +209,7 @@ class Running(NamedTuple):
     """So far, [W]."""
 
 
-def truths_of(part: Part, place: int | NDArray[np.int64], block: Block) -> Truths:
+def _truths_of(part: Part, place: int | NDArray[np.int64], block: _Block) -> _Truths:
     """Return the ground truths of a block."""
     own, (low, high) = part.matches, block[:2]
     bounds = own.bounds[2, low : high + 1]
@@ -218,10 +218,10 @@ def truths_of(part: Part, place: int | NDArray[np.int64], block: Block) -> Truth
         taken = rows_where(part.categories.columns, block.pooled, high - low)
         chosen = chosen[np.repeat(taken, np.diff(bounds))]
     image = own.truth_image[chosen].astype(np.int64)
-    return Truths(image + place if isinstance(place, int) else place[image], own.truth_counted[chosen])
+    return _Truths(image + place if isinstance(place, int) else place[image], own.truth_counted[chosen])
 
 
-def begun(truths: Sequence[Truths], weights: WeightSets, kinds: Kinds, protocol: Protocol) -> Running:
+def _begun(truths: Sequence[_Truths], weights: WeightSets, kinds: Kinds, protocol: Protocol) -> _Running:
     """Count the ground truths of a class, before any range."""
     place = np.concatenate([one.place for one in truths])
     bits = np.concatenate([one.counted for one in truths])
@@ -230,7 +230,7 @@ def begun(truths: Sequence[Truths], weights: WeightSets, kinds: Kinds, protocol:
     }
     sums = [{area: own[rows].sum() for area, rows in counted.items()} for own in weights]
     W, T, R = len(sums), len(protocol.matching.iou_thresholds), len(protocol.ap.recall_points)
-    return Running(
+    return _Running(
         {area: np.array([one[area] for one in sums]).astype(np.int64) for area in counted},
         {key: np.zeros((W, T), dtype=np.int64) for key in kinds},
         {key: np.zeros((W, T), dtype=np.int64) for key in kinds},
@@ -240,14 +240,14 @@ def begun(truths: Sequence[Truths], weights: WeightSets, kinds: Kinds, protocol:
     )
 
 
-def weigh_range(
-    before: Running,
+def _weigh_range(
+    before: _Running,
     pieces: Sequence[Part],
     weights: WeightSets,
     kinds: Kinds,
     images: int,
     pooled: str | None,
-) -> Running:
+) -> _Running:
     """Merge one range of scores, and take up its share of the curves."""
     matches, protocol = _matches(pieces, images, pooled), pieces[0].protocol
     hits, counted, best, found = {}, {}, {}, {}
@@ -271,10 +271,10 @@ def weigh_range(
             best[key] = np.stack(own_best)
     detections = np.array([own[matches.image].sum() for own in weights]).astype(np.int64)
     detections += before.detections
-    return Running(before.positive, hits, counted, best, found, detections)
+    return _Running(before.positive, hits, counted, best, found, detections)
 
 
-def ended(running: Running, kinds: Kinds, protocol: Protocol) -> BlockCells:
+def _ended(running: _Running, kinds: Kinds, protocol: Protocol) -> _BlockCells:
     """Draw the curves when all ranges are done."""
     cells, positive = {}, {}
     T, R = len(protocol.matching.iou_thresholds), len(protocol.ap.recall_points)
@@ -289,23 +289,23 @@ def ended(running: Running, kinds: Kinds, protocol: Protocol) -> BlockCells:
             every.append(_cells(curves, names, protocol))
         cells[key] = {name: np.stack([one[name] for one in every]) for name in names}
         positive[key] = running.positive[key[0]][:, None]
-    return BlockCells(cells, positive, running.positive[0], running.detections)
+    return _BlockCells(cells, positive, running.positive[0], running.detections)
 
 
 # ---------------------------------------------------------------- all classes
 
 
-def summaries(
-    blocks: Sequence[BlockCells],
-    pooled: Sequence[BlockCells],
+def _summaries(
+    blocks: Sequence[_BlockCells],
+    pooled: Sequence[_BlockCells],
     selections: Sequence[str],
     rows: Sequence[SummaryRow],
     protocol: Protocol,
     class_columns: Mapping[str, NDArray[Any]],
 ) -> Weighed:
     """Join the blocks of a batch, and compute summary rows for each set of weights."""
-    sources = {None: blocks, **{name: [one] for name, one in zip(selections, pooled, strict=True)}}
-    columns = {None: class_columns}
+    sources: dict[str | None, Sequence[_BlockCells]] = {None: blocks}
+    sources |= {name: [one] for name, one in zip(selections, pooled, strict=True)}
     values = []
     for w in range(len(blocks[0].detections)):
 
@@ -317,7 +317,7 @@ def summaries(
                 for name in own[0].cells[key]
             }
             positive = np.concatenate([block.positive[key][w] for block in own])
-            return SummaryCells(cells, positive, columns.get(pooled, {}))
+            return SummaryCells(cells, positive, class_columns if pooled is None else {})
 
         values.append(summary_table(rows, protocol, curves_of))
     return Weighed(
@@ -388,13 +388,13 @@ class _Job:
         self._detections: Counts = np.sum([header.detections for header in held.headers], axis=0)
         self._kinds = summary_keys(rows, protocol)
         self._alone = int(self._detections.sum()) <= alone
-        self._blocks: list[Block] = []
-        self._pooled: list[Block] = []
+        self._blocks: list[_Block] = []
+        self._pooled: list[_Block] = []
         if not self._alone:
             self._blocks = [self._cut(block) for block in self._cut_classes()]
             if protocol.ap.pool == "classes":
                 names = dict.fromkeys(row.classes for row in rows)
-                self._pooled = [self._cut(Block(0, len(self._detections), name)) for name in names]
+                self._pooled = [self._cut(_Block(0, len(self._detections), name)) for name in names]
 
     @property
     def batch_size(self) -> int:
@@ -407,18 +407,18 @@ class _Job:
         T = len(self._protocol.matching.iou_thresholds)
         return T * len(self._protocol.ap.recall_points) if kind == "AP" else T
 
-    def _cut_classes(self) -> Iterator[Block]:
+    def _cut_classes(self) -> Iterator[_Block]:
         """Cut the classes into runs that one process weighs, of few enough cells to be held."""
         low, held = 0, 0
         classes = max(1, MOST_CELLS // self._cells_of("AP"))
         for k, count in enumerate(self._detections.tolist()):
             if k > low and (held + count > self._most or k - low == classes):
-                yield Block(low, k)
+                yield _Block(low, k)
                 low, held = k, 0
             held += count
-        yield Block(low, len(self._detections))
+        yield _Block(low, len(self._detections))
 
-    def _cut(self, block: Block) -> Block:
+    def _cut(self, block: _Block) -> _Block:
         """Cut a block of one curve by scores where it is too large."""
         count = int(self._detections[block.low : block.high].sum())
         if count <= self._most or (block.pooled is None and block.high - block.low > 1):
@@ -432,7 +432,7 @@ class _Job:
         sample = [one for own in self._engine.results(tasks) for one in own]
         return block._replace(edges=tuple(edges_between(sample, count, self._most)))
 
-    def _too_large(self, block: Block, count: int) -> InputError:
+    def _too_large(self, block: _Block, count: int) -> InputError:
         labels = self._held.headers[0].categories.labels
         alone = block.high - block.low == 1 and self._protocol.matching.per_class
         return InputError(
@@ -449,10 +449,10 @@ class _Job:
         sent = submit("weights", _same, weights)
         if self._alone:
             pieces = self._pieces(Cut(0, len(self._detections)), "classes")
-            return submit("weigh-classes", weigh_alone, pieces, sent, self._rows, self._images)
+            return submit("weigh-classes", _weigh_alone, pieces, sent, self._rows, self._images)
         return submit(
             "summarise",
-            summaries,
+            _summaries,
             [self._weigh(block, sent) for block in self._blocks],
             [self._weigh(block, sent) for block in self._pooled],
             [block.pooled for block in self._pooled],
@@ -461,24 +461,24 @@ class _Job:
             self._columns,
         )
 
-    def _weigh(self, block: Block, weights: Any) -> Any:
+    def _weigh(self, block: _Block, weights: Any) -> Any:
         submit = self._engine.submit
         if not block.edges:
             pieces = self._pieces(Cut(block.low, block.high), block.name)
             return submit(
-                f"weigh-{block.name}", weigh_block, pieces, weights, self._kinds, self._images, block.pooled
+                f"weigh-{block.name}", _weigh_block, pieces, weights, self._kinds, self._images, block.pooled
             )
         truths = [
-            submit(f"truths-{block.name}", truths_of, part, place, block)
+            submit(f"truths-{block.name}", _truths_of, part, place, block)
             for part, place in zip(self._held.parts, self._places, strict=True)
         ]
-        running = submit(f"begin-{block.name}", begun, truths, weights, self._kinds, self._protocol)
+        running = submit(f"begin-{block.name}", _begun, truths, weights, self._kinds, self._protocol)
         for number, piece in enumerate(block.ranges, start=1):
             name = f"{block.name}-{number}"
             pieces = self._pieces(piece, name)
             running = submit(
                 f"weigh-{name}",
-                weigh_range,
+                _weigh_range,
                 running,
                 pieces,
                 weights,
@@ -488,7 +488,7 @@ class _Job:
             )
             if not number % LONGEST_CHAIN:
                 running = self._engine.results([running])[0]
-        return submit(f"end-{block.name}", ended, running, self._kinds, self._protocol)
+        return submit(f"end-{block.name}", _ended, running, self._kinds, self._protocol)
 
     def _pieces(self, piece: Cut, name: str) -> list[Any]:
         return [

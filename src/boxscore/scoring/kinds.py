@@ -168,8 +168,11 @@ def _cells(
     kind = KINDS[checks.one_of(row.metric, list(KINDS), name=f"summary {row.key}: metric")]
     area = list(protocol.ignore.area_ranges).index(row.area)
     curves = curves_of(area, row.cap % len(protocol.caps), pooled)
-    read = isinstance(curves, SummaryCells)
-    cells = curves.cells[kind.name] if read else kind.cells(curves, protocol)
+    cells: FloatArray | Cells
+    if isinstance(curves, SummaryCells):
+        cells = curves.cells[kind.name]
+    else:
+        cells = kind.cells(curves, protocol)
     if row.iou is None:
         return kind, cells, curves
     return kind, cells[[protocol.matching.iou_thresholds.index(row.iou)]], curves
