@@ -152,6 +152,34 @@ def test_groups_that_count_in_part_are_refused(seed: int, weight: float) -> None
     assert not refused or weight == 0.25
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_one_curve_of_some_classes_by_ranges(seed: int, folder: Path) -> None:
+    truth, results = federated_cases.federated_case(seed)
+    (folder / "truth.json").write_text(json.dumps(truth))
+    (folder / "results.json").write_text(json.dumps(results))
+    protocol = {"extends": "lvis", "name": "case", "ap": {"pool": "classes"}}
+    result = whole((folder / "truth.json", folder / "results.json"), protocol)
+    tables = result.ground_truth, result.detections
+    images = len(tables[0].images)
+    parts = parts_of(tables, protocol, np.arange(images) % 2)
+    rows, weights = result.protocol.rows, Draws.of_seed(images, 4, seed)
+    assert any(row.classes for row in rows)
+    ours = weighed_parts(held(parts), rows, weights, most=2, alone=-1)
+    assert ours.values.tobytes() == result.weighed(rows, weights).values.tobytes()
+
+
+def test_a_class_that_is_only_detected_by_ranges() -> None:
+    """It has AP 0 where any of its ranges has a detection, and none where no image with one is drawn."""
+    truth = boxscore.GroundTruth.from_arrays([0], [0], [[0, 0, 9, 9]], images=range(3), categories=range(2))
+    found = boxscore.Detections.from_arrays([0, 1], [1, 1], [[0, 0, 9, 9]] * 2, [0.9, 0.1])
+    protocol = {"extends": "coco", "name": "case", "ap": {"absent_classes": "zero"}}
+    parts = parts_of((truth, found), protocol, [0, 0, 1])
+    weights = Groups(np.arange(3, dtype=np.uint8), 0, 3)
+    rows = whole((truth, found), protocol).protocol.rows
+    values = weighed_parts(held(parts), rows, weights, most=1, alone=-1).values
+    np.testing.assert_array_equal(values[:, 0, 1], [0, 0, np.nan])
+
+
 def test_no_slices() -> None:
     values, truths, found = weighed_parts(
         held(parts_of(scene(), "coco", np.zeros(12, dtype=int))), [], Groups(np.zeros(12, np.uint8), 0, 0)
