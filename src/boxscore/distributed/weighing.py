@@ -64,14 +64,14 @@ Kinds = Mapping[Key, Sequence[str]]
 """Kinds of summary metrics by area range and cap."""
 Item = TypeVar("Item")
 
-MOST = 1 << 21
-"""Detections that one process weighs at a time, some 400 bytes each."""
+MOST = 1 << 22
+"""Detections that one process weighs at a time, some 150 bytes each."""
 
-ALONE = 1 << 19
-"""Detections that one process weighs at all area ranges and caps together, some 1,500 bytes each for COCO."""
+ALONE = 1 << 20
+"""Detections that one process weighs at all area ranges and caps together, some 400 bytes each for COCO."""
 
 MOST_OWNED = 1 << 25
-"""Detections of a class that cannot be cut, 13 GB."""
+"""Detections of a class that cannot be cut, 5 GB."""
 
 BATCH = 1 << 28
 """Bytes of the cells of one batch of weights, all classes together."""
