@@ -1,24 +1,29 @@
 """Parquet larger than memory: time, peak memory of every process, and growth, on made-up detections.
 
-    python benchmarks/beyond_memory.py 1000000 10000000 --workers 2
-    python benchmarks/beyond_memory.py 100000000 --folder /data --keep
+    python benchmarks/beyond_memory.py 1000000 10000000 100000000 --results beyond.jsonl
+    python benchmarks/beyond_memory.py --results beyond.jsonl --docs docs/explanation
 
 Ten detections and four objects an image, 80 classes, one with 60 % of all. The data set is written to a
-folder in part files of 2.5 million rows, image by image, float32. Then ``boxscore evaluate`` runs in its own
-process; the resident memory of it and of its workers is read every 50 ms. Up to ``--whole`` detections the
-same files are evaluated at once, for comparison, and the numbers must be equal in every digit.
+folder in part files of 2.5 million rows, image by image, float32. Then ``boxscore evaluate`` runs in each of
+the ways of :data:`WAYS`; the resident memory of it and of its workers is read every 50 ms, with the processor
+time of all of them. The numbers of all ways must be equal in every digit. At once it is left out where it
+would need more than ``--memory``, by the sizes that were measured before.
+
+With ``--docs`` nothing runs: the table and the picture of the results are written.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +35,19 @@ AT_ONCE = (
     "from boxscore.cli import main; sys.exit(main(sys.argv[1:]))",
 )
 """The command line, that never evaluates in partitions unless asked."""
+
+BOXSCORE = ("-m", "boxscore")
+
+WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "at once": (AT_ONCE, ("--no-digest",)),
+    "partitions, 1 process": (BOXSCORE, ("--memory-limit", "20GB", "--workers", "1")),
+    "partitions, 2 processes": (BOXSCORE, ("--memory-limit", "20GB", "--workers", "2")),
+    "cluster of 2 workers": (BOXSCORE, ("--scheduler", "local", "--workers", "2")),
+    "bounds, 2 processes": (BOXSCORE, ("--bounds", "--workers", "2")),
+}
+"""Arguments of Python and of the command, by what they are called."""
+
+COLOURS = ("#8a8a8a", "#7fb3ff", "#1f6feb", "#d2691e", "#2e8b57")
 
 PER_IMAGE, OBJECTS, CLASSES, LARGEST = 10, 4, 80, 0.6
 IMAGES_PER_FILE = 250_000
@@ -80,75 +98,170 @@ def make(folder: Path, detections: int) -> None:
             pq.write_table(table, path, row_group_size=ROW_GROUP, compression="zstd")
 
 
-def resident(process: int) -> dict[int, int]:
-    """Return the resident bytes of a process and of its children, by process."""
+class Usage(NamedTuple):
+    """What a command took."""
+
+    seconds: float
+    processor: float
+    first: int
+    """Peak resident bytes of its first process."""
+    other: int
+    """That of any other."""
+    together: int
+    """That of all at once."""
+
+
+def observed(process: int) -> dict[int, tuple[int, float]]:
+    """Return the resident bytes and processor seconds of a process and of its children, by process."""
+    ticks = os.sysconf("SC_CLK_TCK")
     found, waiting = {}, [process]
     while waiting:
         one = waiting.pop()
         try:
-            fields = Path(f"/proc/{one}/statm").read_text().split()
-            found[one] = int(fields[1]) * 4096
+            pages = int(Path(f"/proc/{one}/statm").read_text().split()[1])
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            found[one] = pages * 4096, (int(fields[11]) + int(fields[12])) / ticks
             for task in Path(f"/proc/{one}/task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
-        except (OSError, ValueError):
+        except (OSError, ValueError, IndexError):
             continue
     return found
 
 
-def run(arguments: Sequence[str], program: Sequence[str] = ("-m", "boxscore")) -> tuple[str, float, int, int]:
-    """Run a command; return its output, seconds, the peak of the first process and that of any other."""
+def run(arguments: Sequence[str], program: Sequence[str]) -> tuple[str, Usage]:
+    """Run a command; return its output and what it took."""
     start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "boxscore", *arguments], stdout=subprocess.PIPE, text=True
-    )
-    own = others = 0
+    process = subprocess.Popen([sys.executable, *program, *arguments], stdout=subprocess.PIPE, text=True)
+    first = other = together = 0
+    processor: dict[int, float] = {}
     while process.poll() is None:
-        memory = resident(process.pid)
-        own = max(own, memory.pop(process.pid, 0))
-        others = max([others, *memory.values()])
+        now = observed(process.pid)
+        processor |= {number: seconds for number, (_, seconds) in now.items()}
+        memory = {number: size for number, (size, _) in now.items()}
+        together = max(together, sum(memory.values()))
+        first = max(first, memory.pop(process.pid, 0))
+        other = max([other, *memory.values()])
         time.sleep(0.05)
+    seconds = time.perf_counter() - start
     output = process.stdout.read() if process.stdout else ""
     if process.returncode:
         raise SystemExit(f"boxscore {' '.join(arguments)} ended with {process.returncode}")
-    return output, time.perf_counter() - start, own, others
+    return output, Usage(seconds, sum(processor.values()), first, other, together)
 
 
-def measure(detections: int, folder: Path, workers: int, whole: int, *, cluster: bool) -> None:
-    """Print one line of the table."""
+def measure(detections: int, folder: Path, ways: Sequence[str], results: Path, memory: int) -> None:
+    """Measure one size in each way, and add a line to the results for each."""
     where = folder / f"{detections}"
     if not where.exists():
         make(where, detections)
     size = sum(file.stat().st_size for file in (where / "found").iterdir())
     paths = ["evaluate", "--gt", str(where / "truth"), "--dt", str(where / "found"), "--output", "json"]
-    how = ["--scheduler", "local"] if cluster else ["--memory-limit", "20GB"]
-    text, seconds, own, others = run([*paths, "--workers", str(workers), *how])
-    line = (
-        f"{detections:>12,}  {size / detections:5.1f} B  {seconds:8.1f} s  "
-        f"{seconds / detections * 1e6:5.2f} us  {own / 1e6:8,.0f} MB  {others / 1e6:8,.0f} MB"
-    )
-    if detections <= whole:
-        other, alone, peak, _ = run([*paths, "--no-digest"], program=AT_ONCE)
-        same = json.loads(text) == json.loads(other)
-        line += f"  {alone:8.1f} s  {peak / 1e6:8,.0f} MB  {'equal' if same else 'DIFFERENT'}"
-    print(line, flush=True)
+    expected: Any = None
+    for way in ways:
+        before = [row for row in stored(results) if row["way"] == way and row["detections"] < detections]
+        needed = max((row["together"] * detections / row["detections"] for row in before), default=0)
+        if way == "at once" and needed > memory:
+            print(f"{detections:>12,}  {way}: left out, about {needed / 1e9:.0f} GB", flush=True)
+            continue
+        program, options = WAYS[way]
+        text, usage = run([*paths, *options], program)
+        numbers = json.loads(text)
+        if numbers.get("exact", True):
+            metrics = numbers["metrics"], numbers["per_class"]
+            if expected is not None and metrics != expected:
+                raise SystemExit(f"{way}: other numbers than before")
+            expected = metrics
+        row = {"detections": detections, "way": way, "bytes": size / detections, **usage._asdict()}
+        with results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        print(
+            f"{detections:>12,}  {way:<24} {usage.seconds:8.1f} s  {usage.processor:8.1f} s of processors  "
+            f"{usage.first / 1e6:8,.0f} MB  {usage.other / 1e6:8,.0f} MB  {usage.together / 1e6:8,.0f} MB",
+            flush=True,
+        )
+
+
+def stored(results: Path) -> list[dict[str, Any]]:
+    """Return the rows of a file of results, the newest of each size and way."""
+    lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
+    newest = {}
+    for row in map(json.loads, lines):
+        newest[row["detections"], row["way"]] = row
+    return [newest[key] for key in sorted(newest, key=lambda key: (key[0], list(WAYS).index(key[1])))]
+
+
+# ---------------------------------------------------------------- what the docs show
+
+BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
+PAGE, PICTURE = "beyond-one-machine.md", "beyond-one-machine-growth.svg"
+
+
+def write_docs(rows: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Write the table into the page, and the picture beside it."""
+    lines = [
+        "| detections | how | clock | processors | each detection | first process | any other | together |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        other = f"{row['other'] / 1e9:.2f} GB" if row["other"] else ""
+        lines.append(
+            f"| {row['detections']:,} | {row['way']} | {row['seconds']:.1f} s | {row['processor']:.1f} s | "
+            f"{row['processor'] / row['detections'] * 1e6:.2f} µs | {row['first'] / 1e9:.2f} GB | "
+            f"{other} | {row['together'] / 1e9:.2f} GB |"
+        )
+    picture = f"![Seconds and peak memory against detections, both logarithmic]({PICTURE})"
+    page = folder / PAGE
+    before, rest = page.read_text(encoding="utf-8").split(BEGIN, 1)
+    after = rest.split(END, 1)[1]
+    content = "\n".join([BEGIN, "", picture, "", *lines, "", END])
+    page.write_text(f"{before}{content}{after}", encoding="utf-8")
+    draw(rows, folder / PICTURE)
+
+
+def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw seconds and memory against detections."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "boxscore"
+    import matplotlib.pyplot as plt
+
+    figure, both = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for axes, column, scale, title in (
+        (both[0], "seconds", 1, "seconds, from files to numbers"),
+        (both[1], "together", 1e9, "peak memory of all processes, GB"),
+    ):
+        for colour, way in zip(COLOURS, WAYS, strict=True):
+            own = [row for row in rows if row["way"] == way]
+            if own:
+                counts = [row["detections"] for row in own]
+                axes.loglog(counts, [row[column] / scale for row in own], marker="o", color=colour, label=way)
+        axes.set_title(title, loc="left", fontsize=10)
+        axes.set_xlabel("detections")
+        axes.grid(which="major", alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    both[0].legend(frameon=False, fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:
-    """Measure each size."""
+    """Measure each size, or write the docs."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("detections", type=int, nargs="+")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--whole", type=int, default=10_000_000, help="evaluate at once up to this many, too")
-    parser.add_argument("--cluster", action="store_true", help="on a Dask cluster of this machine")
+    parser.add_argument("detections", type=int, nargs="*")
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--memory", type=float, default=20e9, help="bytes that a way may need")
     parser.add_argument("--folder", type=Path, help="where the data is kept (default: temporary)")
+    parser.add_argument("--results", type=Path, default=Path("beyond.jsonl"), help="a line for each run")
+    parser.add_argument("--docs", type=Path, help="write the table and the picture to this folder")
     arguments = parser.parse_args()
-    print("  detections     file   in parts          each  first process  any worker   at once")
     with tempfile.TemporaryDirectory() as temporary:
         for detections in arguments.detections:
             folder = arguments.folder or Path(temporary)
-            measure(detections, folder, arguments.workers, arguments.whole, cluster=arguments.cluster)
+            measure(detections, folder, arguments.ways, arguments.results, int(arguments.memory))
+    if arguments.docs:
+        write_docs(stored(arguments.results), arguments.docs)
 
 
 if __name__ == "__main__":

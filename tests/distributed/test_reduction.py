@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore.distributed.reduction import Here, reduced
+from boxscore.distributed.engine import Here
+from boxscore.distributed.reduction import reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.protocols import load_protocol
 from support import federated_cases, instances, open_images, voc_cases
@@ -47,6 +48,17 @@ def test_coco(case: Case, folder: Path, data: st.DataObject) -> None:
 @settings(max_examples=examples(20))
 def test_voc(case: voc_cases.Case, data: st.DataObject) -> None:
     check(voc_cases.tables(case), case.rules, data)
+
+
+@given(
+    case=coco_cases(),
+    name=st.sampled_from(["voc2012", "ultralytics-old", "ultralytics-april2026"]),
+    ties=st.sampled_from(["as_ranked", "true_positives_first", "true_positives_last"]),
+    data=st.data(),
+)
+@settings(max_examples=examples(40))
+def test_areas(case: Case, folder: Path, name: str, ties: str, data: st.DataObject) -> None:
+    check(case.load(folder), {"extends": name, "name": "case", "ap": {"tie_order": ties}}, data)
 
 
 @given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())

@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore._utils.files import temporary_folder
 from boxscore.cli import main
 from boxscore.distributed import scan
-from boxscore.distributed.local import process_map
+from boxscore.distributed.local import LocalEngine
+from boxscore.distributed.reduction import asked_keys
+from boxscore.distributed.result import evaluation_of, headers_of
 from boxscore.distributed.scanning import streamed
 from support.each import each
 
@@ -260,15 +263,43 @@ def test_scattered_rows_are_regrouped_and_nothing_is_left(
     assert not list(temporary.iterdir())
 
 
-@pytest.mark.slow
-def test_processes_and_one_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_processes_score_from_files_and_nothing_is_left(workers: int, tmp_path: Path) -> None:
     sides = on_disk(tmp_path)
     expected = bits(whole(*sides, "coco"))
-    with process_map(2) as run_all:
-        assert bits(scan(*sides, partitions=5, map=run_all)) == expected
-        with pytest.raises(boxscore.InputError, match="be matched by a process that lives to its end"):
-            list(run_all(end_of_the_process, range(3)))
+    protocol = boxscore.load_protocol("coco")
+    for most in (10**6, 25):  # the large classes by ranges of scores
+        with (
+            temporary_folder(tmp_path) as folder,
+            streamed(Path(sides[0]), Path(sides[1]), protocol, partitions=5, scratch=folder) as tasks,
+            LocalEngine(folder, workers) as engine,
+        ):
+            parts = engine.match(tasks)
+            assert bits(evaluation_of(engine, parts, headers_of(engine, parts), most=most)) == expected
+            some = evaluation_of(
+                engine, parts, headers_of(engine, parts), most=most, keys=asked_keys(protocol)
+            )
+            np.testing.assert_array_equal(
+                list(some.metrics.values()), list(whole(*sides, "coco").metrics.values())
+            )
+            assert bits(some) == expected  # the other area ranges and caps from the files
+        assert not list(tmp_path.glob("boxscore-*"))
 
 
-def end_of_the_process(number: int) -> Any:
-    os._exit(9)
+@pytest.mark.long
+def test_a_process_that_is_killed(tmp_path: Path) -> None:
+    with LocalEngine(tmp_path, 2) as engine:
+        once = [engine.submit("one", end_once, tmp_path / "ended"), engine.submit("two", abs, -2)]
+        assert engine.results(once) == ["alive", 2]
+        with pytest.raises(
+            boxscore.InputError, match="three must be done by a process that lives to its end"
+        ):
+            engine.results([engine.submit("three", os._exit, 9), engine.submit("four", abs, -2)])
+        assert engine.results([engine.submit("five", abs, -2)] * 2) == [2, 2]
+
+
+def end_once(path: Path) -> str:
+    if not path.exists():
+        path.touch()
+        os._exit(9)
+    return "alive"

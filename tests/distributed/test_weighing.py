@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
 import pickle
@@ -20,7 +19,8 @@ from boxscore._utils.resampling import Draws, Groups
 from boxscore.data.vocabulary import Images
 from boxscore.distributed import DistributedEvaluation, Part, merge, weighing
 from boxscore.distributed import result as results
-from boxscore.distributed.reduction import Here, header_of, reduced
+from boxscore.distributed.engine import Here
+from boxscore.distributed.reduction import header_of, reduced
 from boxscore.distributed.weighing import HeldParts, weighed_parts
 from boxscore.protocols import load_protocol
 from support import federated_cases, instances, open_images, voc_cases
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def held(parts: list[Part]) -> HeldParts:
-    return HeldParts(parts, [header_of(part) for part in parts], lambda: contextlib.nullcontext(Here()))
+    return HeldParts(Here(), parts, [header_of(part) for part in parts])
 
 
 def frames_of(answer: Any) -> list[Any]:
@@ -362,7 +362,9 @@ def test_numbers_only() -> None:
         lambda: diagnostics.slice_scores(left, by="night"),
         lambda: diagnostics.operating_points(left),
     ):
-        with pytest.raises(boxscore.InputError, match="the parts of a result must still be on the cluster"):
+        with pytest.raises(
+            boxscore.InputError, match="the parts of a result must still be where they were matched"
+        ):
             question()
 
 

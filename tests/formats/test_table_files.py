@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import boxscore
 from boxscore.cli import main
@@ -20,6 +22,7 @@ from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import detect_format, load_detections, load_ground_truth
 from boxscore.formats._look import Look
 from boxscore.formats.registry import format_named
+from support.examples import examples
 from support.real_data import real
 
 Rows = list[tuple[Any, str, list[float]]]
@@ -534,8 +537,8 @@ def test_data_frames_of_other_libraries() -> None:
             "night": [True, False],
         }
     )
-    for given in (frame, Other(frame), pa.Table.from_pandas(frame)):
-        table = boxscore.Detections.from_pandas(given)
+    for side in (frame, Other(frame), pa.Table.from_pandas(frame)):
+        table = boxscore.Detections.from_pandas(side)
         assert content(table) == TRUTH
         assert table.scores.tolist() == [0.5, 0.25]
         assert list(table.columns) == ["night"]
@@ -628,3 +631,24 @@ def test_no_other_sample_is_taken_for_a_table() -> None:
         if path.name != "hf_objects_parquet" and format_named(name).detect(Look(path)) is not None
     }
     assert taken == set()
+
+
+@given(
+    values=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3), max_size=40),
+    repeats=st.lists(st.integers(1, 5), min_size=40, max_size=40),
+    kind=st.sampled_from(["int64", "int32", "uint64", "uint8"]),
+)
+@settings(max_examples=examples(60))
+def test_integers_are_each_once_in_the_order_of_their_rows(
+    values: list[int], repeats: list[int], kind: str
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from boxscore.formats.parquet import ArrowTable
+
+    column = np.repeat(np.array(values, dtype=np.int64), repeats[: len(values)]).astype(kind)
+    boxes = {name: np.zeros(len(column)) for name in ("x1", "y1", "x2", "y2")}
+    table = ArrowTable("a table", pa.table({"image_id": column, "class": column.astype(str), **boxes}))
+    found = table.distinct("image_id")
+    assert found.values == list(dict.fromkeys(column.tolist()))
+    assert all(type(value) is int for value in found.values)
+    assert [found.values[at] for at in found.positions.tolist()] == column.tolist()

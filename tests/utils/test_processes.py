@@ -209,7 +209,7 @@ def test_a_result_that_cannot_be_mapped(monkeypatch: pytest.MonkeyPatch) -> None
     def fail(*_: object) -> None:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(processes, "_read", fail)
+    monkeypatch.setattr(processes, "mapped_pickle", fail)
     assert run(in_child(nothing), in_child(nothing)) == ["here", "here"]
 
 

@@ -27,12 +27,33 @@ from typing import BinaryIO, cast
 from boxscore._utils.unfinished import unfinished
 from boxscore.errors import FileFormatError, InputError
 
-__all__ = ["Content", "is_file", "read_text", "write_atomically", "write_folder", "write_new_folder"]
+__all__ = [
+    "Content",
+    "is_file",
+    "read_text",
+    "temporary_folder",
+    "write_atomically",
+    "write_folder",
+    "write_new_folder",
+]
 
 Content = str | bytes | Iterable[bytes]
 """Of a file: whole or in pieces. In text, what is none (from file names) is written as ``\\udc80``."""
 
 MOST_LINKS = 40
+
+
+@contextlib.contextmanager
+def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
+    """Make a folder, in ``parent`` or where the system has them, and remove it with all that is in it."""
+    import tempfile
+
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="boxscore-", dir=parent))
+    except OSError as error:
+        raise InputError(f"{parent or tempfile.gettempdir()}: cannot be written: {_reason(error)}.") from None
+    with unfinished(lambda: shutil.rmtree(folder, ignore_errors=True)):
+        yield folder
 
 
 def is_file(path: Path) -> bool:

@@ -1,11 +1,14 @@
-"""Pickling dataclasses whose cached properties hold much."""
+"""Pickles: of dataclasses whose cached properties hold much, and in files whose arrays are read in place."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, BinaryIO
 
-__all__ = ["PicklesFields"]
+__all__ = ["PicklesFields", "mapped_pickle", "write_pickle"]
+
+ALIGNED = 64
+"""Arrays start at multiples of so many bytes."""
 
 
 class PicklesFields:
@@ -16,3 +19,33 @@ class PicklesFields:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+
+
+def write_pickle(value: object, file: BinaryIO) -> None:
+    """Write a pickle, its arrays behind it as they are in memory."""
+    import pickle
+
+    arrays: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(value, protocol=5, buffer_callback=arrays.append)
+    contents = [memoryview(pickled), *(array.raw() for array in arrays)]
+    pickle.dump([content.nbytes for content in contents], file)
+    for content in contents:
+        file.write(bytes(-file.tell() % ALIGNED))
+        file.write(content)
+    file.flush()
+
+
+def mapped_pickle(file: BinaryIO) -> object:
+    """Return what :func:`write_pickle` wrote in this run of the program, arrays in the file's pages."""
+    import mmap
+    import pickle
+
+    file.seek(0)
+    sizes: list[int] = pickle.load(file)
+    content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    start, parts = file.tell(), []
+    for size in sizes:
+        start += -start % ALIGNED
+        parts.append(content[start : start + size])
+        start += size
+    return pickle.loads(parts[0], buffers=parts[1:])

@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 from boxscore._utils import unfinished
+from boxscore._utils.pickling import mapped_pickle, write_pickle
 
 __all__ = ["Forked", "time_limit"]
 
@@ -93,7 +94,7 @@ class Forked(Generic[Result]):
             said = _wait(child.pipe, max(deadline - time.monotonic(), 0))
             try:
                 if said == DONE:
-                    return cast(Result, _read(child.file))
+                    return cast(Result, mapped_pickle(child.file))
             except (OSError, MemoryError):
                 pass  # no room for its pages beside those of others: the task is done when these are gone
             finally:
@@ -165,7 +166,7 @@ def _start(task: Callable[[], object]) -> _Child:
         for number in (signal.SIGINT, signal.SIGTERM):
             if callable(signal.getsignal(number)):  # a handler of the parent's is not for its children
                 signal.signal(number, signal.SIG_DFL)
-        _write(task(), file)
+        write_pickle(task(), file)
         os.write(word, DONE)
     finally:
         os._exit(0)  # the parent repeats the task and meets any error there
@@ -179,32 +180,3 @@ def _unnamed_file() -> BinaryIO:
     import tempfile
 
     return cast(BinaryIO, tempfile.TemporaryFile())
-
-
-def _write(result: object, file: BinaryIO) -> None:
-    """Write a pickle, its arrays behind it as they are in memory."""
-    import pickle
-
-    arrays: list[pickle.PickleBuffer] = []
-    pickled = pickle.dumps(result, protocol=5, buffer_callback=arrays.append)
-    views = [array.raw() for array in arrays]
-    pickle.dump([len(pickled), *(view.nbytes for view in views)], file)
-    file.write(pickled)
-    for view in views:
-        file.write(view)
-    file.flush()
-
-
-def _read(file: BinaryIO) -> object:
-    """Return the result that a child wrote, arrays in the file's pages."""
-    import mmap
-    import pickle
-
-    file.seek(0)
-    sizes: list[int] = pickle.load(file)  # written by our own child a moment ago
-    content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    start, parts = file.tell(), []
-    for size in sizes:
-        parts.append(content[start : start + size])
-        start += size
-    return pickle.loads(parts[0], buffers=parts[1:])

@@ -349,14 +349,15 @@ CLUSTER = (
     ),
     Option(
         "scratch",
-        "with --scheduler: a folder that this machine and its workers see, to regroup scattered rows in",
+        "a folder for what partitions leave on disk: parts, and scattered rows that are regrouped; with "
+        "--scheduler one that this machine and its workers see (default: the temporary folder)",
         kind=Path,
         metavar="DIR",
         key="evaluation.scratch",
     ),
     Option(
         "bounds",
-        "with --scheduler: an interval for each metric, from counts that do not grow with the data",
+        "detections in Parquet: an interval for each metric, from counts that do not grow with the data",
         kind=bool,
         default=False,
         key="evaluation.bounds",

@@ -11,7 +11,9 @@ Examples
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from boxscore.cli.arguments import (
     CLUSTER,
@@ -28,6 +30,10 @@ from boxscore.cli.output import digest_lines, evaluation_as, remembered_warnings
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, VerificationError
 from boxscore.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from boxscore.distributed.bounds import BoundedEvaluation
+    from boxscore.distributed.result import DistributedEvaluation
 
 __all__ = ["OPTIONS", "run"]
 
@@ -65,11 +71,12 @@ OPTIONS = (
 """What a run configuration may hold as well."""
 
 
-def _larger(arguments: argparse.Namespace) -> Evaluation | None:
+def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | BoundedEvaluation | None:
     """Evaluate in partitions where detections are in Parquet and very many, or where that is asked for."""
     path: Path = arguments.detections
     if (
         arguments.memory_limit is None
+        and not arguments.bounds
         and not path.is_dir()
         and path.suffix.lower() not in (".parquet", ".pq")
     ):
@@ -81,22 +88,16 @@ def _larger(arguments: argparse.Namespace) -> Evaluation | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
-    if arguments.scheduler is not None:
-        return _run_on_cluster(arguments)
-    for name in ("bounds", "scratch"):
-        if getattr(arguments, name) not in (None, False):
-            raise InputError(
-                f"--{name}", "be given with --scheduler", got="none", cause="try --scheduler local"
-            )
-    if arguments.verify:
+    if arguments.bounds and arguments.output not in ("text", "json"):
+        raise InputError("--output", "be text or json with --bounds", got=str(arguments.output))
+    if arguments.scheduler is None and arguments.verify:
         from boxscore.compat.verification import check_protocol, verify
 
         check_protocol(chosen_protocol(arguments))
     with remembered_warnings() as messages:
-        larger = _larger(arguments)
+        larger = _larger(arguments) if arguments.scheduler is None else _on_cluster(arguments)
         if larger is not None:
-            result = evaluation_as(arguments.output, larger, per_class=arguments.per_class, messages=messages)
-            show(result)
+            show(_of_parts(larger, arguments, messages))
             return 0
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
@@ -119,15 +120,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_on_cluster(arguments: argparse.Namespace) -> int:
+def _on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation | BoundedEvaluation:
     from boxscore.cli.cluster import evaluate_on_cluster
 
-    if arguments.bounds and arguments.output not in ("text", "json"):
-        raise InputError("--output", "be text or json with --bounds", got=str(arguments.output))
-    with remembered_warnings() as messages:
-        result = evaluate_on_cluster(arguments)
-    if not arguments.bounds:
-        show(evaluation_as(arguments.output, result, per_class=arguments.per_class, messages=messages))
-    else:
-        show(result.to_json() if arguments.output == "json" else repr(result))
-    return 0
+    result: DistributedEvaluation | BoundedEvaluation = evaluate_on_cluster(arguments)
+    return result
+
+
+def _of_parts(
+    result: DistributedEvaluation | BoundedEvaluation,
+    arguments: argparse.Namespace,
+    messages: Sequence[str],
+) -> str:
+    """Write a result without rows in the form of ``--output``."""
+    if isinstance(result, Evaluation):
+        return evaluation_as(arguments.output, result, per_class=arguments.per_class, messages=messages)
+    return result.to_json() if arguments.output == "json" else repr(result)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 
-from boxscore.cli.inputs import chosen, chosen_protocol, detection_arguments, ground_truth_arguments, readers
-from boxscore.distributed.local import bytes_of_text, check_scoring, partition_within, process_map
-from boxscore.distributed.merging import MergedEvaluation
+from boxscore._utils.files import temporary_folder
+from boxscore.cli.inputs import (
+    chosen,
+    chosen_protocol,
+    detection_arguments,
+    existing_folder,
+    ground_truth_arguments,
+    readers,
+)
+from boxscore.distributed.bounds import BoundedEvaluation, bounds_of, check_bounds
+from boxscore.distributed.local import LocalEngine, bytes_of_text, check_scoring, plan_within
 from boxscore.distributed.parts import check_mergeable
-from boxscore.distributed.scanning import merged_tasks, streamed
+from boxscore.distributed.reduction import asked_keys
+from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_classes
+from boxscore.distributed.scanning import streamed
 from boxscore.distributed.streaming import is_parquet
 from boxscore.errors import InputError
 from boxscore.formats.parquet_groups import ParquetGroups
@@ -24,9 +35,13 @@ NEEDS_ROWS = {"report": "--report", "verify": "--verify", "images": "--images", 
 """Options that need all rows at once, and what they are called."""
 
 
+ASKING = {"memory_limit": "--memory-limit", "bounds": "--bounds"}
+"""Options that ask for partitions, and what they are called."""
+
+
 def is_larger(arguments: argparse.Namespace) -> bool:
     """Whether the input is evaluated in partitions: as asked, or because it is Parquet and very long."""
-    asked = arguments.memory_limit is not None
+    asked = next((name for name in ASKING if getattr(arguments, name) not in (None, False)), None)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
     needing = [
@@ -35,10 +50,10 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     needing += ["--class-map"] if arguments.class_map is not None else []
     if asked and not in_parquet:
         cause = "boxscore convert writes it: --dt DETECTIONS --output FOLDER --partitions N"
-        raise InputError("--memory-limit", "be of detections in Parquet", got=repr(str(path)), cause=cause)
+        raise InputError(ASKING[asked], "be of detections in Parquet", got=repr(str(path)), cause=cause)
     if asked and needing:
         cause = "partitions are forgotten once they are matched: leave out one of the two"
-        raise InputError(needing[0], "be left out with --memory-limit", got="both", cause=cause)
+        raise InputError(needing[0], f"be left out with {ASKING[asked]}", got="both", cause=cause)
     if not in_parquet or needing:
         return False
     if asked or (arguments.workers or 1) > 1:
@@ -46,32 +61,44 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     return ParquetGroups.open(path, read_options(**detection_arguments(arguments))).boxes > MANY
 
 
-def evaluate_larger(arguments: argparse.Namespace) -> MergedEvaluation:
+def evaluate_larger(arguments: argparse.Namespace) -> DistributedEvaluation | BoundedEvaluation:
     """Evaluate in partitions, by as many processes as ``--workers`` says."""
     protocol = chosen_protocol(arguments)
     check_mergeable(protocol)
+    if arguments.bounds:
+        check_bounds(protocol)
     limit = None if arguments.memory_limit is None else bytes_of_text(arguments.memory_limit)
     workers = 1 if arguments.workers is None else readers(arguments)
     options = detection_arguments(arguments)
     options.pop("class_map")
     groups = ParquetGroups.open(arguments.detections, read_options(**options))
     images = sum(group.rows for group in groups.groups) // 4  # a guess, before a row is read
-    with (
-        streamed(
-            arguments.ground_truth,
-            arguments.detections,
-            protocol,
-            partition=partition_within(limit, groups.boxes, images, workers),
-            truth_options=ground_truth_arguments(arguments),
-            options=options,
-            classes=lambda categories: chosen(
-                arguments.classes,
-                names=categories.names.tolist(),
-                integers=categories.ids.dtype != object,
-            ),
-        ) as tasks,
-        process_map(workers) as run_all,
-    ):
-        result = merged_tasks(tasks, run_all)
-        check_scoring(result.parts, limit)
-        return result
+    plan = plan_within(limit, groups.boxes, images, workers)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(temporary_folder(existing_folder(arguments.scratch, name="--scratch")))
+        tasks = stack.enter_context(
+            streamed(
+                arguments.ground_truth,
+                arguments.detections,
+                protocol,
+                partition=plan.partition,
+                truth_options=ground_truth_arguments(arguments),
+                options=options,
+                classes=lambda categories: chosen(
+                    arguments.classes,
+                    names=categories.names.tolist(),
+                    integers=categories.ids.dtype != object,
+                ),
+                scratch=folder,
+            )
+        )
+        engine = stack.enter_context(LocalEngine(folder, workers))
+        parts = engine.match(tasks)
+        if arguments.bounds:
+            bounds = bounds_of(engine, parts)
+            warn_of_classes(bounds.histogram.headers)
+            return bounds
+        headers = headers_of(engine, parts)
+        warn_of_classes(headers)
+        check_scoring(headers, plan)
+        return evaluation_of(engine, parts, headers, most=plan.most, keys=asked_keys(protocol))

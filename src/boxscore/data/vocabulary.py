@@ -241,6 +241,12 @@ class Images(Vocabulary):
         return cls(given[order], names[order], extent[order], {k: v[order] for k, v in extra.items()})
 
     @classmethod
+    def of_ids(cls, ids: NDArray[Any], columns: Mapping[str, NDArray[Any]] | None = None) -> Images:
+        """Name images by their ids alone, which are sorted and unique; without sizes. Costs no memory."""
+        nameless = np.broadcast_to(np.array(None, dtype=object), len(ids))
+        return cls(ids, nameless, np.broadcast_to(np.nan, (len(ids), 2)), dict(columns or {}))
+
+    @classmethod
     def union(cls, parts: Sequence[Images]) -> Images:
         """Unite vocabularies; of an id that several have, the last stays. Columns that all have are kept."""
         shared = [key for key in parts[0].columns if all(key in part.columns for part in parts)]

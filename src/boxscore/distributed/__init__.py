@@ -8,9 +8,8 @@
 
 from boxscore.distributed.bounds import BoundedEvaluation, Interval
 from boxscore.distributed.cluster import evaluate
-from boxscore.distributed.merging import MergedEvaluation, merge
 from boxscore.distributed.parts import Part, load_part, part_of
-from boxscore.distributed.result import DistributedEvaluation
+from boxscore.distributed.result import DistributedEvaluation, MergedEvaluation, merge
 from boxscore.distributed.scanning import scan
 
 __all__ = [

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.vocabulary import Categories, Images, rows_where
+from boxscore.distributed.engine import Engine
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import COUNTED, Part
 from boxscore.distributed.reduction import PartHeader, header_of
@@ -51,6 +52,7 @@ __all__ = [
     "added",
     "bin_of",
     "bounded",
+    "bounds_of",
     "check_bounds",
     "histogram_of",
 ]
@@ -58,6 +60,9 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Key = tuple[int, int]
+
+FAN_IN = 8
+"""Histograms that are added up at a time."""
 
 BINS = 1 << 16
 """Values of a float16."""
@@ -312,6 +317,15 @@ def bounded(histogram: Histogram) -> BoundedEvaluation:
     """
     check_headers(histogram.headers)
     return BoundedEvaluation(histogram)
+
+
+def bounds_of(engine: Engine, parts: Sequence[Any]) -> BoundedEvaluation:
+    """Count parts where they are, add the counts up as a tree, and turn them into bounds."""
+    level = [engine.submit("histogram", histogram_of, part) for part in parts]
+    while len(level) > 1:
+        groups = [level[low : low + FAN_IN] for low in range(0, len(level), FAN_IN)]
+        level = [engine.submit("add-histograms", added, group) for group in groups]
+    return bounded(engine.results(level, shown="counting")[0])
 
 
 class BoundedEvaluation:

@@ -8,40 +8,34 @@ Conventions
   partitions of frames) goes to a temporary folder that workers must see too, and is removed at the end.
 - Each task checks that its worker has the client's version of boxscore.
 - Task names, as the dashboard shows them: ``boxscore-match``, ``boxscore-cut-classes``,
-  ``boxscore-draw-classes``, ``boxscore-count-class``, ``boxscore-draw-class``, ``boxscore-histogram``,
-  ``boxscore-weigh-classes``, ``boxscore-summarise``.
+  ``boxscore-draw-classes``, ``boxscore-count-class``, ``boxscore-draw-class``, ``boxscore-histogram``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import importlib.util
 import itertools
-import shutil
-import tempfile
 import uuid
 import warnings
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
+from boxscore._utils.files import temporary_folder
 from boxscore._utils.progress import progress
 from boxscore._utils.unfinished import unfinished
 from boxscore._version import __version__
-from boxscore.data.alignment import warn_left_out
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.distributed.bounds import BoundedEvaluation, added, bounded, check_bounds, histogram_of
+from boxscore.distributed.bounds import bounds_of, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable
-from boxscore.distributed.reduction import MOST, header_of, reduced
-from boxscore.distributed.result import DistributedEvaluation
+from boxscore.distributed.reduction import MOST
+from boxscore.distributed.result import evaluation_of, headers_of, warn_of_classes
 from boxscore.distributed.scanning import Task, needs_of, streamed, table_tasks
 from boxscore.distributed.streaming import StreamTask, is_parquet
-from boxscore.distributed.weighing import HeldParts
 from boxscore.errors import InputError, MissingDependencyError
 from boxscore.evaluation import tables_of
 from boxscore.formats.reading import load_both, read_options
@@ -55,9 +49,6 @@ __all__ = [
     "evaluate_tasks",
     "local_cluster",
 ]
-
-FAN_IN = 8
-"""Histograms that are added up at a time."""
 
 MOST_SUSPECTS = 16
 """Partitions that are tried alone when workers die."""
@@ -130,8 +121,7 @@ def evaluate(
     with contextlib.ExitStack() as stack:
         if client is None:
             client = _current_client() or stack.enter_context(local_cluster())
-        folder = Path(tempfile.mkdtemp(prefix="boxscore-", dir=scratch))
-        stack.enter_context(unfinished(lambda: shutil.rmtree(folder, ignore_errors=True)))
+        folder = stack.enter_context(temporary_folder(None if scratch is None else Path(scratch)))
         with _answering():
             truth = _as_file(truth, folder / "truth", client)
             detections = _as_file(detections, folder / "detections", client)
@@ -167,44 +157,12 @@ def evaluate_tasks(tasks: Sequence[Task], client: Any, *, exact: bool = True) ->
         with engine.given_up_on_errors():
             parts = engine.match(tasks)
             if not exact:
-                return _bounds(engine, parts)
-            headers = engine.results(
-                [engine.submit("header", header_of, part) for part in parts], shown="matching"
-            )
-            _warn_left_out([header.left_out for header in headers], headers[0].source)
-            numbers = reduced(engine, parts, most=MOST, headers=headers)
-
-            # The parts stay on the cluster as long as the result lives.
-            held = HeldParts(parts, headers, functools.partial(_running, client))
-            return DistributedEvaluation.of(numbers, held)
-
-
-@contextlib.contextmanager
-def _running(client: Any) -> Iterator[DaskEngine]:
-    """Give an engine for further questions."""
-    with _answering():
-        engine = DaskEngine(client)
-        with engine.given_up_on_errors():
-            yield engine
-
-
-def _bounds(engine: DaskEngine, parts: Sequence[Any]) -> BoundedEvaluation:
-    """Add up histograms as a tree."""
-    level = [engine.submit("histogram", histogram_of, part) for part in parts]
-    while len(level) > 1:
-        groups = [level[low : low + FAN_IN] for low in range(0, len(level), FAN_IN)]
-        level = [engine.submit("add-histograms", added, group) for group in groups]
-    histogram = engine.results(level, shown="matching")[0]
-    headers = histogram.headers
-    _warn_left_out([header.left_out for header in headers], headers[0].source)
-    return bounded(histogram)
-
-
-def _warn_left_out(counts: Sequence[Mapping[str, int]], source: str) -> None:
-    left_out: Counter[str] = Counter()
-    for one in counts:
-        left_out.update(one)
-    warn_left_out(left_out, source.partition(" of ")[2], stacklevel=5)
+                bounds = bounds_of(engine, parts)
+                warn_of_classes(bounds.histogram.headers)
+                return bounds
+            headers = headers_of(engine, parts)
+            warn_of_classes(headers)
+            return evaluation_of(engine, parts, headers, most=MOST)
 
 
 # ---------------------------------------------------------------- the engine
@@ -308,6 +266,20 @@ class DaskEngine:
             got=f"{tries} workers that died, one after the other",
             cause="out of memory? use more partitions, or more memory a worker; the rest has no score",
         )
+
+    def gather(self, parts: Sequence[Any]) -> list[Any]:
+        """Bring parts to this process."""
+        with _answering():
+            gathered: list[Any] = self.client.gather(list(parts))
+            return gathered
+
+    @contextlib.contextmanager
+    def asked_again(self) -> Iterator[None]:
+        """Check the cluster, and hold what is submitted later."""
+        with _answering():
+            _check_workers(self.client)
+            with self.given_up_on_errors():
+                yield
 
     @contextlib.contextmanager
     def given_up_on_errors(self) -> Iterator[None]:

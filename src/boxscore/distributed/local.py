@@ -1,41 +1,54 @@
-"""Partitions on one machine: how large they may be, and processes that work on them.
+"""Partitions on one machine: how large they may be, and processes that match and score them.
 
 Conventions
 -----------
+- A part goes to a file as soon as it is matched, and is read, class by class, where it is scored. So no
+  process holds all parts, and no memory grows with the number of detections: only the files do.
 - Memory is estimated before anything is matched, from the numbers of boxes and images in the files, and again
-  before scores are computed, from the parts that are there. What does not fit is refused with what to do.
-- A process that dies takes its partitions with it. They are done once more, in new processes; if one dies
-  again, it is named, and there is no score of the rest.
+  before scores are computed, from what was matched. What does not fit is refused with what to do.
+- A process that dies takes its work with it. That is done once more, by new processes; if one dies again, the
+  work is named, and there is no score of the rest.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from boxscore._utils.pickling import mapped_pickle, write_pickle
 from boxscore._utils.progress import progress
-from boxscore.distributed.merging import BLOCK, MergedParts
+from boxscore._utils.unfinished import unfinished
+from boxscore.distributed.engine import Call, Deferred, value_of
 from boxscore.distributed.parts import Part
+from boxscore.distributed.reduction import MOST, PartHeader, can_be_split
 from boxscore.distributed.streaming import PARTITION
 from boxscore.errors import InputError
 
-__all__ = ["bytes_of_text", "check_scoring", "partition_within", "process_map"]
+__all__ = ["LocalEngine", "Plan", "StoredPart", "bytes_of_text", "check_scoring", "plan_within"]
 
-BASE = 150_000_000
+BASE = 160_000_000
 """Bytes of a process with NumPy and pyarrow."""
 
-HELD, PER_IMAGE = 20, 30
-"""Bytes of a detection in a part, at most but for odd data; and of an image, while partitions are cut."""
+PER_IMAGE = 100
+"""Bytes of an image in the first process, while partitions are cut."""
 
 MATCHED = 500
 """Bytes of a box of a partition that is read and matched."""
 
 SCORED = 150
-"""Bytes of a detection of the classes that are drawn together."""
+"""Bytes of a detection of the classes, or of the range of scores, that are drawn together."""
 
-LEAST_PARTITION = 1 << 16
+LEAST = 1 << 16
+"""Boxes of a partition, and detections that are drawn together, at least."""
+
+WORTH = 1 << 18
+"""Boxes of a partition below which another process does not help."""
 
 TRIES = 2
 
@@ -63,8 +76,19 @@ def bytes_of_text(text: str) -> int:
     return int(float(found[1]) * base ** " kmgt".index(found[2] or " "))
 
 
-def partition_within(limit: int | None, boxes: int, images: int, workers: int) -> int:
-    """Return how many boxes a partition may have so that all processes stay within a limit.
+class Plan(NamedTuple):
+    """How much is done at a time, and what a process may take."""
+
+    partition: int
+    """Boxes of a partition, about."""
+    most: int
+    """Detections that are drawn together."""
+    room: int | None
+    """Bytes for what one process draws; None for no limit."""
+
+
+def plan_within(limit: int | None, boxes: int, images: int, workers: int) -> Plan:
+    """Choose partitions so that all processes together stay within a limit.
 
     Parameters
     ----------
@@ -73,61 +97,62 @@ def partition_within(limit: int | None, boxes: int, images: int, workers: int) -
     boxes, images : int
         Of all files; ``images`` may be a guess.
     workers : int
-        Processes that match at once, beside the one that collects.
+        Processes that match and score at once.
 
     Returns
     -------
-    int
+    Plan
 
     Raises
     ------
     InputError
-        When what is collected alone does not fit.
+        When the least that can be done at a time does not fit.
     """
+    share = max(-(-boxes // workers), WORTH)
     if limit is None:
-        return PARTITION
-    collected = BASE + HELD * boxes + PER_IMAGE * images
-    scored = SCORED * min(BLOCK, boxes)
+        return Plan(min(PARTITION, share), MOST, None)
+    first = BASE + PER_IMAGE * images
     own = 0 if workers == 1 else BASE
-    room = (limit - collected) // workers - own
-    if collected + scored > limit or room < MATCHED * LEAST_PARTITION:
-        needed = collected + max(scored, workers * (own + MATCHED * LEAST_PARTITION))
+    room = (limit - first) // workers - own
+    if room < MATCHED * LEAST:
+        needed = first + workers * (own + MATCHED * LEAST)
         raise InputError(
             "--memory-limit",
             f"be {_size(needed)} or more for {boxes:,} boxes and {workers} worker{'s' * (workers > 1)}",
             got=_size(limit),
             cause="fewer --workers, or several machines: save a part on each and run boxscore merge",
         )
-    return int(min(PARTITION, room // MATCHED))
+    return Plan(min(PARTITION, share, room // MATCHED), min(MOST, room // SCORED), room)
 
 
-def check_scoring(parts: MergedParts, limit: int | None) -> None:
-    """Refuse to draw curves that would not fit.
+def check_scoring(headers: Sequence[PartHeader], plan: Plan) -> None:
+    """Refuse to draw a class that would not fit, and that the protocol does not let be drawn in pieces.
 
     Parameters
     ----------
-    parts : MergedParts
-    limit : int, optional
-        Bytes; None for no limit.
+    headers : sequence of PartHeader
+    plan : Plan
 
     Raises
     ------
     InputError
-        When the largest class does not fit beside the parts.
+        When the largest class does not fit.
     """
-    if limit is None:
+    protocol = headers[0].protocol
+    weighted = any(header.weighted for header in headers)
+    if plan.room is None or can_be_split(protocol, weighted=weighted):
         return
-    counts = parts.detections_of_class
+    counts = np.sum([header.detections for header in headers], axis=0)
     largest = int(counts.max(initial=0))
-    held = sum(part.nbytes for part in parts.parts) + PER_IMAGE * len(parts.ids)
-    needed = BASE + held + SCORED * max(largest, min(BLOCK, int(counts.sum())))
-    if needed > limit:
-        label = parts.categories.labels[int(counts.argmax())]
+    if SCORED * largest > plan.room:
+        per_class = protocol.matching.per_class
+        of = f" of class {headers[0].categories.labels[int(counts.argmax())]!r}" if per_class else ""
         raise InputError(
             "--memory-limit",
-            f"be {_size(needed)} or more to order the {largest:,} detections of class {label!r}",
-            got=_size(limit),
-            cause="a higher score threshold (--score-threshold) or cap (--max-detections) leaves fewer",
+            f"leave each process {_size(SCORED * largest)} or more to order the {largest:,} detections{of}",
+            got=_size(plan.room),
+            cause=f"the protocol {protocol.name} needs a class as a whole; a higher score threshold "
+            "(--score-threshold) or cap (--max-detections) leaves fewer detections",
         )
 
 
@@ -135,58 +160,155 @@ def _size(count: int) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
 
 
-@contextlib.contextmanager
-def process_map(workers: int) -> Iterator[Callable[[Callable[[Any], Part], Iterable[Any]], Iterable[Part]]]:
-    """Give a ``map`` over local processes, with progress; over one, it runs here.
+# ---------------------------------------------------------------- processes
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredPart(Deferred):
+    """A part in a file."""
+
+    path: Path
+
+    def value(self) -> Part:
+        """Return it, its columns in the file's pages."""
+        with self.path.open("rb") as file:
+            part = mapped_pickle(file)
+        assert isinstance(part, Part)
+        return part
+
+
+class LocalEngine:
+    """Runs calls in processes of this machine, which live as long as a ``with`` block; parts go to files.
 
     Parameters
     ----------
+    folder : Path
+        Where parts are stored; whoever made it removes it.
     workers : int
-
-    Yields
-    ------
-    callable
-        ``map(function, tasks)``; results come in the order of tasks.
+        Processes; 1 runs everything in this one.
     """
 
-    def alone(function: Callable[[Any], Part], tasks: Iterable[Any]) -> Iterable[Part]:
-        return [function(task) for task in progress(list(tasks), desc="matching", unit="partition")]
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._folder, self._workers = folder, workers
+        self._pool: Any = None
 
-    def together(function: Callable[[Any], Part], tasks: Iterable[Any]) -> Iterable[Part]:
-        waiting = dict(enumerate(tasks))
-        count, done = len(waiting), dict[int, Part]()
+    def __enter__(self) -> LocalEngine:
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(unfinished(self._kill))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def submit(self, name: str, function: Any, *arguments: Any) -> Call:
+        """Note a call; :meth:`results` runs it."""
+        return Call(name, function, arguments)
+
+    def match(self, tasks: Sequence[Any]) -> list[StoredPart]:
+        """Match partitions, with progress."""
+        folder = self._folder / "parts"
+        folder.mkdir()
+        stored = [StoredPart(folder / str(number)) for number in range(len(tasks))]
+        calls = [
+            Call(f"partition {number}", _store, (task, part.path))
+            for number, (task, part) in enumerate(zip(tasks, stored, strict=True))
+        ]
+        self._run(calls, shown="matching", unit="partition")
+        return stored
+
+    def results(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
+        """Run calls, with progress."""
+        return self._run(tasks, shown=shown, unit="task")
+
+    def gather(self, parts: Sequence[Any]) -> list[Any]:
+        """Read parts; their columns stay in the pages of their files."""
+        return [part.value() for part in parts]
+
+    def asked_again(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing but the parts is held."""
+        return contextlib.nullcontext()
+
+    def _run(self, calls: Sequence[Call], *, shown: str, unit: str) -> list[Any]:
+        if self._workers == 1 or (len(calls) == 1 and self._pool is None):
+            return [value_of(call) for call in progress(calls, desc=shown, unit=unit)]
+        waiting, done = dict(enumerate(calls)), dict[int, Any]()
         for _ in range(TRIES):
-            _run(function, waiting, done, workers)
-            waiting = {number: task for number, task in waiting.items() if number not in done}
+            self._round(waiting, done, shown, unit)
+            waiting = {number: call for number, call in waiting.items() if number not in done}
             if not waiting:
-                return [done[number] for number in range(count)]
-        number = min(waiting)
+                return [done[number] for number in range(len(calls))]
         raise InputError(
-            f"partition {number}",
-            "be matched by a process that lives to its end",
+            waiting[min(waiting)].name,
+            "be done by a process that lives to its end",
             got=f"one that was killed {TRIES} times",
-            cause=f"{len(waiting)} of {count} partitions are missing; out of memory? use fewer --workers, or "
+            cause=f"{len(waiting)} of {len(calls)} are missing; out of memory? use fewer --workers, or "
             "--memory-limit, which makes partitions smaller",
         )
 
-    yield alone if workers == 1 else together
+    def _round(self, waiting: dict[int, Call], done: dict[int, Any], shown: str, unit: str) -> None:
+        """Run calls in the pool; those of a process that dies, and of the others then, are left."""
+        from concurrent.futures import as_completed
+        from concurrent.futures.process import BrokenProcessPool
+
+        if self._pool is None:
+            self._pool = _pool(self._workers)
+        futures: dict[Any, int] = {}
+        try:
+            for number, call in waiting.items():
+                futures[self._pool.submit(value_of, call)] = number
+            for future in progress(as_completed(futures), total=len(futures), desc=shown, unit=unit):
+                done[futures[future]] = future.result()
+        except BrokenProcessPool:
+            self._kill()
+
+    def _kill(self) -> None:
+        """End all processes at once: what they would still do is not wanted."""
+        if self._pool is None:
+            return
+        pool, self._pool = self._pool, None
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            process.kill()
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _run(
-    function: Callable[[Any], Part], waiting: dict[int, Any], done: dict[int, Part], workers: int
-) -> None:
-    """Run tasks in new processes; those of a process that dies are left."""
+def _pool(workers: int) -> Any:
     import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from concurrent.futures.process import BrokenProcessPool
+    from concurrent.futures import ProcessPoolExecutor
 
     context = multiprocessing.get_context("spawn")  # pyarrow has threads, which do not survive a fork
-    pool = ProcessPoolExecutor(min(workers, len(waiting)), mp_context=context)
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
+
+
+def _begin() -> None:
+    """Prepare a process of the pool: it ends when its parent does, and leaves Ctrl-C to that."""
+    import multiprocessing
+    import os
+    import signal
+    import threading
+    from multiprocessing.connection import wait
+
+    from boxscore._utils.allocator import keep_freed_memory
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_freed_memory()
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _store(task: Any, path: Path) -> None:
+    """Match a partition, and write its part to a file."""
+    part = task.run()
     try:
-        futures = {pool.submit(function, task): number for number, task in waiting.items()}
-        finished = progress(as_completed(futures), total=len(futures), desc="matching", unit="partition")
-        with contextlib.suppress(BrokenProcessPool):
-            for future in finished:
-                done[futures[future]] = future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        with path.open("wb") as file:
+            write_pickle(part, file)
+    except OSError as error:
+        raise InputError(
+            f"{path.parent}: cannot be written: {error.strerror or error}; parts are stored there, "
+            "20 bytes a detection: choose another folder with --scratch."
+        ) from None

@@ -10,7 +10,8 @@ same.
 
 Conventions
 -----------
-- Everything here is a function of its arguments. An :class:`Engine` runs them: this process, or a cluster.
+- Everything here is a function of its arguments. An :class:`~boxscore.distributed.engine.Engine` runs them:
+  this process, processes of this machine, or a cluster.
 - A *piece* is a part cut to some classes, or to some scores of them. The ids of its images are their
   *places*: row numbers among all images. So equal scores go in the order that they have in one process.
 - A *key* is a position on the axes A and M: an area range and a detection cap.
@@ -18,20 +19,21 @@ Conventions
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
-from typing import Protocol as Protocol_
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore.data.vocabulary import Categories, Id
+from boxscore.distributed.engine import Engine
 from boxscore.distributed.merging import MergedParts, check_headers, numbered_images
 from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
 from boxscore.evaluation import counts_of_classes
@@ -40,24 +42,26 @@ from boxscore.matching.packed import narrowed
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.curves import Curves, means_at_points, needed_hits
+from boxscore.scoring.interpolation import curve_area
 from boxscore.scoring.joined import JoinedCurves
 from boxscore.scoring.weighted import WeightedCounts
 
 __all__ = [
     "Cut",
     "Drawn",
-    "Engine",
-    "Here",
     "Numbers",
     "PartHeader",
     "RangeNumbers",
     "Totals",
+    "asked_keys",
     "can_be_split",
     "cut",
     "draw_classes",
     "draw_range",
     "edges_between",
+    "every_key",
     "header_of",
+    "join_block",
     "join_ranges",
     "numbers_of_range",
     "places_of",
@@ -75,30 +79,6 @@ MOST = 1 << 22
 
 SAMPLED = 256
 """Scores of a class of a part from which ranges are chosen, about."""
-
-
-class Engine(Protocol_):
-    """Runs functions somewhere."""
-
-    def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Start a function; its arguments may be what this returned, also in lists."""
-        ...
-
-    def results(self, tasks: Sequence[Any]) -> list[Any]:
-        """Wait for what was started, and return what came out."""
-        ...
-
-
-class Here:
-    """Runs everything at once in this process."""
-
-    def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function."""
-        return function(*arguments)
-
-    def results(self, tasks: Sequence[Any]) -> list[Any]:
-        """Return the results."""
-        return list(tasks)
 
 
 # ---------------------------------------------------------------- what the driver knows of a part
@@ -148,14 +128,17 @@ def header_of(part: Part) -> PartHeader:
     )
 
 
-def sample_of(part: Part, low: int, high: int) -> list[tuple[FloatArray, float]]:
-    """Return some scores of each class in [low, high), and how many detections one of them stands for."""
-    sample = []
-    for first, end in itertools.pairwise(part.matches.bounds[0, low : high + 1].tolist()):
-        scores = part.matches.score[first : end : max(1, (end - first) // SAMPLED)].astype(np.float64)
-        if len(scores):
-            sample.append((scores, (end - first) / len(scores)))
-    return sample
+def sample_of(part: Part, blocks: Sequence[Cut]) -> list[list[tuple[FloatArray, float]]]:
+    """Return some scores of each class of each block, and how many detections one of them stands for."""
+    samples = []
+    for block in blocks:
+        sample = []
+        for first, end in itertools.pairwise(part.matches.bounds[0, block.low : block.high + 1].tolist()):
+            scores = part.matches.score[first : end : max(1, (end - first) // SAMPLED)].astype(np.float64)
+            if len(scores):
+                sample.append((scores, (end - first) / len(scores)))
+        samples.append(sample)
+    return samples
 
 
 def edges_between(sample: Sequence[tuple[FloatArray, float]], count: int, most: int) -> list[float]:
@@ -182,6 +165,18 @@ class Cut(NamedTuple):
     least: float = -np.inf
     below: float = np.inf
     """Scores in [least, below)."""
+    pooled: str | None = None
+    """The selection of classes that are put into one when pieces are merged; all of [low, high) are in."""
+
+    @property
+    def is_range(self) -> bool:
+        """Whether some scores are left out."""
+        return self.least > -np.inf or self.below < np.inf
+
+    def between(self, edges: Sequence[float]) -> list[Cut]:
+        """Cut at scores, which descend."""
+        bounds = [np.inf, *edges, -np.inf]
+        return [self._replace(least=least, below=below) for below, least in itertools.pairwise(bounds)]
 
 
 def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
@@ -199,40 +194,47 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     Part
     """
     own, (low, high) = part.matches, piece[:2]
-    (d, d_end), (p, p_end), (g, g_end) = own.bounds[:, [low, high]].tolist()
-    sizes = np.diff(own.bounds[:, low : high + 1], axis=1)
-    kept, pairs, truths = np.arange(d, d_end), np.arange(p, p_end), np.arange(g, g_end)
-    if piece.least > -np.inf or piece.below < np.inf:
-        score = own.score[d:d_end]
-        chosen = (score >= piece.least) & (score < piece.below)
-        kept = kept[chosen]
-        pairs = pairs[np.repeat(chosen, own.pair_count[d:d_end])]
-        truths = np.unique(own.truth[pairs]).astype(np.intp)
-        sizes = np.stack(
-            [
-                np.diff(np.searchsorted(positions, own.bounds[axis, low : high + 1]))
-                for axis, positions in enumerate((kept, pairs, truths))
-            ]
-        )
-    number = np.zeros(len(part.image_ids), dtype=bool)
-    number[own.image[kept]] = True
-    number[own.truth_image[truths]] = True
-    images = np.flatnonzero(number)
-    row = np.zeros(len(number), dtype=np.int64)
-    row[images] = np.arange(len(images))
+    bounds = own.bounds[:, low : high + 1]
+    if piece.is_range:
+        first, end = _range_bounds(own.score, bounds[0], piece)
+        kept = [slice(*pair) for pair in zip(first.tolist(), end.tolist(), strict=True)]
+        pair_counts = own.pair_count
+        pairs, at = [], 0
+        for start, pair_start, one in zip(bounds[0].tolist(), bounds[1].tolist(), kept, strict=False):
+            at = pair_start + int(pair_counts[start : one.start].sum(dtype=np.int64))
+            pairs.append(slice(at, at + int(pair_counts[one].sum(dtype=np.int64))))
+        used = np.zeros(bounds[2, -1] - bounds[2, 0], dtype=bool)
+        used[_taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]] = True
+        truths = np.flatnonzero(used) + bounds[2, 0]
+        truth_sizes = np.diff(np.searchsorted(truths, bounds[2]))
+        sizes = np.stack([end - first, [one.stop - one.start for one in pairs], truth_sizes])
+        number = np.cumsum(used) - 1
+        truth_of_pair = number[_taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]]
+    else:
+        kept, pairs = ([slice(*side[[0, -1]].tolist())] for side in bounds[:2])
+        truths = np.arange(bounds[2, 0], bounds[2, -1])
+        sizes = np.diff(bounds, axis=1)
+        truth_of_pair = _taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]
+    image, truth_image = _taken(own.image, kept), own.truth_image[truths]
+    there = np.zeros(len(part.image_ids), dtype=bool)
+    there[image] = True
+    there[truth_image] = True
+    images = np.flatnonzero(there)
+    row = np.cumsum(there) - 1
     # Rows are found by position, so that truths of pieces need not be those of the part.
     matches = dataclasses.replace(
         own,
         bounds=np.concatenate([np.zeros((3, 1), dtype=np.int64), np.cumsum(sizes, axis=1)], axis=1),
-        score=own.score[kept],
-        image=narrowed(row[own.image[kept]]),
-        rank=own.rank[kept],
-        in_range=own.in_range[kept],
-        pair_count=own.pair_count[kept],
-        row=None if own.row is None else own.row[kept],
-        truth=narrowed(np.searchsorted(truths, own.truth[pairs])),
-        outcome=own.outcome[pairs],
-        truth_image=narrowed(row[own.truth_image[truths]]),
+        score=_taken(own.score, kept),
+        image=narrowed(row[image]),
+        rank=_taken(own.rank, kept),
+        in_range=_taken(own.in_range, kept),
+        pair_count=_taken(own.pair_count, kept),
+        row=None if own.row is None else _taken(own.row, kept),
+        truth=narrowed(truth_of_pair),
+        outcome=_taken(own.outcome, pairs),
+        outcomes=own.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
+        truth_image=narrowed(row[truth_image]),
         truth_counted=own.truth_counted[truths],
         truth_weight=None if own.truth_weight is None else own.truth_weight[truths],
     )
@@ -252,6 +254,22 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     )
 
 
+def _range_bounds(scores: NDArray[Any], bounds: Counts, piece: Cut) -> tuple[Counts, Counts]:
+    """Return where a range of scores starts and ends in each class, [K] each; scores descend in a class."""
+    found = np.empty((2, len(bounds) - 1), dtype=np.int64)
+    for k, (start, stop) in enumerate(itertools.pairwise(bounds.tolist())):
+        ascending = scores[start:stop][::-1]
+        for side, edge in enumerate((piece.below, piece.least)):
+            # A float32 is compared as the float64 that it is; searchsorted would widen them all for that.
+            found[side, k] = stop - bisect.bisect_left(ascending, np.float64(edge))
+    return found[0], found[1]
+
+
+def _taken(column: NDArray[Any], slices: Sequence[slice]) -> NDArray[Any]:
+    """Copy slices of a column."""
+    return np.concatenate([column[one] for one in slices])
+
+
 # ---------------------------------------------------------------- whole classes
 
 
@@ -262,14 +280,9 @@ class Drawn(NamedTuple):
     curves: Mapping[Key, JoinedCurves]
 
 
-def draw_classes(
-    pieces: Sequence[Part], keys: Sequence[Key], images: int, pooled: str | None = None
-) -> Drawn:
-    """Merge the pieces of some classes and draw their curves; with ``pooled`` one curve of a selection."""
-    matches = MergedParts(pieces).matches()
-    if pooled is not None:
-        matches = matches.pooled(pooled)
-    protocol = pieces[0].protocol
+def draw_classes(pieces: Sequence[Part], piece: Cut, keys: Sequence[Key], images: int) -> Drawn:
+    """Merge the pieces of some classes and draw their curves; where they are pooled, the one of all."""
+    matches, protocol = _matches(pieces, piece), pieces[0].protocol
     curves = {}
     for area, cap in keys:
         outcomes = Outcomes.of(matches, protocol, area, cap)._replace(images=images)
@@ -278,16 +291,21 @@ def draw_classes(
     return Drawn(counts_of_classes(matches), curves)
 
 
+def _matches(pieces: Sequence[Part], piece: Cut) -> Matches:
+    matches = MergedParts(pieces).matches()
+    return matches if piece.pooled is None else matches.pooled(piece.pooled)
+
+
 # ---------------------------------------------------------------- one class by ranges of scores
 
 
 def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
-    """Whether a class may be drawn by ranges of scores: AP at recall points, whole counts, no FROC."""
+    """Whether a class may be drawn by ranges of scores: AP and AR, whole counts, no cap over the data set."""
     return (
-        protocol.ap.interpolation == "points"
-        and protocol.matching.cap_scope != "data_set_class"
+        protocol.matching.cap_scope != "data_set_class"
         and not weighted
-        and not any(row.metric == "FROC" for row in protocol.rows)
+        and not protocol.ap.score_steps
+        and all(row.metric in ("AP", "AR") for row in protocol.rows)
     )
 
 
@@ -316,28 +334,20 @@ class Totals(NamedTuple):
 
 
 def totals_of_ranges(
-    part: Part, whole: Cut, edges: Sequence[float], keys: Sequence[Key], pooled: str | None = None
-) -> Totals:
-    """Count what a part has in each range between edges, which descend."""
-    every = _matches([cut(part, 0, whole)], pooled)
-    ranges = [_matches([cut(part, 0, one)], pooled) for one in _ranges(whole, edges)]
-    positive, hits, counted = {}, {}, {}
-    for area, cap in keys:
-        positive[area, cap] = int(every.positives(area).sum())
-        counts = [HitCounts(Outcomes.of(matches, part.protocol, area, cap)) for matches in ranges]
-        hits[area, cap] = np.stack([count.hits[:, 0] for count in counts])
-        counted[area, cap] = np.stack([count.totals()[:, 0] for count in counts])
-    return Totals(counts_of_classes(every), positive, hits, counted)
-
-
-def _ranges(whole: Cut, edges: Sequence[float]) -> list[Cut]:
-    bounds = [np.inf, *edges, -np.inf]
-    return [Cut(whole.low, whole.high, least, below) for below, least in itertools.pairwise(bounds)]
-
-
-def _matches(pieces: Sequence[Part], pooled: str | None) -> Matches:
-    matches = MergedParts(pieces).matches()
-    return matches if pooled is None else matches.pooled(pooled)
+    part: Part, blocks: Sequence[tuple[Cut, Sequence[float]]], keys: Sequence[Key]
+) -> list[Totals]:
+    """Count what a part has of each block in each range between its edges, which descend."""
+    totals = []
+    for block, edges in blocks:
+        matches, ends = _matches([cut(part, 0, block)], block), np.array([*edges, -np.inf])
+        positive, hits, counted = {}, {}, {}
+        for area, cap in keys:
+            outcomes = Outcomes.of(matches, part.protocol, area, cap)
+            positive[area, cap] = int(outcomes.positive.sum())
+            up_to = HitCounts(outcomes).at_scores(ends)
+            hits[area, cap], counted[area, cap] = (np.diff(side[:, :, 0], prepend=0).T for side in up_to)
+        totals.append(Totals(counts_of_classes(matches), positive, hits, counted))
+    return totals
 
 
 class RangeNumbers(NamedTuple):
@@ -349,32 +359,34 @@ class RangeNumbers(NamedTuple):
     """Score at which each recall point is reached, NaN where it is not here, [T, R]."""
     first: float
     """Highest score, NaN without detections."""
+    counted: list[NDArray[np.unsignedinteger[Any]]] | None
+    """Counted detections up to each true positive, of each threshold, where AP is an area."""
 
 
 def draw_range(
     pieces: Sequence[Part],
+    piece: Cut,
     keys: Sequence[Key],
     before: Mapping[Key, tuple[Counts, Counts]],
     positive: Mapping[Key, int],
-    pooled: str | None = None,
 ) -> dict[Key, RangeNumbers]:
     """Merge one range, and draw its share of the curves of its class.
 
     Parameters
     ----------
     pieces : sequence of Part
+    piece : Cut
     keys : sequence of Key
     before : mapping of Key to (hits [T], counted [T])
         What comes before the range.
     positive : mapping of Key to int
         Counted ground truths of the class.
-    pooled : str, optional
 
     Returns
     -------
     dict of Key to RangeNumbers
     """
-    protocol, matches = pieces[0].protocol, _matches(pieces, pooled)
+    protocol, matches = pieces[0].protocol, _matches(pieces, piece)
     numbers = {}
     for key in keys:
         counts = HitCounts(Outcomes.of(matches, protocol, *key), protocol.ap.tie_order)
@@ -385,7 +397,7 @@ def draw_range(
 def numbers_of_range(
     counts: HitCounts | WeightedCounts, before: tuple[Counts, Counts], positive: int, protocol: Protocol
 ) -> RangeNumbers:
-    """Draw the share of a range in a curve; under weights without scores, which no metric reads.
+    """Draw the share of a range in a curve; under weights the precision alone, which is all that is read.
 
     ``before`` are the true positives and the counted detections of higher scores, [T] each.
     """
@@ -395,31 +407,41 @@ def numbers_of_range(
     T = len(protocol.matching.iou_thresholds)
     best, score = np.zeros((T, len(points))), np.full((T, len(points)), np.nan)
     whole = isinstance(counts, HitCounts)
+    areas = whole and protocol.ap.interpolation != "points"
+    every: list[NDArray[np.unsignedinteger[Any]]] = []
     lines = counts.lines()
     if not whole:
         lines = zip(*(np.split(column, ends) for column in next(lines)), strict=True)
     hit_detections = np.split(counts.hit_detections(), ends) if whole else []
     for t, (nth, counted) in enumerate(lines):
         hits_before, counted_before = (int(number[t]) for number in before)
-        # Sums in float64: whole numbers below 2 ** 53, where counts under weights are of 32 bits.
-        precision = (nth + np.float64(hits_before)) / ((counted + np.float64(counted_before)) + epsilon)
+        up_to = counted + np.int64(counted_before)
+        # Counts under weights have 32 bits; a float64 holds all whole numbers below 2 ** 53.
+        precision = (nth + np.float64(hits_before)) / (up_to + epsilon)
         after = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
         entry = needed - 1 - hits_before
         best[t] = after[np.clip(entry, 0, len(precision))]
         if whole:
             here = (entry >= 0) & (entry < len(precision))
             score[t, here] = scores[hit_detections[t][entry[here]]]
-    return RangeNumbers(best, score, float(scores[0]) if len(scores) else np.nan)
+        if areas:
+            every.append(narrowed(up_to))
+    first = float(scores[0]) if len(scores) else np.nan
+    return RangeNumbers(best, score, first, every if areas else None)
 
 
 def join_ranges(
     ranges: Sequence[RangeNumbers],
     hits: Counts,
     positive: int,
+    counted: Counts,
     protocol: Protocol,
     columns: Mapping[str, Any],
 ) -> JoinedCurves:
-    """Join the ranges of a class, the highest scores first; ``hits`` are all its true positives, [T]."""
+    """Join the ranges of a class, the highest scores first.
+
+    ``hits`` are all its true positives, ``counted`` its counted detections, [T] each.
+    """
     points = np.array(protocol.ap.recall_points)
     needed = needed_hits(points, np.array([positive]))[:, 0]
     reached = np.maximum(needed, 1) <= hits[:, None]  # [T, R]
@@ -439,15 +461,54 @@ def join_ranges(
         rule = protocol.ap.absent_classes
         if rule == "skip" or (rule == "zero" and first is None):
             envelope[:] = np.nan
+    if protocol.ap.interpolation == "points":
+        ap = means_at_points(envelope[:, None], protocol.ap)
+    else:
+        ap = np.zeros((len(hits), 1))
+        for t in range(len(hits) if positive else 0):
+            ap[t] = _area(
+                [one.counted[t] for one in ranges if one.counted], positive, int(counted[t]), protocol
+            )
+        ap[np.isnan(envelope).any(axis=1)] = np.nan
     return JoinedCurves(
         protocol.ap,
         columns,
         np.array([positive]),
         recall[:, None],
-        means_at_points(envelope[:, None], protocol.ap),
+        ap,
         envelope[:, :, None],
         score[:, :, None],
     )
+
+
+def _area(
+    ranges: Sequence[NDArray[np.unsignedinteger[Any]]], positive: int, total: int, protocol: Protocol
+) -> float:
+    """Area under the curve of one threshold, from what counts up to each true positive in each range."""
+    counted = np.concatenate(ranges).astype(np.int64)
+    precision = np.arange(1, len(counted) + 1) / (counted + protocol.ap.precision_epsilon)
+    return curve_area(precision, positive, protocol.ap, counted=counted, total=total)
+
+
+def join_block(
+    ranges: Sequence[Mapping[Key, RangeNumbers]],
+    total: Totals,
+    protocol: Protocol,
+    columns: Mapping[str, Any],
+) -> Drawn:
+    """Join the ranges of a large block at every key."""
+    curves = {
+        key: join_ranges(
+            [numbers[key] for numbers in ranges],
+            total.hits[key].sum(axis=0),
+            total.positive[key],
+            total.counted[key].sum(axis=0),
+            protocol,
+            columns,
+        )
+        for key in total.hits
+    }
+    return Drawn(total.counts, curves)
 
 
 # ---------------------------------------------------------------- the driver
@@ -476,6 +537,7 @@ def reduced(
     *,
     most: int = MOST,
     headers: Sequence[PartHeader] | None = None,
+    keys: Sequence[Key] | None = None,
 ) -> Numbers:
     """Reduce parts, wherever they are, to numbers.
 
@@ -488,6 +550,8 @@ def reduced(
         Detections that one process merges at a time.
     headers : sequence of PartHeader, optional
         Of the parts, where they are known.
+    keys : sequence of Key, optional
+        Area ranges and caps that curves are drawn at; all of the protocol's when not given.
 
     Returns
     -------
@@ -503,41 +567,30 @@ def reduced(
     check_headers(headers)
     first = headers[0]
     protocol = first.protocol
-    places = places_of(engine, parts, headers)
-    images = sum(header.images for header in headers)
-    detections: Counts = np.sum([header.detections for header in headers], axis=0)
+    job = _Job(engine, parts, headers, most, every_key(protocol) if keys is None else keys)
+    selections = [row.classes for row in protocol.rows] if protocol.ap.pool == "classes" else []
+    blocks = [Cut(low, high) for low, high in _blocks(job.detections, most)]
+    pooled = [Cut(0, len(job.detections), pooled=name) for name in dict.fromkeys(selections)]
+    drawn = job.drawn([*blocks, *pooled])
+    own = drawn[: len(blocks)]
+    columns = job.categories.columns
+    curves: dict[tuple[int, int, str | None], JoinedCurves] = {
+        (*key, None): JoinedCurves.join([block.curves[key] for block in own], columns) for key in job.keys
+    }
+    for piece, block in zip(pooled, drawn[len(blocks) :], strict=True):
+        curves |= {(*key, piece.pooled): one for key, one in block.curves.items()}
     total: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     for header in headers:
         total.update(header.counts)
         left_out.update(header.left_out)
-    per_class = protocol.matching.per_class
-    categories = first.categories if per_class else Categories.build(["all"])
-    split = can_be_split(protocol, weighted=any(header.weighted for header in headers))
-    keys = _keys(protocol)
-    job = _Job(engine, parts, places, headers, protocol, categories, images, most, split)
-    drawn = [job.start(low, high, keys) for low, high in _blocks(detections, most)]
-    selections = [row.classes for row in protocol.rows] if protocol.ap.pool == "classes" else []
-    pooled = {
-        selection: job.start(0, len(detections), keys, selection) for selection in dict.fromkeys(selections)
-    }
-    blocks = [finish() for finish in drawn]
-    curves: dict[tuple[int, int, str | None], JoinedCurves] = {
-        (*key, None): JoinedCurves.join([block.curves[key] for block in blocks], categories.columns)
-        for key in keys
-    }
-    for selection, finish in pooled.items():
-        curves |= {(*key, selection): one for key, one in finish().curves.items()}
     counts = {
-        "images": images,
+        "images": job.images,
         **{name: total[name] for name in COUNTED},
         "classes": len(first.categories),
         "left_out": sum(left_out.values()),
     }
-    class_counts = {
-        name: np.concatenate([block.counts[name] for block in blocks]) for name in blocks[0].counts
-    }
-    nbytes = sum(header.nbytes for header in headers)
+    class_counts = {name: np.concatenate([block.counts[name] for block in own]) for name in own[0].counts}
     return Numbers(
         protocol,
         first.categories,
@@ -545,8 +598,8 @@ def reduced(
         left_out,
         class_counts,
         curves,
-        categories.labels,
-        nbytes,
+        job.categories.labels,
+        sum(header.nbytes for header in headers),
         TruthIdentity.joined(header.identity for header in headers),
     )
 
@@ -578,9 +631,16 @@ def _image_ids(part: Part) -> NDArray[Any]:
     return part.image_ids
 
 
-def _keys(protocol: Protocol) -> list[Key]:
+def every_key(protocol: Protocol) -> list[Key]:
     """Return every area range and cap."""
     return list(itertools.product(range(len(protocol.ignore.area_ranges)), range(len(protocol.caps))))
+
+
+def asked_keys(protocol: Protocol) -> list[Key]:
+    """Return the area ranges and caps that the summary asks for, and the first area range at the last cap."""
+    areas, caps = list(protocol.ignore.area_ranges), len(protocol.caps)
+    rows = {(areas.index(row.area), row.cap % caps): None for row in protocol.rows}
+    return list({**rows, (0, caps - 1): None})
 
 
 def _blocks(detections: Counts, most: int) -> Iterator[tuple[int, int]]:
@@ -594,90 +654,117 @@ def _blocks(detections: Counts, most: int) -> Iterator[tuple[int, int]]:
     yield low, len(detections)
 
 
-@dataclasses.dataclass(frozen=True)
 class _Job:
-    engine: Engine
-    parts: Sequence[Any]
-    places: Sequence[int | NDArray[np.int64]]
-    headers: Sequence[PartHeader]
-    protocol: Protocol
-    categories: Categories
-    images: int
-    most: int
-    split: bool
+    """One reduction: blocks of classes are drawn at the same time, the large ones by ranges of scores."""
 
-    def start(
-        self, low: int, high: int, keys: Sequence[Key], pooled: str | None = None
-    ) -> Callable[[], Drawn]:
-        """Start drawing classes; return what waits for the numbers."""
-        whole = Cut(low, high)
-        count = sum(int(header.detections[low:high].sum()) for header in self.headers)
-        one = high - low == 1 or pooled is not None
-        edges = self._edges(low, high, count) if self.split and one and count > self.most else []
-        if edges:
-            return self._by_ranges(whole, edges, keys, pooled)
-        name = "pooled" if pooled is not None else f"classes-{low}-{high}"
-        task = self.engine.submit(
-            f"draw-{name}", draw_classes, self._pieces(whole, name), keys, self.images, pooled
-        )
+    def __init__(
+        self,
+        engine: Engine,
+        parts: Sequence[Any],
+        headers: Sequence[PartHeader],
+        most: int,
+        keys: Sequence[Key],
+    ) -> None:
+        self.engine, self.parts, self.headers, self.most, self.keys = engine, parts, headers, most, keys
+        self.protocol = headers[0].protocol
+        self.places = places_of(engine, parts, headers)
+        self.images = sum(header.images for header in headers)
+        self.detections: Counts = np.sum([header.detections for header in headers], axis=0)
+        per_class = self.protocol.matching.per_class
+        self.categories = headers[0].categories if per_class else Categories.build(["all"])
 
-        def finish() -> Drawn:
-            drawn: Drawn = self.engine.results([task])[0]
-            return drawn
+    def drawn(self, blocks: Sequence[Cut]) -> list[Drawn]:
+        """Draw blocks."""
+        edges = self._edges(blocks)
+        totals = self._totals({block: edges[block] for block in blocks if edges[block]})
+        tasks: list[Any] = []
+        ends = []
+        for block in blocks:
+            if edges[block]:
+                tasks += self._range_tasks(block, edges[block], totals[block])
+            else:
+                name = f"classes-{block.low}-{block.high}" if block.pooled is None else "pooled"
+                pieces = self._pieces(block, name)
+                tasks.append(
+                    self.engine.submit(f"draw-{name}", draw_classes, pieces, block, self.keys, self.images)
+                )
+            ends.append(len(tasks))
+        results = self.engine.results(tasks)
+        drawn = []
+        for block, (low, high) in zip(blocks, itertools.pairwise([0, *ends]), strict=True):
+            own = results[low:high]
+            if edges[block] and self._joins_here:
+                own = [join_block(own, totals[block], self.protocol, self._columns(block))]
+            drawn += own
+        return drawn
 
-        return finish
+    @property
+    def _joins_here(self) -> bool:
+        """Whether ranges are some numbers; an area needs all true positives, and is joined elsewhere."""
+        return self.protocol.ap.interpolation == "points"
 
-    def _edges(self, low: int, high: int, count: int) -> list[float]:
-        """Choose scores between ranges, descending, from the parts' samples."""
-        tasks = [self.engine.submit("sample", sample_of, part, low, high) for part in self.parts]
-        sample = [one for own in self.engine.results(tasks) for one in own]
-        return edges_between(sample, count, self.most)
+    def _columns(self, block: Cut) -> Mapping[str, Any]:
+        """Return what is known of the class of a large block."""
+        return {} if block.pooled is not None else self.categories.take(np.arange(*block[:2])).columns
+
+    def _edges(self, blocks: Sequence[Cut]) -> dict[Cut, list[float]]:
+        """Choose scores between ranges, descending, from samples of the parts; none for a whole block."""
+        count = {block: int(self.detections[block.low : block.high].sum()) for block in blocks}
+        split = can_be_split(self.protocol, weighted=any(header.weighted for header in self.headers))
+        large = [
+            block
+            for block in blocks
+            if split
+            and count[block] > self.most
+            and (block.high - block.low == 1 or block.pooled is not None)
+        ]
+        edges: dict[Cut, list[float]] = {block: [] for block in blocks}
+        if not large:
+            return edges
+        tasks = [self.engine.submit("sample", sample_of, part, large) for part in self.parts]
+        samples = self.engine.results(tasks)
+        for number, block in enumerate(large):
+            sample = [one for own in samples for one in own[number]]
+            edges[block] = edges_between(sample, count[block], self.most)
+        return edges
+
+    def _totals(self, edges: Mapping[Cut, Sequence[float]]) -> dict[Cut, Totals]:
+        """Count what all parts have in each range of the large blocks."""
+        if not edges:
+            return {}
+        ranges = list(edges.items())
+        tasks = [
+            self.engine.submit("count", totals_of_ranges, part, ranges, self.keys) for part in self.parts
+        ]
+        every = self.engine.results(tasks)
+        return {
+            block: functools.reduce(operator.add, [own[number] for own in every])
+            for number, block in enumerate(edges)
+        }
 
     def _pieces(self, piece: Cut, name: str) -> list[Any]:
         return [
             self.engine.submit(f"cut-{name}", cut, part, place, piece)
-            for part, place, header in zip(self.parts, self.places, self.headers, strict=True)
+            for part, place in zip(self.parts, self.places, strict=True)
         ]
 
-    def _by_ranges(
-        self, whole: Cut, edges: Sequence[float], keys: Sequence[Key], pooled: str | None
-    ) -> Callable[[], Drawn]:
-        """Draw one class by ranges of scores."""
-        name = "pooled" if pooled is not None else f"class-{whole.low}"
-        tasks = [
-            self.engine.submit(f"count-{name}", totals_of_ranges, part, whole, edges, keys, pooled)
-            for part in self.parts
-        ]
-        total: Totals = functools.reduce(operator.add, self.engine.results(tasks))
-        drawn = []
-        for number, piece in enumerate(_ranges(whole, edges)):
+    def _range_tasks(self, block: Cut, edges: Sequence[float], total: Totals) -> list[Any]:
+        """Start drawing a large block by ranges of scores."""
+        tasks: list[Any] = []
+        block_name = "pooled" if block.pooled is not None else f"class-{block.low}"
+        for number, piece in enumerate(block.between(edges)):
+            name = f"{block_name}-{number}"
             before = {
                 key: (total.hits[key][:number].sum(axis=0), total.counted[key][:number].sum(axis=0))
-                for key in keys
+                for key in self.keys
             }
-            pieces = self._pieces(piece, f"{name}-{number}")
-            drawn.append(
+            pieces = self._pieces(piece, name)
+            tasks.append(
                 self.engine.submit(
-                    f"draw-{name}-{number}", draw_range, pieces, keys, before, total.positive, pooled
+                    f"draw-{name}", draw_range, pieces, piece, self.keys, before, total.positive
                 )
             )
-        one = self.categories.take(np.arange(whole.low, whole.high)) if pooled is None else None
-
-        def finish() -> Drawn:
-            ranges = self.engine.results(drawn)
-            columns = {} if one is None else one.columns
-            return Drawn(
-                total.counts,
-                {
-                    key: join_ranges(
-                        [numbers[key] for numbers in ranges],
-                        total.hits[key].sum(axis=0),
-                        total.positive[key],
-                        self.protocol,
-                        columns,
-                    )
-                    for key in keys
-                },
-            )
-
-        return finish
+        if self._joins_here:
+            return tasks
+        columns = self._columns(block)
+        return [self.engine.submit(f"join-{block_name}", join_block, tasks, total, self.protocol, columns)]

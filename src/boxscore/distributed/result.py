@@ -1,40 +1,280 @@
-"""The result of an evaluation whose parts stay where they were matched."""
+"""Results of merged parts: an :class:`~boxscore.Evaluation` of numbers, without rows.
+
+Conventions
+-----------
+- Metrics, per-class values, curves and arrays have the bits of one process. So has what weighs images
+  (bootstrap intervals, slices, comparisons), which is computed where the parts are. What needs boxes or
+  overlaps is refused by name.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.resampling import WeightSets
-from boxscore.data.vocabulary import Categories, Images
-from boxscore.distributed.merging import MergedEvaluation, MergedParts, images_in_order, numbered_images
-from boxscore.distributed.parts import Part, TruthIdentity
-from boxscore.distributed.reduction import Engine, Numbers
+from boxscore.data.alignment import warn_left_out
+from boxscore.data.vocabulary import Images
+from boxscore.distributed.engine import Engine, Here
+from boxscore.distributed.merging import MergedParts, images_in_order, numbered_images
+from boxscore.distributed.parts import Part, TruthIdentity, load_part
+from boxscore.distributed.reduction import (
+    MOST,
+    Key,
+    Numbers,
+    PartHeader,
+    asked_keys,
+    every_key,
+    header_of,
+    reduced,
+)
 from boxscore.distributed.weighing import HeldParts, weighed_parts
 from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
+from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import SummaryRow
 from boxscore.scoring.joined import JoinedCurves
 from boxscore.scoring.weighing import Weighed
 
-__all__ = ["DistributedEvaluation"]
+__all__ = [
+    "DistributedEvaluation",
+    "MergedEvaluation",
+    "evaluation_of",
+    "headers_of",
+    "merge",
+    "warn_of_classes",
+]
 
 FETCHED = 1 << 24
 """Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""
 
+NO_ROWS = "merged parts hold scores and outcomes only: evaluate these images by themselves, boxscore.evaluate"
+
+
+def merge(parts: Iterable[Part | str | Path]) -> MergedEvaluation:
+    """Merge parts of disjoint images, or the files they were saved to.
+
+    Parameters
+    ----------
+    parts : iterable of Part, str or Path
+        In the order of their detections, where equal scores go in file order.
+
+    Returns
+    -------
+    MergedEvaluation
+        With the bits of :func:`boxscore.evaluate` on all images at once.
+
+    Raises
+    ------
+    InputError
+        When there is none; when protocols, versions or classes differ; when an image is in two.
+    FileFormatError
+        When a file is no part, or damaged.
+
+    Examples
+    --------
+    >>> from boxscore import Detections, GroundTruth, evaluate
+    >>> from boxscore.distributed import part_of
+    >>> boxes = [[10, 10, 50, 50]]
+    >>> parts = []
+    >>> for image, score in ((1, 0.9), (2, 0.8)):
+    ...     truth = GroundTruth.from_arrays([image], ["cat"], boxes)
+    ...     found = Detections.from_arrays([image], ["cat"], boxes, [score])
+    ...     parts.append(part_of(evaluate(truth, found)))
+    >>> round(merge(parts)["AP"], 6)
+    1.0
+    """
+    return MergedEvaluation(
+        MergedParts([part if isinstance(part, Part) else load_part(part) for part in parts])
+    )
+
+
+class MergedEvaluation(Evaluation):
+    """The result of merging parts: an :class:`~boxscore.Evaluation` without rows.
+
+    Metrics, per-class values, curves, arrays, bootstrap intervals and slices by image are there, with the
+    bits of one process. What needs boxes or overlaps is refused by name.
+
+    Parameters
+    ----------
+    parts : MergedParts
+    """
+
+    def __init__(self, parts: MergedParts) -> None:
+        vars(self).update(parts=parts, protocol=parts.protocol, chosen_classes=False)
+
+    parts: MergedParts
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"parts": self.parts, "protocol": self.protocol, "chosen_classes": False}
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise InputError(
+            f"{name} of merged parts", "be asked of tables", got="parts, which hold no boxes", cause=NO_ROWS
+        )
+
+    @property
+    def ground_truth(self) -> Any:
+        """Not kept."""
+        self._refuse("the ground truth")
+
+    @property
+    def detections(self) -> Any:
+        """Not kept."""
+        self._refuse("the detections")
+
+    @property
+    def matches(self) -> Any:
+        """Not kept."""
+        self._refuse("the rows of matches")
+
+    @property
+    def outcomes(self) -> Any:
+        """Not kept."""
+        self._refuse("the outcomes of rows")
+
+    @property
+    def matcher(self) -> Any:
+        """Not kept."""
+        self._refuse("a second matching")
+
+    @property
+    def images(self) -> Images:
+        """All images, with the columns that every part has."""
+        return self.parts.images
+
+    @property
+    def holds_overlaps(self) -> bool:
+        """No."""
+        return False
+
+    def require_overlaps(self, what: str) -> None:
+        """Refuse what parts do not hold.
+
+        Parameters
+        ----------
+        what : str
+        """
+        self._refuse(what)
+
+    def has_same_truth(self, other: Evaluation) -> bool:
+        """Whether another result is of the same images, classes and objects, by a digest of the objects.
+
+        Parameters
+        ----------
+        other : Evaluation
+
+        Returns
+        -------
+        bool
+        """
+        mine, yours = (
+            one.identity if isinstance(one, MergedEvaluation) else TruthIdentity.of(one.ground_truth)
+            for one in (self, other)
+        )
+        return mine.same_as(yours)
+
+    @property
+    def identity(self) -> TruthIdentity:
+        """What tells the ground truth from others."""
+        return self._numbers.identity
+
+    def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False) -> Weighed:
+        """Compute summary metrics with every image counted as often as its weight says, where the parts are.
+
+        Parameters
+        ----------
+        rows : sequence of SummaryRow
+        weights : WeightSets
+            Sets of whole numbers, [images] each.
+        progress : bool, default False
+            Show a progress bar if stderr is a terminal.
+
+        Returns
+        -------
+        Weighed
+        """
+        held = self._there
+        own_bar = progress and isinstance(held.engine, Here)  # others show their tasks
+        return weighed_parts(held, rows, weights, progress=own_bar)
+
+    @functools.cached_property
+    def _there(self) -> HeldParts:
+        parts = self.parts.parts
+        return HeldParts(Here(), parts, [header_of(part) for part in parts])
+
+    @property
+    def image_count(self) -> int:
+        """Images that were evaluated, those without objects too."""
+        return self.counts["images"]
+
+    @functools.cached_property
+    def matched(self) -> Matches:
+        """All classes merged, for what looks at every score; made when it is first asked for."""
+        return self.parts.matches()
+
+    @functools.cached_property
+    def _numbers(self) -> Numbers:
+        """What the summary asks for."""
+        return reduced(Here(), self.parts.parts, keys=asked_keys(self.protocol))
+
+    @functools.cached_property
+    def _curves(self) -> dict[tuple[int, int, str | None], JoinedCurves]:
+        return dict(self._numbers.curves)
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for each class, [K]; the axis K of every array here."""
+        return self._numbers.labels
+
+    @property
+    def class_columns(self) -> dict[str, NDArray[Any]]:
+        """What the data set says of each class, [K]; nothing with classes pooled."""
+        return dict(self._numbers.categories.columns) if self.protocol.matching.per_class else {}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
+        return dict(self._numbers.counts)
+
+    @property
+    def class_counts(self) -> dict[str, NDArray[Any]]:
+        """Ground truths, detections, and true positives at the first threshold of each class, [K]."""
+        return dict(self._numbers.class_counts)
+
+    def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Any:
+        """Return the numbers of an area range and a detection cap.
+
+        Parameters
+        ----------
+        area, cap : int
+            Positions on the axes A and M.
+        pooled : str, optional
+            As in :meth:`boxscore.Evaluation.curves_of`.
+
+        Returns
+        -------
+        JoinedCurves
+        """
+        key = area, cap % len(self.protocol.caps), pooled
+        if key not in self._curves:
+            rest = [one for one in every_key(self.protocol) if (*one, None) not in self._curves]
+            self._curves.update(reduced(Here(), self.parts.parts, keys=rest).curves)
+        return self._curves[key]
+
 
 class DistributedEvaluation(MergedEvaluation):
-    """What a cluster brought back: an :class:`~boxscore.Evaluation` of numbers.
+    """What an engine brought back: numbers, of parts that stay where they are.
 
-    Metrics, per-class values, curves and arrays are there, with the bits of one process. Bootstrap intervals,
-    slices by image and comparisons weigh images where the parts are, as long as the cluster holds them.
-    Operating points and FROC fetch the parts, of up to 16 million detections. What needs boxes or overlaps is
-    refused by name.
+    Bootstrap intervals, slices by image and comparisons weigh images where the parts are, as long as they are
+    still there. Operating points and FROC fetch the parts, of up to 16 million detections.
     """
 
     def __init__(self) -> None:
@@ -47,50 +287,29 @@ class DistributedEvaluation(MergedEvaluation):
         vars(self).update(
             protocol=numbers.protocol,
             chosen_classes=False,
-            categories=numbers.categories,
-            counts=dict(numbers.counts),
-            labels=numbers.labels,
-            class_counts=dict(numbers.class_counts),
-            left_out=dict(numbers.left_out),
-            identity=numbers.identity,
-            _curves=dict(numbers.curves),
+            _numbers=numbers,
             _held=held,
         )
         return self
 
-    categories: Categories
-    left_out: dict[str, int]
-    identity: TruthIdentity
-    _curves: dict[tuple[int, int, str | None], JoinedCurves]
     _held: HeldParts | None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_held": None}
 
     @property
-    def class_columns(self) -> dict[str, NDArray[Any]]:
-        """What the data set says of each class, [K]; nothing with classes pooled."""
-        return dict(self.categories.columns) if self.protocol.matching.per_class else {}
-
-    def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Any:
-        """Return the numbers of an area range and a detection cap, as in :class:`MergedEvaluation`."""
-        return self._curves[area, cap % len(self.protocol.caps), pooled]
-
-    def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False) -> Weighed:
-        """Compute summary metrics under image weights, where the parts are."""
-        return weighed_parts(self._there(), rows, weights)
-
-    @property
-    def image_count(self) -> int:
-        """Images that were evaluated, those without objects too."""
-        return self.counts["images"]
+    def left_out(self) -> dict[str, int]:
+        """Detections of classes that the ground truth does not have."""
+        return dict(self._numbers.left_out)
 
     @functools.cached_property
     def images(self) -> Images:
         """All images, with the columns that every part has; their ids and columns are brought here."""
-        with self._engine() as engine:
-            tasks = [engine.submit("images", _images_of, part) for part in self._there().parts]
-            tables = engine.results(tasks)
+        held = self._there
+        with held.engine.asked_again():
+            tables = held.engine.results(
+                [held.engine.submit("images", _images_of, part) for part in held.parts], shown="images"
+            )
         named = [SimpleNamespace(image_ids=ids, source="") for ids, _ in tables]
         ids, places = numbered_images(named)
         order = np.empty(len(ids), dtype=np.int64)
@@ -100,7 +319,7 @@ class DistributedEvaluation(MergedEvaluation):
     @functools.cached_property
     def parts(self) -> MergedParts:  # type: ignore[override]
         """The parts, brought here from where they are."""
-        count = int(self.class_counts["detections"].sum())
+        held, count = self._there, int(self.class_counts["detections"].sum())
         if count > FETCHED:
             raise InputError(
                 "detections whose parts are fetched",
@@ -109,19 +328,14 @@ class DistributedEvaluation(MergedEvaluation):
                 cause="metrics, curves, bootstrap intervals, slices by image and comparisons need no parts "
                 "here; for anything else evaluate some of the images by themselves",
             )
-        with self._engine() as engine:
-            return MergedParts(engine.results(list(self._there().parts)))
+        return MergedParts(held.engine.gather(held.parts))
 
-    @contextmanager
-    def _engine(self) -> Iterator[Engine]:
-        with self._there().running() as engine:
-            yield engine
-
+    @property
     def _there(self) -> HeldParts:
         if self._held is None:
             raise InputError(
                 "the parts of a result",
-                "still be on the cluster",
+                "still be where they were matched",
                 got="numbers only",
                 cause="ask before the client is closed, or save parts and merge them",
             )
@@ -129,4 +343,34 @@ class DistributedEvaluation(MergedEvaluation):
 
 
 def _images_of(part: Part) -> tuple[NDArray[Any], Mapping[str, NDArray[Any]]]:
-    return part.image_ids, part.image_columns
+    """Copy what is known of the images: nothing may hold on to the pages of a stored part."""
+    return part.image_ids.copy(), {name: values.copy() for name, values in part.image_columns.items()}
+
+
+# ---------------------------------------------------------------- from parts to a result
+
+
+def headers_of(engine: Engine, parts: Sequence[Any]) -> list[PartHeader]:
+    """Return the headers of parts, wherever they are."""
+    return engine.results([engine.submit("header", header_of, part) for part in parts], shown="matching")
+
+
+def warn_of_classes(headers: Sequence[PartHeader | Part], *, stacklevel: int = 4) -> None:
+    """Warn once of the detections of all parts that were left out."""
+    left_out: Counter[str] = Counter()
+    for header in headers:
+        left_out.update(header.left_out)
+    warn_left_out(left_out, headers[0].source.partition(" of ")[2], stacklevel=stacklevel + 1)
+
+
+def evaluation_of(
+    engine: Engine,
+    parts: Sequence[Any],
+    headers: Sequence[PartHeader],
+    *,
+    most: int = MOST,
+    keys: Sequence[Key] | None = None,
+) -> DistributedEvaluation:
+    """Reduce parts to a result; arguments as for :func:`~boxscore.distributed.reduction.reduced`."""
+    numbers = reduced(engine, parts, most=most, headers=headers, keys=keys)
+    return DistributedEvaluation.of(numbers, HeldParts(engine, list(parts), headers))

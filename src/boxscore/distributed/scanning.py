@@ -12,9 +12,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dataclasses
-import shutil
-import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.files import temporary_folder
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.pickling import PicklesFields
-from boxscore._utils.unfinished import unfinished
-from boxscore.data.alignment import align, warn_left_out
+from boxscore.data.alignment import align
 from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
-from boxscore.distributed.merging import MergedEvaluation, merge
 from boxscore.distributed.parts import Part, check_mergeable, match_part
+from boxscore.distributed.result import MergedEvaluation, merge, warn_of_classes
 from boxscore.distributed.streaming import PARTITION, StreamTask, is_parquet, stream_tasks
 from boxscore.errors import InputError
 from boxscore.evaluation import check_class_labels, tables_of
@@ -44,7 +41,6 @@ from boxscore.similarity.registry import similarity_of
 __all__ = [
     "TableTask",
     "Task",
-    "merged_tasks",
     "needs_of",
     "partitioned",
     "run_task",
@@ -154,11 +150,11 @@ def scan(
             )
         truth = ground_truth if isinstance(ground_truth, GroundTruth) else Path(ground_truth)
         with streamed(truth, Path(detections), chosen, partitions=partitions) as stream:
-            return merged_tasks(stream, map)
-    return merged_tasks(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
+            return _merged(stream, map)
+    return _merged(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
 
 
-def merged_tasks(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
+def _merged(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
     """Run tasks and merge their parts; warn once of the detections that were left out."""
     parts = list(run_all(run_task, tasks))
     wrong = next((part for part in parts if not isinstance(part, Part)), None)
@@ -167,11 +163,7 @@ def merged_tasks(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
         raise InputError(
             "map", "give the part of every task", got=got, cause="did a task fail without a word?"
         )
-    left_out: Counter[str] = Counter()
-    for part in parts:
-        left_out.update(part.left_out)
-    source = parts[0].source.partition(" of ")[2]
-    warn_left_out(left_out, source, stacklevel=4)
+    warn_of_classes(parts)
     return merge(parts)
 
 
@@ -199,8 +191,7 @@ def streamed(
 ) -> Iterator[list[StreamTask]]:
     """Cut Parquet into tasks, with a temporary folder (in ``scratch``) for as long as they run."""
     common = needs_of(protocol)
-    folder = Path(tempfile.mkdtemp(prefix="boxscore-", dir=scratch))
-    with unfinished(lambda: shutil.rmtree(folder, ignore_errors=True)):
+    with temporary_folder(scratch) as folder:
         yield stream_tasks(
             ground_truth,
             detections,

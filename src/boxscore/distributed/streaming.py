@@ -325,15 +325,14 @@ def is_parquet(path: Path) -> bool:
 def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
     """Collect the images and classes of ground truth in Parquet."""
     parts = truth.parts
-    found: dict[Id, int] = {}
+    of_group: list[Ids] = []
     names: dict[Id, str] = {}
-    numbers: list[IntArray] = []
     categories: list[Categories] = []
     columns = (parts.image, parts.class_name, parts.class_id, parts.file_name)
     for group in progress(truth.groups, desc="ground truth", unit="row group"):
         table = truth.some(group, columns)
         values, positions = truth.images(table)
-        numbers.append(np.array([found.setdefault(value, len(found)) for value in values], dtype=np.int64))
+        of_group.append(as_ids(values, name="image ids"))
         if parts.file_name is not None:
             texts, at = table.distinct(parts.file_name)
             first = np.full(len(values), -1, dtype=np.int64)
@@ -342,11 +341,28 @@ def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
                 value: str(texts[one]) for value, one in zip(values, first.tolist(), strict=True) if one >= 0
             }
         categories.append(_categories_of(table, parts, options))
-    ids = as_ids(list(found), name="image ids")
-    images = Images.build(ids, file_names=[names.get(one) for one in found] if names else None)
-    row = images.rows(ids).astype(np.int64)
+    ids = _each_once(of_group)
+    if names:
+        images = Images.build(ids, file_names=[names.get(one) for one in ids.tolist()])
+    else:
+        images = Images.of_ids(ids[Vocabulary.order(ids)])
     every = Categories.union(categories or [Categories.build([])])
-    return _Images(images, every, row, [row[number].astype(np.int32) for number in numbers])
+    rows = [images.rows(own).astype(np.int32) for own in of_group]
+    return _Images(images, every, images.rows(ids).astype(np.int64), rows)
+
+
+def _each_once(ids_of_group: Sequence[Ids]) -> Ids:
+    """Return the ids of all row groups, in the order of their first rows."""
+    if not ids_of_group:
+        return np.empty(0, dtype=np.int64)
+    if any(ids.dtype == object for ids in ids_of_group):
+        every = [one for ids in ids_of_group for one in ids.tolist()]
+        return as_ids(dict.fromkeys(every), name="image ids")
+    ids = np.concatenate(ids_of_group)
+    if (ids[1:] > ids[:-1]).all():
+        return ids
+    first: IntArray = np.unique(ids, return_index=True)[1]
+    return ids[np.sort(first)]
 
 
 def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) -> Categories:

@@ -19,11 +19,9 @@ Conventions
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -32,11 +30,11 @@ from numpy.typing import NDArray
 from boxscore._utils.progress import progress as shown
 from boxscore._utils.resampling import WeightSets
 from boxscore.data.vocabulary import Images, rows_where
+from boxscore.distributed.engine import Engine
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import Part
 from boxscore.distributed.reduction import (
     Cut,
-    Engine,
     PartHeader,
     RangeNumbers,
     can_be_split,
@@ -82,39 +80,31 @@ LONGEST_BATCH = 1 << 7
 TOGETHER = 4
 """Batches that are started at a time."""
 
-LONGEST_CHAIN = 1 << 6
+LONGEST_CHAIN = 1 << 5
 """Ranges that wait for each other before the driver takes the numbers: calls nest as deep."""
 
 
 class HeldParts(NamedTuple):
     """Parts, wherever they are."""
 
+    engine: Engine
     parts: Sequence[Any]
-    """Tasks of an engine."""
+    """The engine's."""
     headers: Sequence[PartHeader]
-    running: Callable[[], contextlib.AbstractContextManager[Engine]]
-    """Gives the engine that has them."""
 
 
 class _Block(NamedTuple):
     """Classes that are weighed together, or one curve of a selection of classes."""
 
-    low: int
-    high: int
-    pooled: str | None = None
+    piece: Cut
     edges: tuple[float, ...] = ()
     """Scores between the ranges that it is cut into, descending."""
 
     @property
     def name(self) -> str:
         """What tasks are called."""
-        return "pooled" if self.pooled is not None else f"classes-{self.low}-{self.high}"
-
-    @property
-    def ranges(self) -> list[Cut]:
-        """Ranges of scores, the highest first."""
-        bounds = [np.inf, *self.edges, -np.inf]
-        return [Cut(self.low, self.high, least, below) for below, least in itertools.pairwise(bounds)]
+        low, high = self.piece[:2]
+        return "pooled" if self.piece.pooled is not None else f"classes-{low}-{high}"
 
 
 class _BlockCells(NamedTuple):
@@ -141,10 +131,10 @@ def _weigh_alone(
 
 
 def _weigh_block(
-    pieces: Sequence[Part], weights: WeightSets, kinds: Kinds, images: int, pooled: str | None
+    pieces: Sequence[Part], piece: Cut, weights: WeightSets, kinds: Kinds, images: int
 ) -> _BlockCells:
     """Merge the pieces of some classes, and read their curves under each set of weights."""
-    matches, protocol = _matches(pieces, images, pooled), pieces[0].protocol
+    matches, protocol = _matches(pieces, images, piece.pooled), pieces[0].protocol
     truth_image = matches.truth_image[matches.counted(0)]
     cells, positive = {}, {}
     for key, names in kinds.items():
@@ -164,11 +154,7 @@ def _matches(pieces: Sequence[Part], images: int, pooled: str | None = None) -> 
     """Merge pieces; images have the row numbers that they have among all."""
     parts = MergedParts(pieces)
     merged = parts.matches()
-    every = Images(
-        np.broadcast_to(np.int64(0), images),
-        np.broadcast_to(np.array(None, dtype=object), images),
-        np.broadcast_to(np.nan, (images, 2)),
-    )
+    every = Images.of_ids(np.broadcast_to(np.int64(0), images))  # known by their number alone
     place = parts.ids.astype(np.int32)
     merged = dataclasses.replace(
         merged, images=every, image=place[merged.image], truth_image=place[merged.truth_image]
@@ -209,13 +195,13 @@ class _Running(NamedTuple):
     """So far, [W]."""
 
 
-def _truths_of(part: Part, place: int | NDArray[np.int64], block: _Block) -> _Truths:
+def _truths_of(part: Part, place: int | NDArray[np.int64], piece: Cut) -> _Truths:
     """Return the ground truths of a block."""
-    own, (low, high) = part.matches, block[:2]
+    own, (low, high) = part.matches, piece[:2]
     bounds = own.bounds[2, low : high + 1]
     chosen = np.arange(bounds[0], bounds[-1])
-    if block.pooled:
-        taken = rows_where(part.categories.columns, block.pooled, high - low)
+    if piece.pooled:
+        taken = rows_where(part.categories.columns, piece.pooled, high - low)
         chosen = chosen[np.repeat(taken, np.diff(bounds))]
     image = own.truth_image[chosen].astype(np.int64)
     return _Truths(image + place if isinstance(place, int) else place[image], own.truth_counted[chosen])
@@ -243,13 +229,13 @@ def _begun(truths: Sequence[_Truths], weights: WeightSets, kinds: Kinds, protoco
 def _weigh_range(
     before: _Running,
     pieces: Sequence[Part],
+    piece: Cut,
     weights: WeightSets,
     kinds: Kinds,
     images: int,
-    pooled: str | None,
 ) -> _Running:
     """Merge one range of scores, and take up its share of the curves."""
-    matches, protocol = _matches(pieces, images, pooled), pieces[0].protocol
+    matches, protocol = _matches(pieces, images, piece.pooled), pieces[0].protocol
     hits, counted, best, found = {}, {}, {}, {}
     for key, names in kinds.items():
         prepared = ImageWeights(matches, protocol, *key)
@@ -283,9 +269,10 @@ def _ended(running: _Running, kinds: Kinds, protocol: Protocol) -> _BlockCells:
         every = []
         for w, found in enumerate(running.found[key].tolist()):
             best = running.best[key][w] if key in running.best else unasked
-            one = RangeNumbers(best, unasked, 0.0 if found else np.nan)
+            one = RangeNumbers(best, unasked, 0.0 if found else np.nan, None)
             total = int(running.positive[key[0]][w])
-            curves = join_ranges([one], running.hits[key][w], total, protocol, {})
+            hits, counted = running.hits[key][w], running.counted[key][w]
+            curves = join_ranges([one], hits, total, counted, protocol, {})
             every.append(_cells(curves, names, protocol))
         cells[key] = {name: np.stack([one[name] for one in every]) for name in names}
         positive[key] = running.positive[key[0]][:, None]
@@ -361,25 +348,21 @@ def weighed_parts(
     K = len(held.headers[0].detections)
     if not len(weights):
         return Weighed(np.zeros((0, len(rows), K + 1)), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    with held.running() as engine:
-        job = _Job(engine, held, rows, most, alone)
+    with held.engine.asked_again():
+        job = _Job(held, rows, most, alone)
         batches = list(weights.batches(job.batch_size))
         windows = [batches[low : low + TOGETHER] for low in range(0, len(batches), TOGETHER)]
-        if progress:
-            windows = [[batch] for batch in batches]
         every: list[Weighed] = []
         for window in shown(windows, desc="bootstrap", unit="batch") if progress else windows:
-            every += engine.results([job.start(batch) for batch in window])
+            every += held.engine.results([job.start(batch) for batch in window], shown="weighing")
     return Weighed(*(np.concatenate(column) for column in zip(*every, strict=True)))
 
 
 class _Job:
     """One question: which blocks there are, and the tasks of a batch of weights."""
 
-    def __init__(
-        self, engine: Engine, held: HeldParts, rows: Sequence[SummaryRow], most: int, alone: int
-    ) -> None:
-        first = held.headers[0]
+    def __init__(self, held: HeldParts, rows: Sequence[SummaryRow], most: int, alone: int) -> None:
+        first, engine = held.headers[0], held.engine
         self._engine, self._held, self._rows, self._most = engine, held, rows, most
         self._protocol = protocol = first.protocol
         self._columns = first.categories.columns if protocol.matching.per_class else {}
@@ -391,10 +374,11 @@ class _Job:
         self._blocks: list[_Block] = []
         self._pooled: list[_Block] = []
         if not self._alone:
-            self._blocks = [self._cut(block) for block in self._cut_classes()]
+            self._blocks = [self._cut(piece) for piece in self._cut_classes()]
             if protocol.ap.pool == "classes":
                 names = dict.fromkeys(row.classes for row in rows)
-                self._pooled = [self._cut(_Block(0, len(self._detections), name)) for name in names]
+                every = Cut(0, len(self._detections))
+                self._pooled = [self._cut(every._replace(pooled=name)) for name in names]
 
     @property
     def batch_size(self) -> int:
@@ -407,36 +391,37 @@ class _Job:
         T = len(self._protocol.matching.iou_thresholds)
         return T * len(self._protocol.ap.recall_points) if kind == "AP" else T
 
-    def _cut_classes(self) -> Iterator[_Block]:
+    def _cut_classes(self) -> Iterator[Cut]:
         """Cut the classes into runs that one process weighs, of few enough cells to be held."""
         low, held = 0, 0
         classes = max(1, MOST_CELLS // self._cells_of("AP"))
         for k, count in enumerate(self._detections.tolist()):
             if k > low and (held + count > self._most or k - low == classes):
-                yield _Block(low, k)
+                yield Cut(low, k)
                 low, held = k, 0
             held += count
-        yield _Block(low, len(self._detections))
+        yield Cut(low, len(self._detections))
 
-    def _cut(self, block: _Block) -> _Block:
+    def _cut(self, piece: Cut) -> _Block:
         """Cut a block of one curve by scores where it is too large."""
-        count = int(self._detections[block.low : block.high].sum())
-        if count <= self._most or (block.pooled is None and block.high - block.low > 1):
-            return block
-        headers = self._held.headers
-        if not can_be_split(self._protocol, weighted=any(header.weighted for header in headers)):
+        count, headers = int(self._detections[piece.low : piece.high].sum()), self._held.headers
+        if count <= self._most or (piece.pooled is None and piece.high - piece.low > 1):
+            return _Block(piece)
+        weighted = any(header.weighted for header in headers)
+        # An area needs every true positive under every set of weights: it stays with one owner.
+        if self._protocol.ap.interpolation != "points" or not can_be_split(self._protocol, weighted=weighted):
             if count > MOST_OWNED:
-                raise self._too_large(block, count)
-            return block
-        tasks = [self._engine.submit("sample", sample_of, part, *block[:2]) for part in self._held.parts]
-        sample = [one for own in self._engine.results(tasks) for one in own]
-        return block._replace(edges=tuple(edges_between(sample, count, self._most)))
+                raise self._too_large(piece, count)
+            return _Block(piece)
+        tasks = [self._engine.submit("sample", sample_of, part, [piece]) for part in self._held.parts]
+        sample = [one for own in self._engine.results(tasks) for one in own[0]]
+        return _Block(piece, tuple(edges_between(sample, count, self._most)))
 
-    def _too_large(self, block: _Block, count: int) -> InputError:
+    def _too_large(self, piece: Cut, count: int) -> InputError:
         labels = self._held.headers[0].categories.labels
-        alone = block.high - block.low == 1 and self._protocol.matching.per_class
+        alone = piece.high - piece.low == 1 and self._protocol.matching.per_class
         return InputError(
-            f"class {labels[block.low]!r}" if alone else "classes that share a curve",
+            f"class {labels[piece.low]!r}" if alone else "classes that share a curve",
             f"have at most {MOST_OWNED:,} detections to be resampled or sliced",
             got=f"{count:,}",
             cause=f"the protocol {self._protocol.name} needs a curve as a whole; a higher score threshold or "
@@ -455,37 +440,26 @@ class _Job:
             _summaries,
             [self._weigh(block, sent) for block in self._blocks],
             [self._weigh(block, sent) for block in self._pooled],
-            [block.pooled for block in self._pooled],
+            [block.piece.pooled for block in self._pooled],
             self._rows,
             self._protocol,
             self._columns,
         )
 
     def _weigh(self, block: _Block, weights: Any) -> Any:
-        submit = self._engine.submit
+        submit, piece, common = self._engine.submit, block.piece, (weights, self._kinds)
         if not block.edges:
-            pieces = self._pieces(Cut(block.low, block.high), block.name)
-            return submit(
-                f"weigh-{block.name}", _weigh_block, pieces, weights, self._kinds, self._images, block.pooled
-            )
+            pieces = self._pieces(piece, block.name)
+            return submit(f"weigh-{block.name}", _weigh_block, pieces, piece, *common, self._images)
         truths = [
-            submit(f"truths-{block.name}", _truths_of, part, place, block)
+            submit(f"truths-{block.name}", _truths_of, part, place, piece)
             for part, place in zip(self._held.parts, self._places, strict=True)
         ]
-        running = submit(f"begin-{block.name}", _begun, truths, weights, self._kinds, self._protocol)
-        for number, piece in enumerate(block.ranges, start=1):
+        running = submit(f"begin-{block.name}", _begun, truths, *common, self._protocol)
+        for number, scores in enumerate(piece.between(block.edges), start=1):
             name = f"{block.name}-{number}"
-            pieces = self._pieces(piece, name)
-            running = submit(
-                f"weigh-{name}",
-                _weigh_range,
-                running,
-                pieces,
-                weights,
-                self._kinds,
-                self._images,
-                block.pooled,
-            )
+            pieces = self._pieces(scores, name)
+            running = submit(f"weigh-{name}", _weigh_range, running, pieces, piece, *common, self._images)
             if not number % LONGEST_CHAIN:
                 running = self._engine.results([running])[0]
         return submit(f"end-{block.name}", _ended, running, self._kinds, self._protocol)

@@ -280,6 +280,18 @@ def _is_listed(kind: Any) -> bool:
     return bool(is_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
+def _distinct_integers(values: NDArray[np.integer[Any]]) -> Distinct:
+    """Return integers, each once, in the order of their first rows; equal ones often follow each other."""
+    pa, _ = arrow()
+    new = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    starts = np.flatnonzero(new)
+    encoded = pa.array(values[starts]).dictionary_encode()
+    run = encoded.indices.to_numpy().astype(np.int64)
+    lengths = np.diff(starts, append=len(values))
+    return Distinct(encoded.dictionary.to_numpy().tolist(), np.repeat(run, lengths))
+
+
 class ArrowTable(Table):
     """The columns of an Arrow table, one row per box."""
 
@@ -307,6 +319,8 @@ class ArrowTable(Table):
     def _distinct(self, name: str) -> Distinct:
         pa, _ = arrow()
         column = self._columns[name]
+        if pa.types.is_integer(column.type) and not column.null_count:
+            return _distinct_integers(column.to_numpy())
         try:
             encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
             values = encoded.dictionary.to_pylist()
