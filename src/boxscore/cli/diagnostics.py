@@ -14,6 +14,7 @@ from boxscore.cli.arguments import (
     AT_SCORE,
     HIT_THRESHOLD,
     IOU_THRESHOLD,
+    MEMORY_LIMIT,
     METRICS,
     OUTPUT,
     PER_CLASS,
@@ -89,13 +90,23 @@ class Diagnostic(NamedTuple):
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Read, evaluate, print; return the exit status."""
+        from boxscore.cli.inputs import evaluate_inputs, read_inputs
+
+        if MEMORY_LIMIT not in self.options:
+            self._print(evaluate_inputs(read_inputs(arguments)), arguments)
+            return 0
+        from boxscore.cli.larger import evaluation_in_parts
+
+        with evaluation_in_parts(arguments) as evaluation:
+            self._print(evaluation, arguments)
+        return 0
+
+    def _print(self, evaluation: Evaluation, arguments: argparse.Namespace) -> None:
         import inspect
 
         from boxscore import diagnostics
-        from boxscore.cli.inputs import evaluate_inputs, read_inputs
         from boxscore.cli.output import print_frame
 
-        evaluation = evaluate_inputs(read_inputs(arguments))
         for dest, value_of in self.unset.items():
             if getattr(arguments, dest) is None:
                 setattr(arguments, dest, value_of(evaluation))
@@ -114,7 +125,6 @@ class Diagnostic(NamedTuple):
         title = self.title.format_map(vars(arguments))
         first_out = self.first_out(frame) if self.first_out is not None and not asked else []
         print_frame(frame, evaluation, arguments.output, title=title, digits=self.digits, first_out=first_out)
-        return 0
 
 
 def _is_given(value: object) -> bool:
@@ -156,7 +166,7 @@ DIAGNOSTICS = {
         "Say how sure every number is: intervals over resampled images.",
         "bootstrap_intervals",
         "Bootstrap over images",
-        RESAMPLING,
+        (*RESAMPLING, MEMORY_LIMIT),
         examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
     ),
     "errors": Diagnostic(
@@ -323,6 +333,7 @@ DIAGNOSTICS = {
                 metavar="EDGE",
                 combine=_edges_or_count,
             ),
+            MEMORY_LIMIT,
         ),
         examples=("--by size", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
     ),

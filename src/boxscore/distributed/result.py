@@ -370,7 +370,11 @@ def evaluation_of(
     *,
     most: int = MOST,
     keys: Sequence[Key] | None = None,
+    room: int | None = None,
 ) -> DistributedEvaluation:
-    """Reduce parts to a result; arguments as for :func:`~boxscore.distributed.reduction.reduced`."""
+    """Reduce parts to a result; arguments as for :func:`~boxscore.distributed.reduction.reduced`.
+
+    ``room`` are the bytes that one process may take for later questions.
+    """
     numbers = reduced(engine, parts, most=most, headers=headers, keys=keys)
-    return DistributedEvaluation.of(numbers, HeldParts(engine, list(parts), headers))
+    return DistributedEvaluation.of(numbers, HeldParts(engine, list(parts), headers, room))

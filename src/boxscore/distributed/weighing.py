@@ -62,11 +62,14 @@ Kinds = Mapping[Key, Sequence[str]]
 """Kinds of summary metrics by area range and cap."""
 Item = TypeVar("Item")
 
+WEIGHED, WEIGHED_ALONE = 150, 400
+"""Bytes of a detection that is weighed at one area range and cap at a time, and at all of COCO's together."""
+
 MOST = 1 << 22
-"""Detections that one process weighs at a time, some 150 bytes each."""
+"""Detections that one process weighs at a time."""
 
 ALONE = 1 << 20
-"""Detections that one process weighs at all area ranges and caps together, some 400 bytes each for COCO."""
+"""Detections that one process weighs at all area ranges and caps together."""
 
 MOST_OWNED = 1 << 25
 """Detections of a class that cannot be cut, 5 GB."""
@@ -91,6 +94,8 @@ class HeldParts(NamedTuple):
     parts: Sequence[Any]
     """The engine's."""
     headers: Sequence[PartHeader]
+    room: int | None = None
+    """Bytes that one process may take; None for no limit."""
 
 
 class _Block(NamedTuple):
@@ -319,8 +324,8 @@ def weighed_parts(
     rows: Sequence[SummaryRow],
     weights: WeightSets,
     *,
-    most: int = MOST,
-    alone: int = ALONE,
+    most: int | None = None,
+    alone: int | None = None,
     progress: bool = False,
 ) -> Weighed:
     """Compute summary rows for each set of weights of the images of parts.
@@ -331,8 +336,8 @@ def weighed_parts(
     rows : sequence of SummaryRow
     weights : WeightSets
         Of all images, in the order of their ids.
-    most, alone : int
-        :data:`MOST` and :data:`ALONE`.
+    most, alone : int, optional
+        :data:`MOST` and :data:`ALONE`, or what fits into the room, when not given.
     progress : bool, default False
         Show a progress bar, where the engine shows none.
 
@@ -348,8 +353,11 @@ def weighed_parts(
     K = len(held.headers[0].detections)
     if not len(weights):
         return Weighed(np.zeros((0, len(rows), K + 1)), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    share = (1 << 62) if held.room is None else held.room // 2  # the cells of a batch take the rest
+    most = min(MOST, share // WEIGHED) if most is None else most
+    alone = min(ALONE, share // WEIGHED_ALONE) if alone is None else alone
     with held.engine.asked_again():
-        job = _Job(held, rows, most, alone)
+        job = _Job(held, rows, most, alone, min(BATCH, share // 2))
         batches = list(weights.batches(job.batch_size))
         windows = [batches[low : low + TOGETHER] for low in range(0, len(batches), TOGETHER)]
         every: list[Weighed] = []
@@ -361,9 +369,11 @@ def weighed_parts(
 class _Job:
     """One question: which blocks there are, and the tasks of a batch of weights."""
 
-    def __init__(self, held: HeldParts, rows: Sequence[SummaryRow], most: int, alone: int) -> None:
+    def __init__(
+        self, held: HeldParts, rows: Sequence[SummaryRow], most: int, alone: int, batch: int
+    ) -> None:
         first, engine = held.headers[0], held.engine
-        self._engine, self._held, self._rows, self._most = engine, held, rows, most
+        self._engine, self._held, self._rows, self._most, self._batch = engine, held, rows, most, batch
         self._protocol = protocol = first.protocol
         self._columns = first.categories.columns if protocol.matching.per_class else {}
         self._places = places_of(engine, held.parts, held.headers)
@@ -384,7 +394,7 @@ class _Job:
     def batch_size(self) -> int:
         """How many sets of weights are done together."""
         per_curve = sum(self._cells_of(name) for names in self._kinds.values() for name in names)
-        size = BATCH // max(8 * per_curve * len(self._detections), 1)
+        size = self._batch // max(8 * per_curve * len(self._detections), 1)
         return LONGEST_BATCH if self._alone else max(1, min(LONGEST_BATCH, size))
 
     def _cells_of(self, kind: str) -> int:
