@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import boxscore
 from boxscore.cli import main
 
 pytest.importorskip("pyarrow", reason="needs boxscore[parquet]")
@@ -63,13 +66,11 @@ def test_compare(parquet: str, capsys: pytest.CaptureFixture[Any]) -> None:
 def test_slices_by_a_column_of_the_images(
     parquet: str, tmp_path: Path, capsys: pytest.CaptureFixture[Any]
 ) -> None:
-    import json
-
-    content = json.loads(Path(TRUTH).read_text())
-    for number, image in enumerate(content["images"]):
-        image["camera"] = "left" if number % 3 else "right"
-    (tmp_path / "truth.json").write_text(json.dumps(content))
-    call = ["slices", str(tmp_path / "truth.json"), parquet, "--by", "camera", "--output", "json"]
+    truth = boxscore.load_ground_truth(TRUTH)
+    camera = np.where(np.arange(len(truth.images)) % 3, "left", "right").astype(object)
+    images = dataclasses.replace(truth.images, columns={"camera": camera})
+    boxscore.save_as(truth.replaced(images=images), tmp_path / "truth.npz")
+    call = ["slices", str(tmp_path / "truth.npz"), parquet, "--by", "camera", "--output", "json"]
     expected = printed(capsys, *call)
     assert '"left"' in expected[1]
     assert printed(capsys, *call, "--memory-limit", "1GB")[:2] == expected[:2]

@@ -381,6 +381,7 @@ class _Job:
         self._detections: Counts = np.sum([header.detections for header in held.headers], axis=0)
         self._kinds = summary_keys(rows, protocol)
         self._alone = int(self._detections.sum()) <= alone
+        self._made: dict[Cut, list[Any]] = {}
         self._blocks: list[_Block] = []
         self._pooled: list[_Block] = []
         if not self._alone:
@@ -475,10 +476,13 @@ class _Job:
         return submit(f"end-{block.name}", _ended, running, self._kinds, self._protocol)
 
     def _pieces(self, piece: Cut, name: str) -> list[Any]:
-        return [
-            self._engine.submit(f"cut-{name}", cut, part, place, piece)
-            for part, place in zip(self._held.parts, self._places, strict=True)
-        ]
+        """Cut all parts; once for all batches, where an engine keeps what it made."""
+        if piece not in self._made:
+            self._made[piece] = [
+                self._engine.submit(f"cut-{name}", cut, part, place, piece)
+                for part, place in zip(self._held.parts, self._places, strict=True)
+            ]
+        return self._made[piece]
 
 
 def _same(value: Item) -> Item:
