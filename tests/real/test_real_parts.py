@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore._utils.resampling import Draws, Groups
 from boxscore.distributed import Part, merge, scan
+from boxscore.distributed.engine import Here
+from boxscore.distributed.reduction import header_of
 from boxscore.distributed.scanning import partitioned
+from boxscore.distributed.weighing import HeldParts, weighed_parts
 from boxscore.protocols import load_protocol
 from support.real_data import real
 
@@ -63,8 +67,7 @@ def bits(evaluation: boxscore.Evaluation) -> Any:
     return arrays, evaluation.to_json(), np.array(list(evaluation.metrics.values())).tobytes()
 
 
-@pytest.mark.parametrize("name", PAIRS)
-def test_real_pairs_in_parts(name: str) -> None:
+def result_of(name: str) -> boxscore.Evaluation:
     truth_path, found_path, options, rules = PAIRS[name]
     if "image_labels" in options:
         options = {"image_labels": real(truth_path).with_name(options["image_labels"])}
@@ -74,8 +77,13 @@ def test_real_pairs_in_parts(name: str) -> None:
         truth: Any = real(truth_path)
         if options:
             truth = boxscore.load_ground_truth(truth, **options)
-        result = boxscore.evaluate(truth, real(found_path), protocol=protocol)
-    expected = bits(result)
+        return boxscore.evaluate(truth, real(found_path), protocol=protocol)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_real_pairs_in_parts(name: str) -> None:
+    result = result_of(name)
+    protocol, expected = result.protocol, bits(result)
     rng = np.random.default_rng(len(name))
     tables = result.ground_truth, result.detections
     for count in (2, 7):
@@ -85,3 +93,19 @@ def test_real_pairs_in_parts(name: str) -> None:
     assert bits(scan(*tables, protocol=protocol, partitions=3)) == expected
     if name == "yolov2_608":  # 12,457 detections, 36,781 objects
         assert sum(part.matches.nbytes for part in parts) / len(result.matched) < 30
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_real_images_are_weighed_in_parts(name: str) -> None:
+    """Draws and slices: all classes at once, and class by class, the large ones by ranges of scores."""
+    result = result_of(name)
+    images, rows = len(result.images), result.protocol.rows
+    partition = np.arange(images) % 3
+    tables = result.ground_truth, result.detections
+    parts = [task.run() for task in partitioned(*tables, partition, result.protocol)]
+    held = HeldParts(Here(), parts, [header_of(part) for part in parts])
+    for weights in (Draws.of_seed(images, 3, 0), Groups((np.arange(images) % 4).astype(np.uint8), 0, 3)):
+        expected = result.weighed(rows, weights)
+        for sizes in ({}, {"most": 1000, "alone": -1}):
+            ours = weighed_parts(held, rows, weights, **sizes)
+            assert [one.tobytes() for one in ours] == [one.tobytes() for one in expected]

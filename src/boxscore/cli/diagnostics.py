@@ -55,6 +55,8 @@ class Diagnostic(NamedTuple):
         The columns that a narrow terminal does without first; else those to the right.
     unset : mapping of str to function of an evaluation
         The value of an option that is not given.
+    in_parts : bool
+        Whether it can be asked of partitions.
     examples : tuple of str
         Options of one call each.
     """
@@ -69,11 +71,13 @@ class Diagnostic(NamedTuple):
     examples: tuple[str, ...] = ("",)
     first_out: Callable[[pd.DataFrame], Sequence[str | tuple[str, ...]]] | None = None
     unset: Mapping[str, Callable[[Evaluation], Any]] = {}
+    in_parts: bool = False
 
     @property
     def arguments(self) -> tuple[Option, ...]:
         """Every option of the command."""
-        return (*inputs_beside(self.options), OUTPUT, *self.options)
+        limit = (MEMORY_LIMIT,) if self.in_parts else ()
+        return (*inputs_beside(self.options), *limit, OUTPUT, *self.options)
 
     def help(self, name: str) -> str:
         """Return the text above the options."""
@@ -92,7 +96,7 @@ class Diagnostic(NamedTuple):
         """Read, evaluate, print; return the exit status."""
         from boxscore.cli.inputs import evaluate_inputs, read_inputs
 
-        if MEMORY_LIMIT not in self.options:
+        if not self.in_parts:
             self._print(evaluate_inputs(read_inputs(arguments)), arguments)
             return 0
         from boxscore.cli.larger import evaluation_in_parts
@@ -166,7 +170,8 @@ DIAGNOSTICS = {
         "Say how sure every number is: intervals over resampled images.",
         "bootstrap_intervals",
         "Bootstrap over images",
-        (*RESAMPLING, MEMORY_LIMIT),
+        RESAMPLING,
+        in_parts=True,
         examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
     ),
     "errors": Diagnostic(
@@ -333,8 +338,8 @@ DIAGNOSTICS = {
                 metavar="EDGE",
                 combine=_edges_or_count,
             ),
-            MEMORY_LIMIT,
         ),
+        in_parts=True,
         examples=("--by size", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
     ),
     "ties": Diagnostic(
