@@ -8,8 +8,8 @@ travel on, from which the same code takes means.
 
 Conventions
 -----------
-- Weights are made anew wherever they are needed (:class:`~boxscore._utils.resampling.WeightSets`), one set at
-  a time: nobody holds images times resamples.
+- Weights are made anew wherever they are needed (:class:`~boxscore._utils.resampling.WeightSets`): nobody
+  holds images times resamples, but at most :data:`HELD` of them, as long as a task lasts.
 - Sets go in batches, as many as keep the cells of all classes within :data:`BATCH`. A batch of a block of
   classes is one task, and prepares one area range and cap at a time, which is what takes memory.
 - A class that is too large for one process is weighed range by range of scores, the highest first. Each range
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -47,6 +47,7 @@ from boxscore.distributed.reduction import (
 )
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
+from boxscore.matching.packed import narrowed
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import MOST_CELLS, Curves
 from boxscore.scoring.joined import JoinedCurves
@@ -73,6 +74,9 @@ ALONE = 1 << 20
 
 MOST_OWNED = 1 << 25
 """Detections of a class that cannot be cut, 5 GB."""
+
+HELD = 1 << 27
+"""Weights that a task holds, of a byte each; more are made again each time."""
 
 BATCH = 1 << 28
 """Bytes of the cells of one batch of weights, all classes together."""
@@ -140,17 +144,18 @@ def _weigh_block(
 ) -> _BlockCells:
     """Merge the pieces of some classes, and read their curves under each set of weights."""
     matches, protocol = _matches(pieces, images, piece.pooled), pieces[0].protocol
+    sets = _held(weights, images)
     truth_image = matches.truth_image[matches.counted(0)]
     cells, positive = {}, {}
     for key, names in kinds.items():
         prepared = ImageWeights(matches, protocol, *key)
         every = []
-        for own in weights:
+        for own in sets:
             curves = Curves(prepared.counts(own), protocol.ap)
             every.append((_cells(curves, names, protocol), curves.positive))
         cells[key] = {name: np.stack([one[name] for one, _ in every]) for name in names}
         positive[key] = np.stack([count for _, count in every])
-    counts = [(own[truth_image].sum(), own[matches.image].sum()) for own in weights]
+    counts = [(own[truth_image].sum(), own[matches.image].sum()) for own in sets]
     truths, detections = np.array(counts).astype(np.int64).T
     return _BlockCells(cells, positive, truths, detections)
 
@@ -165,6 +170,11 @@ def _matches(pieces: Sequence[Part], images: int, pooled: str | None = None) -> 
         merged, images=every, image=place[merged.image], truth_image=place[merged.truth_image]
     )
     return merged if pooled is None else merged.pooled(pooled)
+
+
+def _held(weights: WeightSets, images: int) -> Iterable[NDArray[Any]]:
+    """Hold sets that are few enough, in few bytes, since they are asked for at each area range and cap."""
+    return [narrowed(own) for own in weights] if images * len(weights) <= HELD else weights
 
 
 def _cells(curves: Curves | JoinedCurves, names: Sequence[str], protocol: Protocol) -> dict[str, Any]:
@@ -195,7 +205,7 @@ class _Running(NamedTuple):
     best: Mapping[Key, FloatArray]
     """Best precision so far at or after each recall point, [W, T, R]."""
     found: Mapping[Key, NDArray[np.bool_]]
-    """Whether there was any detection, [W]."""
+    """Whether there was any detection, [W]; where the rule for absent classes asks."""
     detections: Counts
     """So far, [W]."""
 
@@ -241,13 +251,14 @@ def _weigh_range(
 ) -> _Running:
     """Merge one range of scores, and take up its share of the curves."""
     matches, protocol = _matches(pieces, images, piece.pooled), pieces[0].protocol
+    sets = _held(weights, images)
     hits, counted, best, found = {}, {}, {}, {}
     for key, names in kinds.items():
         prepared = ImageWeights(matches, protocol, *key)
         own_hits, own_counted = before.hits[key].copy(), before.counted[key].copy()
         own_found = before.found[key].copy()
         own_best = [np.zeros(0)] * len(own_hits)
-        for w, own in enumerate(weights):
+        for w, own in enumerate(sets):
             counts = prepared.counts(own)
             if "AP" in names:
                 numbers = numbers_of_range(
@@ -256,11 +267,12 @@ def _weigh_range(
                 own_best[w] = np.maximum(before.best[key][w], numbers.best)
                 own_counted[w] += counts.totals()[:, 0]
             own_hits[w] += counts.hits[:, 0]
-            own_found[w] |= counts.first_detections()[1][0]
+            if protocol.ap.absent_classes == "zero":  # nothing else asks whether there is a detection
+                own_found[w] |= counts.first_detections()[1][0]
         hits[key], counted[key], found[key] = own_hits, own_counted, own_found
         if "AP" in names:
             best[key] = np.stack(own_best)
-    detections = np.array([own[matches.image].sum() for own in weights]).astype(np.int64)
+    detections = np.array([own[matches.image].sum() for own in sets]).astype(np.int64)
     detections += before.detections
     return _Running(before.positive, hits, counted, best, found, detections)
 
