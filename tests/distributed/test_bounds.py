@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore.distributed import merge
-from boxscore.distributed.bounds import BoundedEvaluation, added, bin_of, bounded, histogram_of
+from boxscore.cli import main
+from boxscore.distributed import Part, merge
+from boxscore.distributed import bounds as bounds_module
+from boxscore.distributed import cells as cells_module
+from boxscore.distributed.bounds import BoundedEvaluation, Interval, added, bounded, histogram_of
 from boxscore.protocols import load_protocol
 from support import federated_cases, voc_cases
 from support.cases import Case, coco_cases
@@ -32,13 +37,21 @@ def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
     if not images:
         return
     drawn = st.lists(st.integers(0, 3), min_size=images, max_size=images)
-    parts = parts_of(tables, protocol, data.draw(drawn, label="partition"))
+    check_parts(parts_of(tables, protocol, data.draw(drawn, label="partition")), data)
+
+
+def check_parts(parts: list[Part], data: st.DataObject) -> BoundedEvaluation:
+    """Check bounds of drawn size against the exact values of the same parts."""
     exact = merge(parts)
-    histograms = [histogram_of(part) for part in data.draw(st.permutations(parts))]
-    half = len(histograms) // 2
-    halves = [added(some) for some in (histograms[:half], histograms[half:]) if some]
-    bounds = bounded(added(halves))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells_module, "MOST", data.draw(st.sampled_from([1, 8, 20, 50, 1 << 20]), label="most"))
+        together = bounded(added([histogram_of(part) for part in parts]))
+        histograms = [histogram_of(part) for part in data.draw(st.permutations(parts))]
+        half = len(histograms) // 2
+        halves = [added(some) for some in (histograms[:half], histograms[half:]) if some]
+        bounds = bounded(added(halves))
     assert bounds.counts == exact.counts
+    assert bounds.to_json() == together.to_json()
     for key, value in exact.metrics.items():
         assert_inside(value, bounds[key].low, bounds[key].high)
     for key, values in exact.class_values.items():
@@ -47,6 +60,7 @@ def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
         assert bounds.class_counts[name].tolist() == counts.tolist()
     assert "Bounds" in repr(bounds)
     assert json.loads(bounds.to_json())["exact"] is False
+    return bounds
 
 
 def assert_inside(value: Any, low: Any, high: Any) -> None:
@@ -82,33 +96,131 @@ def test_federated(seed: int, pool: str, folder: Path, data: st.DataObject) -> N
     check((result.ground_truth, result.detections), protocol, data)
 
 
-@given(scores=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2))
-def test_bins_are_in_the_order_of_scores(scores: list[float]) -> None:
-    ordered = np.sort(np.array(scores))[::-1]
-    assert (np.diff(bin_of(ordered)) >= 0).all()
+IDS: dict[str, Any] = {
+    "small": list,
+    "negative": lambda rows: [row - 3 for row in rows],
+    "too large for a key": lambda rows: [(row - 3) * (1 << 45) for row in rows],
+    "beyond 64 bits": lambda rows: [row * (1 << 62) for row in rows],
+    "strings": lambda rows: [f"{row:06d}" for row in rows],
+    "strings alike": lambda rows: [f"COCO_val2014_{row:012d}" for row in rows],
+    "mixed": lambda rows: [str(row) if row % 2 else row for row in rows],
+}
+SCORES: dict[str, list[float]] = {
+    "one": [0.5],
+    "two": [0.25, 0.75],
+    "denormal": [5e-324, 1e-323, 1e-320],
+    "signed": [-1.0, -0.0, 0.0, 5e-324, -5e-324],
+    "near": [0.5, 0.5 + 2**-53, 0.5 + 2**-52],
+}
+ROWS_ARE_KNOWN = {"image_order": {"own", "shared"}, "file_order": {"shared"}}
 
 
-def test_equal_scores_share_a_bin() -> None:
-    zero, other, least = bin_of(np.array([0.0, -0.0, -1e-300])).tolist()
-    assert zero == other == least
+@given(
+    seed=st.integers(0, 10_000),
+    ids=st.sampled_from(list(IDS)),
+    scores=st.sampled_from(list(SCORES)),
+    equal_scores=st.sampled_from(["image_order", "file_order", "last_first"]),
+    tie_order=st.sampled_from(["as_ranked", "true_positives_first", "true_positives_last"]),
+    interpolation=st.sampled_from(["points", "area"]),
+    epsilon=st.sampled_from([0.0, 2.0**-52, 1e-9, 1e-16]),
+    own=st.booleans(),
+    data=st.data(),
+)
+@settings(max_examples=examples(100))
+def test_ties(
+    seed: int,
+    ids: str,
+    scores: str,
+    equal_scores: str,
+    tie_order: str,
+    interpolation: str,
+    epsilon: float,
+    own: bool,
+    data: st.DataObject,
+) -> None:
+    """Many equal scores, in every order that a protocol may have, under every kind of id."""
+    random = np.random.default_rng(seed)
+    names = np.array(IDS[ids](range(8)), dtype=object)
+    image, found = random.integers(0, 8, 12), random.integers(0, 8, 60)
+    truth = boxscore.GroundTruth.from_arrays(
+        names[image].tolist(),
+        random.choice(["cat", "dog"], 12).tolist(),
+        random.choice([0, 20], (12, 1)) + np.array([[0, 0, 10, 10]]),
+        images=names.tolist(),
+    )
+    detections = boxscore.Detections.from_arrays(
+        names[found].tolist(),
+        random.choice(["cat", "dog"], 60).tolist(),
+        random.choice([0, 1, 2, 20, 50], (60, 1)) + np.array([[0, 0, 10, 10]]),
+        random.choice(SCORES[scores], 60),
+    )
+    protocol = {
+        "extends": "coco",
+        "matching": {"equal_scores": equal_scores},
+        "ap": {"tie_order": tie_order, "interpolation": interpolation, "precision_epsilon": epsilon},
+    }
+    parts = parts_of((truth, detections), protocol, random.integers(0, 3, 8))
+    if own:
+        parts = [dataclasses.replace(part, row_order="own") for part in parts]
+    bounds = check_parts(parts, data)
+    known = ("own" if own else "shared") in ROWS_ARE_KNOWN.get(equal_scores, set())
+    apart = equal_scores == "file_order" or ids in ("small", "negative")
+    if known and apart and tie_order == "as_ranked" and bounds.histogram.cells.counts.max(initial=1) == 1:
+        assert all(one.width == 0 or one.width != one.width for one in bounds.metrics.values())
 
 
-def crowd_of_one_class(count: int) -> BoundedEvaluation:
-    """Return the bounds of many detections with drawn scores."""
+def drawn_bounds(count: int, scores: Any, protocol: Any = "coco") -> BoundedEvaluation:
+    """Return the bounds of many detections of one class."""
     random = np.random.default_rng(5)
     truth = boxscore.GroundTruth.from_arrays(np.arange(count), ["cat"] * count, [[0, 0, 10, 10]] * count)
     boxes = np.where(random.random((count, 1)) < 0.6, [[0, 0, 10, 9]], [[50, 50, 60, 60]])
-    found = boxscore.Detections.from_arrays(np.arange(count), ["cat"] * count, boxes, random.random(count))
-    return bounded(
-        added([histogram_of(part) for part in parts_of((truth, found), "coco", np.arange(count) % 3)])
-    )
+    found = boxscore.Detections.from_arrays(np.arange(count), ["cat"] * count, boxes, scores(random, count))
+    parts = parts_of((truth, found), protocol, np.arange(count) % 3)
+    bounds = bounded(added([histogram_of(part) for part in parts]))
+    for key, value in merge(parts).metrics.items():
+        assert_inside(value, bounds[key].low, bounds[key].high)
+    return bounds
 
 
-def test_bounds_are_tight() -> None:
-    small, large = crowd_of_one_class(300), crowd_of_one_class(3_000)
-    assert 0 < large["AP"].width < 2e-3
-    assert small["AP"].width < 0.02
-    assert small["AR100"].width == 0
+def test_few_detections_have_no_width() -> None:
+    bounds = drawn_bounds(3_000, lambda random, count: random.random(count).round(2))
+    assert {one.width for one in bounds.metrics.values() if one.width == one.width} == {0.0}
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2012"])
+def test_many_detections_have_little_width(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells_module, "MOST", 2_000)
+    monkeypatch.setattr(bounds_module, "EXPANDED", 100)
+    metric = "AP" if protocol == "coco" else "mAP"
+    drawn = drawn_bounds(3_000, lambda random, count: random.random(count), protocol)[metric].width
+    assert 0 < drawn < 0.02
+    # Equal scores are told apart by their images.
+    if protocol == "coco":
+        equal = drawn_bounds(3_000, lambda random, count: np.ones(count), protocol)[metric].width
+        assert 0 < equal < 0.02
+
+
+SIZE = 100 * 8 * 6 + (1 << 10) * (8 + 8 + 1 + 4) + (1 << 10) * 3
+"""Counts of a class, of cells, and of outcomes, of which few occur here."""
+
+
+@pytest.mark.parametrize("count", [1_000, 4_000, 30_000])
+def test_size_is_bounded(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells_module, "MOST", 1 << 10)
+    bounds = drawn_bounds(count, lambda random, count: random.random(count))
+    assert len(bounds.histogram.cells.depth) <= 1 << 10
+    assert bounds.histogram.nbytes <= SIZE
+    assert len(pickle.dumps(bounds.histogram)) <= SIZE + 20_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["equal", "drawn"])
+def test_a_million_detections_of_one_class(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells_module, "MOST", 1 << 17)
+    scores = {"equal": lambda random, count: np.full(count, 0.5), "drawn": lambda random, n: random.random(n)}
+    bounds = drawn_bounds(1_000_000, scores[kind])
+    assert 0 < bounds["AP"].width < 2e-4
+    assert bounds.histogram.nbytes < 1_500_000
 
 
 @pytest.mark.parametrize(
@@ -127,3 +239,68 @@ def test_what_has_no_bounds_is_refused(protocol: dict[str, Any], message: str) -
     parts = parts_of((truth, found), protocol, [0])
     with pytest.raises(boxscore.ProtocolError, match=message):
         histogram_of(parts[0])
+
+
+def test_intervals_are_printed_with_what_they_hold() -> None:
+    assert str(Interval(0.12345678, 0.12345679)) == "0.123456 to 0.123457"
+    assert str(Interval(0.5, 0.5)) == "0.500000"
+    assert str(Interval(np.nan, np.nan)) == "nan"
+
+
+SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
+
+
+def test_scan_bounds() -> None:
+    paths = SHAPES / "instances.json", SHAPES / "detections.json"
+    exact = boxscore.evaluate(*paths).metrics
+    bounds = boxscore.scan(*paths, partitions=40, exact=False)
+    assert {key: (one.low, one.high) for key, one in bounds.metrics.items()} == {
+        key: (value, value) for key, value in exact.items()
+    }
+    with pytest.raises(boxscore.InputError, match="map must give the histogram of every task"):
+        boxscore.scan(*paths, partitions=2, exact=False, map=lambda function, tasks: [])
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2007"])
+@pytest.mark.parametrize("parquet", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_the_command_line(
+    protocol: str, parquet: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth, found = SHAPES / "instances.json", SHAPES / "detections.json"
+    if parquet:
+        pytest.importorskip("pyarrow")
+        common = ["convert", "--lossy", "--gt", str(truth), "--output"]
+        assert main([*common, str(tmp_path / "truth.parquet")]) == 0
+        assert main([*common, str(tmp_path / "found.parquet"), "--dt", str(found)]) == 0
+        truth, found = tmp_path / "truth.parquet", tmp_path / "found.parquet"
+    command = ["evaluate", str(truth), str(found), "--protocol", protocol, "--no-digest"]
+    capsys.readouterr()
+    assert main([*command, "--output", "json"]) == 0
+    exact = json.loads(capsys.readouterr().out)
+    assert main([*command, "--output", "json", "--bounds"]) == 0
+    bounds = json.loads(capsys.readouterr().out)
+    assert bounds["exact"] is False
+    assert bounds["metrics"] == {key: [value, value] for key, value in exact["metrics"].items()}
+    assert main([*command, "--bounds"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "Bounds of 24 images, 113 ground truths, 282 detections, 7 classes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--output", "csv"], "--output must be text or json with --bounds"),
+        (["--per-class"], "--per-class must be left out with --bounds"),
+        (["--save-part", "part.npz"], "--save-part must be left out with --bounds"),
+        (["--memory-limit", "2GB"], "--memory-limit must be of detections in Parquet"),
+        (["--verify"], "--verify must be left out with --bounds"),
+        (["--protocol", "lvis-fixed"], "matching.cap_scope must be 'class' or 'image', for bounds"),
+    ],
+)
+def test_what_bounds_cannot_have_is_one_line(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(SHAPES / "instances.json"), str(SHAPES / "detections.json")]
+    assert main(["evaluate", *paths, "--bounds", *options]) == 2
+    assert capsys.readouterr().err.startswith(f"boxscore: error: {message}")

@@ -357,7 +357,8 @@ CLUSTER = (
     ),
     Option(
         "bounds",
-        "detections in Parquet: an interval for each metric, from counts that do not grow with the data",
+        "an interval for each metric, from counts that do not grow with the data; no width up to 2 million "
+        "detections, little beyond",
         kind=bool,
         default=False,
         key="evaluation.bounds",

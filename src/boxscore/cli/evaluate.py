@@ -11,7 +11,6 @@ Examples
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,10 +28,8 @@ from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
 from boxscore.cli.output import digest_lines, evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, VerificationError
-from boxscore.evaluation import Evaluation
 
 if TYPE_CHECKING:
-    from boxscore.distributed.bounds import BoundedEvaluation
     from boxscore.distributed.result import DistributedEvaluation
 
 __all__ = ["OPTIONS", "run"]
@@ -71,12 +68,11 @@ OPTIONS = (
 """What a run configuration may hold as well."""
 
 
-def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | BoundedEvaluation | None:
+def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | None:
     """Evaluate in partitions where detections are in Parquet and very many, or where that is asked for."""
     path: Path = arguments.detections
     if (
         arguments.memory_limit is None
-        and not arguments.bounds
         and not path.is_dir()
         and path.suffix.lower() not in (".parquet", ".pq")
     ):
@@ -88,8 +84,8 @@ def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | BoundedEva
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate, print; return the exit status."""
-    if arguments.bounds and arguments.output not in ("text", "json"):
-        raise InputError("--output", "be text or json with --bounds", got=str(arguments.output))
+    if arguments.bounds:
+        return _run_bounds(arguments)
     if arguments.scheduler is None and arguments.verify:
         from boxscore.compat.verification import check_protocol, verify
 
@@ -97,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     with remembered_warnings() as messages:
         larger = _larger(arguments) if arguments.scheduler is None else _on_cluster(arguments)
         if larger is not None:
-            show(_of_parts(larger, arguments, messages))
+            show(evaluation_as(arguments.output, larger, per_class=arguments.per_class, messages=messages))
             return 0
         evaluation = evaluate_inputs(read_inputs(arguments))
     # Whatever can fail comes before the first number is printed.
@@ -120,19 +116,28 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation | BoundedEvaluation:
+def _on_cluster(arguments: argparse.Namespace) -> DistributedEvaluation:
     from boxscore.cli.cluster import evaluate_on_cluster
 
-    result: DistributedEvaluation | BoundedEvaluation = evaluate_on_cluster(arguments)
+    result: DistributedEvaluation = evaluate_on_cluster(arguments)
     return result
 
 
-def _of_parts(
-    result: DistributedEvaluation | BoundedEvaluation,
-    arguments: argparse.Namespace,
-    messages: Sequence[str],
-) -> str:
-    """Write a result without rows in the form of ``--output``."""
-    if isinstance(result, Evaluation):
-        return evaluation_as(arguments.output, result, per_class=arguments.per_class, messages=messages)
-    return result.to_json() if arguments.output == "json" else repr(result)
+def _run_bounds(arguments: argparse.Namespace) -> int:
+    """Print the interval of each metric."""
+    if arguments.output not in ("text", "json"):
+        raise InputError("--output", "be text or json with --bounds", got=repr(arguments.output))
+    if arguments.per_class and arguments.output == "text":
+        raise InputError(
+            "--per-class", "be left out with --bounds", got="both", cause="--output json has them"
+        )
+    if arguments.scheduler is not None:
+        from boxscore.cli.cluster import evaluate_on_cluster
+
+        result = evaluate_on_cluster(arguments)
+    else:
+        from boxscore.cli.larger import bounds_larger
+
+        result = bounds_larger(arguments)
+    show(result.to_json() if arguments.output == "json" else repr(result))
+    return 0

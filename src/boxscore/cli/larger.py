@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from boxscore._utils.files import temporary_folder
@@ -18,19 +19,25 @@ from boxscore.cli.inputs import (
     read_inputs,
     readers,
 )
-from boxscore.distributed.bounds import BoundedEvaluation, bounds_of, check_bounds
-from boxscore.distributed.local import LocalEngine, bytes_of_text, check_scoring, plan_within
-from boxscore.distributed.parts import check_mergeable
+from boxscore.distributed.bounds import (
+    BoundedEvaluation,
+    bounds_of,
+    check_bounds,
+    memory_of_adding,
+)
+from boxscore.distributed.engine import Here
+from boxscore.distributed.local import LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
+from boxscore.distributed.parts import check_mergeable, part_of
 from boxscore.distributed.reduction import asked_keys
 from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_classes
-from boxscore.distributed.scanning import streamed
+from boxscore.distributed.scanning import Task, streamed
 from boxscore.distributed.streaming import is_parquet
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import read_options
 
-__all__ = ["evaluate_larger", "evaluation_in_parts", "is_larger"]
+__all__ = ["bounds_larger", "evaluate_larger", "evaluation_in_parts", "is_larger"]
 
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
@@ -65,10 +72,10 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     return ParquetGroups.open(path, read_options(**detection_arguments(arguments))).boxes > MANY
 
 
-def evaluate_larger(arguments: argparse.Namespace) -> DistributedEvaluation | BoundedEvaluation:
+def evaluate_larger(arguments: argparse.Namespace) -> DistributedEvaluation:
     """Evaluate in partitions, by as many processes as ``--workers`` says."""
-    with contextlib.ExitStack() as stack:
-        return _evaluated(arguments, stack, bounds=arguments.bounds)
+    with _partitions(arguments) as (engine, tasks, plan):
+        return _evaluated(engine, tasks, plan)
 
 
 @contextlib.contextmanager
@@ -77,31 +84,57 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
     if arguments.memory_limit is None or not is_larger(arguments):
         yield evaluate_inputs(read_inputs(arguments))
         return
-    with contextlib.ExitStack() as stack:
-        result = _evaluated(arguments, stack)
-        assert isinstance(result, DistributedEvaluation)
-        yield result
+    with _partitions(arguments) as (engine, tasks, plan):
+        yield _evaluated(engine, tasks, plan)
 
 
-def _evaluated(
-    arguments: argparse.Namespace, stack: contextlib.ExitStack, *, bounds: bool = False
-) -> DistributedEvaluation | BoundedEvaluation:
-    """Evaluate in partitions; parts are there until the stack is closed."""
+def _evaluated(engine: LocalEngine, tasks: Sequence[Task], plan: Plan) -> DistributedEvaluation:
+    parts = engine.match(tasks)
+    headers = headers_of(engine, parts)
+    warn_of_classes(headers)
+    check_scoring(headers, plan)
+    keys = asked_keys(headers[0].protocol)
+    return evaluation_of(engine, parts, headers, most=plan.most, keys=keys, room=plan.room)
+
+
+def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:
+    """Bound the metrics: in partitions where detections are in Parquet, else of all rows at once."""
+    check_bounds(chosen_protocol(arguments))
+    for name in NEEDS_ROWS.keys() - {"images"}:
+        if getattr(arguments, name, None) not in (None, False):
+            cause = "counts are all that is kept"
+            raise InputError(NEEDS_ROWS[name], "be left out with --bounds", got="both", cause=cause)
+    path: Path = arguments.detections
+    in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
+    if not in_parquet or arguments.images is not None or arguments.class_map is not None:
+        if arguments.memory_limit is not None:
+            is_larger(arguments)  # which refuses it
+        part = part_of(evaluate_inputs(read_inputs(arguments)))
+        return bounds_of(Here(), [dataclasses.replace(part, row_order="shared")])  # by no other part
+    with _partitions(arguments, bounds=True) as (engine, tasks, _):
+        bounds = bounds_of(engine, engine.match(tasks))
+        warn_of_classes([bounds.histogram.header])
+        return bounds
+
+
+@contextlib.contextmanager
+def _partitions(
+    arguments: argparse.Namespace, *, bounds: bool = False
+) -> Iterator[tuple[LocalEngine, list[Task], Plan]]:
+    """Cut the input into tasks; with what runs them, and how much is done at a time."""
     protocol = chosen_protocol(arguments)
     check_mergeable(protocol)
-    if bounds:
-        check_bounds(protocol)
     limit = None if arguments.memory_limit is None else bytes_of_text(arguments.memory_limit)
     workers = 1 if arguments.workers is None else readers(arguments)
     options = detection_arguments(arguments)
     options.pop("class_map")
     groups = ParquetGroups.open(arguments.detections, read_options(**options))
     images = sum(group.rows for group in groups.groups) // 4  # a guess, before a row is read
-    plan = plan_within(limit, groups.boxes, images, workers)
-    folder = stack.enter_context(
-        temporary_folder(existing_folder(getattr(arguments, "scratch", None), name="--scratch"))
-    )
-    tasks = stack.enter_context(
+    beside = memory_of_adding(groups.boxes) if bounds else 0
+    plan = plan_within(limit, groups.boxes, images, workers, beside=beside)
+    scratch = existing_folder(getattr(arguments, "scratch", None), name="--scratch")
+    with (
+        temporary_folder(scratch) as folder,
         streamed(
             arguments.ground_truth,
             arguments.detections,
@@ -115,15 +148,7 @@ def _evaluated(
                 integers=categories.ids.dtype != object,
             ),
             scratch=folder,
-        )
-    )
-    engine = stack.enter_context(LocalEngine(folder, workers))
-    parts = engine.match(tasks)
-    if bounds:
-        intervals = bounds_of(engine, parts)
-        warn_of_classes(intervals.histogram.headers)
-        return intervals
-    headers = headers_of(engine, parts)
-    warn_of_classes(headers)
-    check_scoring(headers, plan)
-    return evaluation_of(engine, parts, headers, most=plan.most, keys=asked_keys(protocol), room=plan.room)
+        ) as tasks,
+        LocalEngine(folder, workers) as engine,
+    ):
+        yield engine, list(tasks), plan

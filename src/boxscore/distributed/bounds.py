@@ -1,20 +1,23 @@
-"""Bounds of the scores from histograms that merge by addition and do not grow with the number of detections.
+"""Bounds of the scores from counts that merge by addition and do not grow with the number of detections.
 
 Goal
 ----
 Where exactness is not asked for, nothing is sorted and no row travels: each part becomes counts by class,
-threshold and bin of scores. Whatever the order inside a bin, the metrics lie between two numbers.
+outcome and cell of the order (:mod:`boxscore.distributed.cells`). Whatever the order inside a cell, the
+metrics lie between two numbers. As long as every detection has a cell of its own, these are one number.
 
 Conventions
 -----------
-- A bin holds the scores that round to one float16: relative steps of 1/2,048 to 1/1,024, at most 15,361 bins
-  from 0 to 1 a class. Rounding keeps the order of scores, so bins are ordered as their detections are.
-- In a bin with ``f`` false positives, the upper bound takes the true ones first, the lower bound last. With
+- In a cell with ``f`` false positives, the upper bound takes the true ones first, the lower bound last. With
   ``H`` true positives up to its end and ``F`` false ones before it, precision at its last true positive is
-  ``H / (F + H)`` at most and ``H / (F + f + H)`` at least. Recall is exact.
+  ``H / (F + H)`` at most and ``H / (F + f + H)`` at least. Both orders are possible, so that no bound from
+  these counts is closer. Recall is exact.
+- Equal scores are ordered, and cells keep what a part knows of that: ids of images and ranks, or rows of a
+  table that all parts share. Where classes are pooled, a rule moves true positives among equal scores, or
+  rows count from the start of each part, cells end at scores.
 - Rounding errors are inside: divisions and sums are the same as those of the exact value, in the same order,
-  of numbers none of which is on the wrong side. Areas, which are summed otherwise, are widened by what that
-  can change.
+  of numbers none of which is on the wrong side. Areas of very many true positives, which are summed
+  otherwise, are widened by what that can change.
 """
 
 from __future__ import annotations
@@ -22,50 +25,70 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.data.alignment import warn_left_out
 from boxscore.data.vocabulary import Categories, Images, rows_where
+from boxscore.distributed.cells import MOST, Cells, score_keys
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import COUNTED, Part
-from boxscore.distributed.reduction import PartHeader, header_of
+from boxscore.distributed.reduction import PartHeader, added_headers, header_of
 from boxscore.errors import InputError, ProtocolError
 from boxscore.evaluation import counts_of_classes
-from boxscore.matching.packed import Placed, narrowed, unpacked
-from boxscore.protocols.protocol import Protocol
+from boxscore.matching.matches import Bits, Matches, bit_type
+from boxscore.matching.packed import Placed, unpacked
+from boxscore.protocols.protocol import ApRules, Protocol
 from boxscore.scoring.counts import Outcomes
 from boxscore.scoring.curves import means_at_points, needed_hits
+from boxscore.scoring.interpolation import curve_area
 from boxscore.scoring.joined import JoinedCurves
 from boxscore.scoring.kinds import summary_total, summary_values
 
+if TYPE_CHECKING:
+    from boxscore.distributed.scanning import Task
+
 __all__ = [
     "BoundedEvaluation",
-    "Cells",
     "Histogram",
     "Interval",
     "added",
-    "bin_of",
     "bounded",
     "bounds_of",
+    "bounds_of_tasks",
     "check_bounds",
     "histogram_of",
+    "histogram_of_task",
+    "memory_of_adding",
 ]
 
 FloatArray = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Key = tuple[int, int]
 
-FAN_IN = 8
+FAN_IN = 4
 """Histograms that are added up at a time."""
 
-BINS = 1 << 16
-"""Values of a float16."""
+PER_CELL = 80
+"""Bytes of a cell with its outcomes while it is added to others, about."""
+
+INSIDE = 1 << 16
+"""Ranks inside an image that keys tell apart."""
+
+TOGETHER = 16
+"""Tasks whose histograms are held before they are added up."""
+
+EXPANDED = 1 << 22
+"""True positives of a class, up to which an area is summed as the exact one is."""
+
+NO_EFFECT = 2.0**-52
+"""An epsilon up to which the denominators of precision are those without it, but for that of 1."""
 
 
 class Interval(NamedTuple):
@@ -79,18 +102,16 @@ class Interval(NamedTuple):
         """How far they are apart."""
         return self.high - self.low
 
-
-class Cells(NamedTuple):
-    """Counts at one area range and detection cap, by class and bin, N of them that occur; T thresholds."""
-
-    cell: Counts
-    """Class times 65,536 plus bin, the highest scores first; ascending, [N]."""
-    hits: NDArray[np.integer[Any]]
-    """True positives, [T, N]."""
-    counted: NDArray[np.integer[Any]]
-    """Counted detections, [T, N]."""
-    positive: Counts
-    """Counted ground truths of each class, [K]."""
+    def __str__(self) -> str:
+        """Round away from what is between them; one number where they are equal, or undefined."""
+        if not self.low < self.high:
+            return f"{self.low:.6f}"
+        step = Decimal("1e-6")
+        low, high = (
+            Decimal(self.low).quantize(step, ROUND_FLOOR),
+            Decimal(self.high).quantize(step, ROUND_CEILING),
+        )
+        return f"{low} to {high}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,21 +120,31 @@ class Histogram:
 
     Attributes
     ----------
-    headers : tuple of PartHeader
-        One of each part.
-    cells : mapping of (area, cap) to Cells
-        At the positions that the protocol's summary asks for.
+    header : PartHeader
+        What is known of the parts without their columns, summed up.
+    keys : list of (area, cap)
+        Positions at which outcomes are told: those that the protocol's summary asks for precision at.
+    cells : Cells
+        Counts of detections.
+    hits : mapping of (area, cap) to ndarray of int64, [T, K]
+        True positives, at the positions that the summary asks for.
+    positive : mapping of (area, cap) to ndarray of int64, [K]
+        Counted ground truths.
     class_counts : mapping of str to ndarray, [K] each
     """
 
-    headers: tuple[PartHeader, ...]
-    cells: Mapping[Key, Cells]
+    header: PartHeader
+    keys: list[Key]
+    cells: Cells
+    hits: Mapping[Key, Counts]
+    positive: Mapping[Key, Counts]
     class_counts: Mapping[str, NDArray[Any]]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all counts."""
-        return sum(column.nbytes for cells in self.cells.values() for column in cells)
+        per_class = (self.hits, self.positive, self.class_counts)
+        return self.cells.nbytes + sum(one.nbytes for counts in per_class for one in counts.values())
 
 
 def check_bounds(protocol: Protocol) -> None:
@@ -171,131 +202,260 @@ def histogram_of(part: Part) -> Histogram:
         categories,
         rows_by_image=part.row_order == "image",
     )
-    every = matches.category.astype(np.int64) * BINS + bin_of(matches.score)
-    cell, where = np.unique(every, return_inverse=True)
-    cells = {}
-    for area, cap in _asked(protocol):
+    K, bits = len(categories), bit_type(len(protocol.matching.iou_thresholds))
+    keys, columns = _asked(protocol, "AP"), []
+    hits, positive = {}, {}
+    for area, cap in dict.fromkeys([*keys, *_asked(protocol)]):
         outcomes = Outcomes.of(matches, protocol, area, cap)
-        base = np.bincount(where, weights=outcomes.unmatched_counts, minlength=len(cell)).astype(np.int64)
-        at, was = where[outcomes.detection], outcomes.unmatched_counts[outcomes.detection]
-        hits = np.empty((len(outcomes.true), len(cell)), dtype=np.int64)
-        counted = np.empty_like(hits)
-        for t, (true, ignored) in enumerate(zip(outcomes.true, outcomes.ignored, strict=True)):
-            hits[t] = np.bincount(at[true], minlength=len(cell))
-            moved = (true & ~was).astype(np.int64) - (ignored & was)
-            counted[t] = base + np.bincount(at, weights=moved, minlength=len(cell)).astype(np.int64)
-        cells[area, cap] = Cells(cell, narrowed(hits), narrowed(counted), outcomes.positive.astype(np.int64))
-    return Histogram((header_of(part),), cells, counts_of_classes(matches))
+        own = outcomes.category[outcomes.detection]
+        hits[area, cap] = np.stack([np.bincount(own[true], minlength=K) for true in outcomes.true])
+        positive[area, cap] = outcomes.positive.astype(np.int64)
+        if (area, cap) in keys:
+            whole = len(outcomes.category) == len(matches)
+            rows = slice(None) if whole else np.flatnonzero(matches.rank < (protocol.caps[cap] or 0))
+            for column in _packed_outcomes(outcomes, bits):
+                columns.append(np.zeros(len(matches), dtype=bits))
+                columns[-1][rows] = column
+    cells = Cells.of(
+        matches.category,
+        score_keys(matches.score),
+        _places(part, matches),
+        np.stack(columns, axis=1) if columns else np.zeros((len(matches), 0), dtype=bits),
+        K,
+    )
+    return Histogram(header_of(part), keys, cells, hits, positive, counts_of_classes(matches))
 
 
-def bin_of(scores: FloatArray) -> Counts:
-    """Return the bin of each score: 0 for the highest there may be."""
-    with np.errstate(over="ignore"):
-        half = np.asarray(scores, dtype=np.float64).astype(np.float16) + np.float16(0)  # no -0.0
-    bits = half.view(np.uint16).astype(np.int64)
-    ascending = np.where(bits & 0x8000, 0xFFFF - bits, bits | 0x8000)
-    bins: Counts = BINS - 1 - ascending
-    return bins
+def _packed_outcomes(outcomes: Outcomes, bits: np.dtype[Any]) -> tuple[Bits, Bits]:
+    """Return where each detection is a true positive and where it counts, bits over thresholds, [D] each."""
+    every = np.array((1 << len(outcomes.true)) - 1, dtype=bits)
+    true, ignored = (np.zeros(len(outcomes.detection), dtype=bits) for _ in range(2))
+    for t in range(len(outcomes.true)):
+        one = np.array(1 << t, dtype=bits)
+        true |= outcomes.true[t] * one
+        ignored |= outcomes.ignored[t] * one
+    hits = np.zeros(len(outcomes.category), dtype=bits)
+    hits[outcomes.detection] = true
+    counted = outcomes.unmatched_counts * every
+    counted[outcomes.detection] = (counted[outcomes.detection] | true) & ~ignored
+    return hits, counted
+
+
+def _places(part: Part, matches: Matches) -> NDArray[np.uint64]:
+    """Return keys that do not descend where equal scores of a class follow each other, [D].
+
+    They do not depend on the part. 16 bits are for what is inside an image.
+    """
+    rules, images = part.protocol, matches.image
+    if rules.ap.tie_order != "as_ranked" or rules.ap.pool == "classes":
+        return np.zeros(len(matches), dtype=np.uint64)
+    if matches.equal_scores == "file_order" and part.row_order != "image":
+        shared = part.row_order == "shared"
+        return matches.row.astype(np.uint64) if shared else np.zeros(len(matches), dtype=np.uint64)
+    keys, apart = _image_keys(part.image_ids)
+    if matches.equal_scores == "last_first":
+        return ~keys[images]
+    if matches.equal_scores == "file_order":
+        return keys[images]
+    inside = np.minimum(matches.rank.astype(np.uint64), np.uint64(INSIDE - 1))
+    return keys[images] + np.where(apart[images], inside, np.uint64(0))
+
+
+def _image_keys(ids: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Return keys that do not descend where ids ascend, and which no other image can have, [I] each.
+
+    Integers go before strings, of which the first bytes are read.
+    """
+    most = 1 << 46
+    if ids.dtype != object:
+        within = np.clip(ids, -most, most - 1)
+        keys = (within + most).astype(np.uint64) * np.uint64(INSIDE)
+        return keys, (within > -most) & (within < most - 1)
+    words = [
+        int.from_bytes(one.encode("utf-8", "surrogatepass")[:8].ljust(8, b"\0"), "big") // 2 + (1 << 63)
+        if isinstance(one, str)
+        else (min(max(one, -most), most - 1) + most) * INSIDE
+        for one in ids.tolist()
+    ]
+    numbers = [not isinstance(one, str) and -most < one < most - 1 for one in ids.tolist()]
+    return np.array(words, dtype=np.uint64), np.array(numbers, dtype=bool)
 
 
 def added(histograms: Sequence[Histogram]) -> Histogram:
-    """Add up the histograms of disjoint sets of images, in any order and in any groups."""
-    cells = {}
-    for key in histograms[0].cells:
-        mine = [histogram.cells[key] for histogram in histograms]
-        cell, where = np.unique(np.concatenate([one.cell for one in mine]), return_inverse=True)
-        ends = np.cumsum([0, *(len(one.cell) for one in mine)])
-        hits = np.zeros((len(mine[0].hits), len(cell)), dtype=np.int64)
-        counted = np.zeros_like(hits)
-        for one, low, high in zip(mine, ends[:-1], ends[1:], strict=True):
-            at = where[low:high]  # each cell once
-            hits[:, at] += one.hits
-            counted[:, at] += one.counted
-        positive = np.sum([one.positive for one in mine], axis=0)
-        cells[key] = Cells(cell, narrowed(hits), narrowed(counted), positive)
-    counts = {
-        name: np.sum([histogram.class_counts[name] for histogram in histograms], axis=0)
-        for name in histograms[0].class_counts
-    }
-    headers = tuple(header for histogram in histograms for header in histogram.headers)
-    return Histogram(headers, cells, counts)
+    """Add up the histograms of disjoint sets of images, in any order and in any groups.
+
+    Raises
+    ------
+    InputError
+        When they do not fit together.
+    """
+    first = histograms[0]
+    return Histogram(
+        added_headers([one.header for one in histograms]),
+        first.keys,
+        Cells.added([one.cells for one in histograms]),
+        {key: np.sum([one.hits[key] for one in histograms], axis=0) for key in first.hits},
+        {key: np.sum([one.positive[key] for one in histograms], axis=0) for key in first.positive},
+        {name: np.sum([one.class_counts[name] for one in histograms], axis=0) for name in first.class_counts},
+    )
 
 
-def _asked(protocol: Protocol) -> list[Key]:
+def bounds_of_tasks(tasks: Sequence[Task], run_all: Callable[..., Iterable[Any]]) -> BoundedEvaluation:
+    """Bound the scores of the tasks of a data set, some at a time; warn once of what was left out.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    run_all : callable
+        ``run_all(function, tasks)`` gives what the function returns for each task, in any order.
+
+    Returns
+    -------
+    BoundedEvaluation
+
+    Raises
+    ------
+    InputError
+        When ``run_all`` does not give one histogram for each task.
+    """
+    total: list[Histogram] = []
+    for low in range(0, len(tasks), TOGETHER):
+        some = tasks[low : low + TOGETHER]
+        histograms = list(run_all(histogram_of_task, some))
+        wrong = next((one for one in histograms if not isinstance(one, Histogram)), None)
+        if wrong is not None or len(histograms) != len(some):
+            got = f"{len(histograms)} of {len(some)}" if wrong is None else f"a {type(wrong).__name__}"
+            cause = "did a task fail without a word?"
+            raise InputError("map", "give the histogram of every task", got=got, cause=cause)
+        total = [added([*total, *histograms])]
+    header = total[0].header
+    warn_left_out(dict(header.left_out), header.source.partition(" of ")[2], stacklevel=4)
+    return bounded(total[0])
+
+
+def histogram_of_task(task: Task) -> Histogram:
+    """Run one task and count its part; a function of its own, so that any ``map`` can send it away."""
+    return histogram_of(task.run())
+
+
+def _asked(protocol: Protocol, metric: str | None = None) -> list[Key]:
     areas, caps = list(protocol.ignore.area_ranges), len(protocol.caps)
-    return list({(areas.index(row.area), row.cap % caps): None for row in protocol.rows})
+    rows = [row for row in protocol.rows if metric in (None, row.metric)]
+    return list({(areas.index(row.area), row.cap % caps): None for row in rows})
 
 
 # ---------------------------------------------------------------- from counts to bounds
 
 
+class _Bound(NamedTuple):
+    """Counts at one key and threshold, of cells with true positives, M of them, and which bound is drawn."""
+
+    hits: Counts
+    """True positives of each cell, [M]."""
+    up_to: Counts
+    """True positives of the class up to the end of each cell, [M]."""
+    counted: Counts
+    """Counted detections of the class where the true positives of a cell come as the bound has them, [M]."""
+
+    def precision(self, epsilon: float, *, upper: bool) -> FloatArray:
+        """Bound the best precision in each cell, [M]."""
+        best: FloatArray = self.up_to / (self.counted + epsilon)
+        if upper and epsilon > NO_EFFECT:  # the last true positive has the best, but for its rounding
+            best = np.where(self.hits > 1, np.nextafter(np.nextafter(best, 2), 2), best)
+        return np.minimum(best, 1.0) if upper else best
+
+    def area(self, precision: FloatArray, positive: int, rules: ApRules, *, upper: bool) -> float:
+        """Bound the area under the curve of a class."""
+        count = int(self.hits.sum())
+        if count <= EXPANDED:
+            nth = np.arange(1, count + 1)
+            others = np.repeat(self.counted - self.up_to, self.hits)
+            return curve_area(nth / (nth + others + rules.precision_epsilon), positive, rules)
+        slack = (count + 64) * 2.0**-51  # the exact sum is taken in another order
+        best = np.maximum.accumulate(precision[::-1])[::-1]
+        area = float(self.hits / positive @ best) + (slack if upper else -slack)
+        return min(max(area, 0.0), 1.0)
+
+
 def _curves(
+    histogram: Histogram,
     cells: Cells,
-    protocol: Protocol,
+    key: Key,
     categories: Categories,
     has_detections: NDArray[np.bool_],
-    *,
-    upper: bool,
-) -> JoinedCurves:
-    """Draw the curves of one bound, [K] classes."""
-    rules, K, T = protocol.ap, len(cells.positive), len(cells.hits)
+    chosen: NDArray[np.bool_] | None,
+) -> tuple[JoinedCurves, JoinedCurves]:
+    """Draw the curves of both bounds at a key, the lower first; K classes, or the chosen ones as one."""
+    protocol, hits, positive = histogram.header.protocol, histogram.hits[key], histogram.positive[key]
+    if chosen is not None:
+        hits, positive = hits[:, chosen].sum(axis=1, keepdims=True), positive[chosen].sum(keepdims=True)
+    rules, (T, K) = protocol.ap, hits.shape
     points = np.array(rules.recall_points)
-    needed = np.maximum(needed_hits(points, cells.positive), 1)  # [R, K]
-    starts = np.searchsorted(cells.cell, np.arange(K + 1) * BINS)
-    envelope = np.zeros((T, K, len(points)))
-    area, total = np.zeros((T, K)), np.zeros((T, K), dtype=np.int64)
-    for k in np.flatnonzero(np.diff(starts)).tolist():
-        own = slice(int(starts[k]), int(starts[k + 1]))
-        for t in range(T):
-            in_bin, counted = (side[t, own].astype(np.int64) for side in (cells.hits, cells.counted))
-            hits, up_to = np.cumsum(in_bin), np.cumsum(counted)
-            before = up_to - counted - (hits - in_bin)  # false positives
-            best = _quotient(hits, before + hits if upper else up_to, rules.precision_epsilon)
-            best[in_bin == 0] = 0.0
-            if upper:  # the quotient of the last true positive is the largest, but for its rounding
-                best = np.minimum(np.where(best > 0, np.nextafter(np.nextafter(best, 2), 2), 0.0), 1.0)
-            after = np.append(np.maximum.accumulate(best[::-1])[::-1], 0.0)
-            envelope[t, k] = after[np.searchsorted(hits, needed[:, k])]
-            total[t, k] = hits[-1]
-            if cells.positive[k] and rules.interpolation == "area":
-                steps = in_bin / cells.positive[k]
-                slack = (int(hits[-1]) + 64) * 2.0**-51  # the exact sum is taken in another order
-                ap = float(steps @ after[:-1]) + (slack if upper else -slack)
-                area[t, k] = min(max(ap, 0.0), 1.0)
-    undefined = cells.positive == 0
+    needed = np.maximum(needed_hits(points, positive), 1).T  # [K, R]
+    envelopes, areas = np.zeros((2, T, K, len(points))), np.zeros((2, T, K))
+    for t in range(T) if key in histogram.keys else ():
+        for side, (bound, starts) in enumerate(_counted(cells, histogram.keys.index(key), t, protocol)):
+            precision = bound.precision(rules.precision_epsilon, upper=side == 1)
+            reached = needed <= hits[t, :, None]
+            before = np.concatenate([[0], np.cumsum(bound.hits)])[starts[:-1]]
+            entry = np.searchsorted(np.cumsum(bound.hits), before[:, None] + needed)
+            entry = np.where(reached, entry, starts[1:, None])
+            ends = np.concatenate([entry, starts[1:, None]], axis=1)  # [K, R + 1]
+            stretch = np.maximum.reduceat(np.append(precision, 0.0), ends.ravel()).reshape(ends.shape)[:, :-1]
+            stretch[~reached] = 0.0
+            envelopes[side, t] = np.maximum.accumulate(stretch[:, ::-1], axis=1)[:, ::-1]
+            for k in np.flatnonzero(positive) if rules.interpolation == "area" else ():
+                own = slice(int(starts[k]), int(starts[k + 1]))
+                one = _Bound(*(column[own] for column in bound))
+                areas[side, t, k] = one.area(precision[own], int(positive[k]), rules, upper=side == 1)
+    undefined = positive == 0
     if rules.absent_classes == "all_zero":
         undefined = np.zeros_like(undefined)
     elif rules.absent_classes == "zero":
         undefined = undefined & ~has_detections
-    envelope[:, undefined] = np.nan
-    area[:, undefined] = np.nan
-    nothing = np.full(total.shape, np.nan)
-    return JoinedCurves(
-        rules,
-        categories.columns,
-        cells.positive,
-        np.divide(total, cells.positive, out=nothing, where=cells.positive > 0),
-        means_at_points(envelope, rules) if rules.interpolation == "points" else area,
-        np.ascontiguousarray(envelope.transpose(0, 2, 1)),
-        np.full((T, len(points), K), np.nan),
+    envelopes[:, :, undefined] = np.nan
+    areas[:, :, undefined] = np.nan
+    low, high = (
+        JoinedCurves(
+            rules,
+            categories.columns,
+            positive,
+            np.divide(hits, positive, out=np.full(hits.shape, np.nan), where=positive > 0),
+            means_at_points(envelope, rules) if rules.interpolation == "points" else area,
+            np.ascontiguousarray(envelope.transpose(0, 2, 1)),
+            np.full((T, len(points), K), np.nan),
+        )
+        for envelope, area in zip(envelopes, areas, strict=True)
     )
+    return low, high
 
 
-def _quotient(hits: Counts, counted: Counts, epsilon: float) -> FloatArray:
-    quotient: FloatArray = hits / np.where(hits > 0, counted + epsilon, 1.0)
-    return quotient
+def _counted(cells: Cells, key: int, t: int, protocol: Protocol) -> list[tuple[_Bound, Counts]]:
+    """Count at one threshold and one position of ``keys``; both bounds, and where classes start."""
+    table = cells.outcomes[:, 2 * key : 2 * key + 2] >> np.array(t, dtype=cells.outcomes.dtype) & 1
+    entries = np.cumsum(cells.sizes, dtype=np.int64) - cells.sizes
+    hits, counted = (
+        np.add.reduceat(column[cells.outcome] * cells.counts, entries) if len(entries) else entries
+        for column in table.T.astype(np.int64)
+    )
+    mixed = np.flatnonzero(hits)
+    starts = np.searchsorted(mixed, cells.starts)
+    classes = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
+    def running(values: Counts) -> Counts:
+        """Sum up in each class, to the end of each cell with true positives."""
+        sums = np.concatenate([[0], np.cumsum(values)])
+        total: Counts = sums[mixed + 1] - sums[cells.starts[:-1]][classes]
+        return total
 
-def _pooled(cells: Cells, chosen: NDArray[np.bool_]) -> Cells:
-    """Put the chosen classes into one."""
-    kept = chosen[cells.cell // BINS]
-    bins, where = np.unique(cells.cell[kept] % BINS, return_inverse=True)
-    hits = np.zeros((len(cells.hits), len(bins)), dtype=np.int64)
-    counted = np.zeros_like(hits)
-    for total, values in ((hits, cells.hits), (counted, cells.counted)):
-        for t in range(len(total)):
-            np.add.at(total[t], where, values[t, kept])
-    return Cells(bins, hits, counted, np.array([cells.positive[chosen].sum()]))
+    up_to, last = running(hits), running(counted)
+    first = last - counted[mixed] + hits[mixed]
+    orders = [last, first]
+    if protocol.ap.tie_order != "as_ranked":  # no order is free inside a score
+        settled = cells.depth[mixed] >= 64
+        moved = first if protocol.ap.tie_order == "true_positives_first" else last
+        orders = [np.where(settled, moved, one) for one in orders]
+    return [(_Bound(hits[mixed], up_to, order), starts) for order in orders]
 
 
 def bounded(histogram: Histogram) -> BoundedEvaluation:
@@ -315,17 +475,23 @@ def bounded(histogram: Histogram) -> BoundedEvaluation:
     InputError
         When the parts do not fit together.
     """
-    check_headers(histogram.headers)
+    check_headers([histogram.header])
     return BoundedEvaluation(histogram)
 
 
 def bounds_of(engine: Engine, parts: Sequence[Any]) -> BoundedEvaluation:
     """Count parts where they are, add the counts up as a tree, and turn them into bounds."""
-    level = [engine.submit("histogram", histogram_of, part) for part in parts]
+    level = engine.held([engine.submit("histogram", histogram_of, part) for part in parts], shown="counting")
     while len(level) > 1:
         groups = [level[low : low + FAN_IN] for low in range(0, len(level), FAN_IN)]
-        level = [engine.submit("add-histograms", added, group) for group in groups]
-    return bounded(engine.results(level, shown="counting")[0])
+        sums = [engine.submit("add-histograms", added, group) for group in groups]
+        level = engine.held(sums, shown="adding")
+    return bounded(engine.results(level)[0])
+
+
+def memory_of_adding(detections: int) -> int:
+    """Return the bytes in which some histograms of so many detections are added up, about."""
+    return FAN_IN * PER_CELL * min(detections, MOST)
 
 
 class BoundedEvaluation:
@@ -346,7 +512,7 @@ class BoundedEvaluation:
     exact = False
 
     def __init__(self, histogram: Histogram) -> None:
-        first = histogram.headers[0]
+        first = histogram.header
         self.histogram = histogram
         self.protocol = first.protocol
         per_class = self.protocol.matching.per_class
@@ -356,15 +522,12 @@ class BoundedEvaluation:
     @functools.cached_property
     def counts(self) -> dict[str, int]:
         """Numbers of images, ground truths, crowds, difficult, detections, classes and left out."""
-        headers = self.histogram.headers
-        total: Counter[str] = Counter()
-        for header in headers:
-            total.update(header.counts)
+        header = self.histogram.header
         return {
-            "images": sum(header.images for header in headers),
-            **{name: total[name] for name in COUNTED},
-            "classes": len(headers[0].categories),
-            "left_out": sum(sum(header.left_out.values()) for header in headers),
+            "images": header.images,
+            **{name: header.counts[name] for name in COUNTED},
+            "classes": len(header.categories),
+            "left_out": sum(header.left_out.values()),
         }
 
     @property
@@ -373,20 +536,20 @@ class BoundedEvaluation:
         return dict(self.histogram.class_counts)
 
     @functools.cached_property
-    def _drawn(self) -> dict[Any, JoinedCurves]:
+    def _drawn(self) -> dict[Any, tuple[JoinedCurves, JoinedCurves]]:
         return {}
 
     def _curves_of(self, upper: bool, area: int, cap: int, pooled: str | None = None) -> JoinedCurves:
-        key = upper, area, cap, pooled
+        key = area, cap, pooled
         if key not in self._drawn:
-            cells, categories = self.histogram.cells[area, cap], self._categories
+            cells, categories, chosen = self.histogram.cells, self._categories, None
             has = np.asarray(self.class_counts["detections"]) > 0
             if pooled is not None:
                 chosen = rows_where(categories.columns, pooled, len(categories))
-                cells, has = _pooled(cells, chosen), np.array([bool(has[chosen].any())])
+                cells, has = cells.pooled(chosen), np.array([bool(has[chosen].any())])
                 categories = Categories.build(["all"])
-            self._drawn[key] = _curves(cells, self.protocol, categories, has, upper=upper)
-        return self._drawn[key]
+            self._drawn[key] = _curves(self.histogram, cells, (area, cap), categories, has, chosen)
+        return self._drawn[key][upper]
 
     @functools.cached_property
     def metrics(self) -> dict[str, Interval]:
@@ -435,8 +598,8 @@ class BoundedEvaluation:
             f"{counts[name]:,} {name.replace('_', ' ')}"
             for name in ("images", "ground_truths", "detections", "classes")
         )
-        lines = [f"  {key:<6} {one.low:.6f} to {one.high:.6f}" for key, one in self.metrics.items()]
-        return "\n".join([f"Bounds, not exact values, of {said}", *lines, self.signature])
+        lines = [f"  {key:<6} {one}" for key, one in self.metrics.items()]
+        return "\n".join([f"Bounds of {said}", *lines, self.signature])
 
     def to_json(self) -> str:
         """Return the bounds as JSON: ``exact`` is false, a metric ``[low, high]``, undefined is ``null``."""

@@ -28,6 +28,10 @@ class Engine(Protocol_):
         """Wait for what was submitted, with progress, and return what came out."""
         ...
 
+    def held(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
+        """Run what was submitted once; return what stands for the results, which stay where they are made."""
+        ...
+
     def match(self, tasks: Sequence[Any]) -> list[Any]:
         """Start matching partitions; return what stands for their parts."""
         ...
@@ -82,6 +86,10 @@ class Here:
     def results(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
         """Run what was submitted."""
         return [value_of(task) for task in tasks]
+
+    def held(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
+        """Run what was submitted; the results stay in memory."""
+        return self.results(tasks)
 
     def match(self, tasks: Sequence[Any]) -> list[Any]:
         """Match partitions; the parts stay in memory."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,9 +31,9 @@ from boxscore.distributed.reduction import MOST, PartHeader, can_be_split
 from boxscore.distributed.streaming import PARTITION
 from boxscore.errors import InputError
 
-__all__ = ["LocalEngine", "Plan", "StoredPart", "bytes_of_text", "check_scoring", "plan_within"]
+__all__ = ["LocalEngine", "Plan", "Stored", "bytes_of_text", "check_scoring", "plan_within"]
 
-BASE = 160_000_000
+BASE = 180_000_000
 """Bytes of a process with NumPy and pyarrow."""
 
 PER_IMAGE = 100
@@ -87,7 +88,7 @@ class Plan(NamedTuple):
     """Bytes for what one process draws; None for no limit."""
 
 
-def plan_within(limit: int | None, boxes: int, images: int, workers: int) -> Plan:
+def plan_within(limit: int | None, boxes: int, images: int, workers: int, *, beside: int = 0) -> Plan:
     """Choose partitions so that all processes together stay within a limit.
 
     Parameters
@@ -98,6 +99,8 @@ def plan_within(limit: int | None, boxes: int, images: int, workers: int) -> Pla
         Of all files; ``images`` may be a guess.
     workers : int
         Processes that match and score at once.
+    beside : int, default 0
+        Bytes that each of them needs for something else.
 
     Returns
     -------
@@ -113,9 +116,9 @@ def plan_within(limit: int | None, boxes: int, images: int, workers: int) -> Pla
         return Plan(min(PARTITION, share), MOST, None)
     first = BASE + PER_IMAGE * images
     own = 0 if workers == 1 else BASE
-    room = (limit - first) // workers - own
+    room = (limit - first) // workers - own - beside
     if room < MATCHED * LEAST:
-        needed = first + workers * (own + MATCHED * LEAST)
+        needed = first + workers * (own + beside + MATCHED * LEAST)
         raise InputError(
             "--memory-limit",
             f"be {_size(needed)} or more for {boxes:,} boxes and {workers} worker{'s' * (workers > 1)}",
@@ -164,17 +167,15 @@ def _size(count: int) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class StoredPart(Deferred):
-    """A part in a file."""
+class Stored(Deferred):
+    """A part, or counts, in a file."""
 
     path: Path
 
-    def value(self) -> Part:
-        """Return it, its columns in the file's pages."""
+    def value(self) -> Any:
+        """Return it, its arrays in the file's pages."""
         with self.path.open("rb") as file:
-            part = mapped_pickle(file)
-        assert isinstance(part, Part)
-        return part
+            return mapped_pickle(file)
 
 
 class LocalEngine:
@@ -189,7 +190,7 @@ class LocalEngine:
     """
 
     def __init__(self, folder: Path, workers: int) -> None:
-        self._folder, self._workers = folder, workers
+        self._folder, self._workers, self._number = folder, workers, itertools.count()
         self._pool: Any = None
 
     def __enter__(self) -> LocalEngine:
@@ -204,21 +205,21 @@ class LocalEngine:
         """Note a call; :meth:`results` runs it."""
         return Call(name, function, arguments)
 
-    def match(self, tasks: Sequence[Any]) -> list[StoredPart]:
-        """Match partitions, with progress."""
-        folder = self._folder / "parts"
-        folder.mkdir()
-        stored = [StoredPart(folder / str(number)) for number in range(len(tasks))]
-        calls = [
-            Call(f"partition {number}", _store, (task, part.path))
-            for number, (task, part) in enumerate(zip(tasks, stored, strict=True))
-        ]
-        self._run(calls, shown="matching", unit="partition")
+    def match(self, tasks: Sequence[Any]) -> list[Stored]:
+        """Match partitions, with progress; parts go to files."""
+        calls = [Call(f"partition {number}", _matched, (task,)) for number, task in enumerate(tasks)]
+        return self.held(calls, shown="matching")
+
+    def held(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Stored]:
+        """Run calls, with progress; results go to files."""
+        stored = [Stored(self._folder / f"{next(self._number)}.stored") for _ in tasks]
+        calls = [Call(task.name, _store, (task, one.path)) for task, one in zip(tasks, stored, strict=True)]
+        self._run(calls, shown=shown)
         return stored
 
     def results(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Any]:
         """Run calls, with progress."""
-        return self._run(tasks, shown=shown, unit="task")
+        return self._run(tasks, shown=shown)
 
     def gather(self, parts: Sequence[Any]) -> list[Any]:
         """Read parts; their columns stay in the pages of their files."""
@@ -228,12 +229,12 @@ class LocalEngine:
         """Nothing but the parts is held."""
         return contextlib.nullcontext()
 
-    def _run(self, calls: Sequence[Call], *, shown: str, unit: str) -> list[Any]:
+    def _run(self, calls: Sequence[Any], *, shown: str) -> list[Any]:
         if self._workers == 1 or (len(calls) == 1 and self._pool is None):
-            return [value_of(call) for call in progress(calls, desc=shown, unit=unit)]
+            return [value_of(call) for call in progress(calls, desc=shown, unit="task")]
         waiting, done = dict(enumerate(calls)), dict[int, Any]()
         for _ in range(TRIES):
-            self._round(waiting, done, shown, unit)
+            self._round(waiting, done, shown)
             waiting = {number: call for number, call in waiting.items() if number not in done}
             if not waiting:
                 return [done[number] for number in range(len(calls))]
@@ -245,7 +246,7 @@ class LocalEngine:
             "--memory-limit, which makes partitions smaller",
         )
 
-    def _round(self, waiting: dict[int, Call], done: dict[int, Any], shown: str, unit: str) -> None:
+    def _round(self, waiting: dict[int, Call], done: dict[int, Any], shown: str) -> None:
         """Run calls in the pool; those of a process that dies, and of the others then, are left."""
         from concurrent.futures import as_completed
         from concurrent.futures.process import BrokenProcessPool
@@ -256,7 +257,7 @@ class LocalEngine:
         try:
             for number, call in waiting.items():
                 futures[self._pool.submit(value_of, call)] = number
-            for future in progress(as_completed(futures), total=len(futures), desc=shown, unit=unit):
+            for future in progress(as_completed(futures), total=len(futures), desc=shown, unit="task"):
                 done[futures[future]] = future.result()
         except BrokenProcessPool:
             self._kill()
@@ -301,12 +302,16 @@ def _begin() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _store(task: Any, path: Path) -> None:
-    """Match a partition, and write its part to a file."""
-    part = task.run()
+def _matched(task: Any) -> Part:
+    part: Part = task.run()
+    return part
+
+
+def _store(result: Any, path: Path) -> None:
+    """Write a result to a file."""
     try:
         with path.open("wb") as file:
-            write_pickle(part, file)
+            write_pickle(result, file)
     except OSError as error:
         raise InputError(
             f"{path.parent}: cannot be written: {error.strerror or error}; parts are stored there, "

@@ -53,6 +53,7 @@ __all__ = [
     "PartHeader",
     "RangeNumbers",
     "Totals",
+    "added_headers",
     "asked_keys",
     "can_be_split",
     "cut",
@@ -125,6 +126,32 @@ def header_of(part: Part) -> PartHeader:
         part.matches.truth_weight is not None,
         part.nbytes,
         part.identity,
+    )
+
+
+def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
+    """Sum up headers; of sources the first by name is kept, and no ids.
+
+    Raises
+    ------
+    InputError
+        When the parts do not fit together.
+    """
+    check_headers(headers)
+    counts, left_out = Counter[str](), Counter[str]()
+    for header in headers:
+        counts.update(header.counts)
+        left_out.update(header.left_out)
+    return headers[0]._replace(
+        row_count=sum(header.row_count for header in headers),
+        source=min(header.source for header in headers),
+        images=sum(header.images for header in headers),
+        ends=(),
+        counts=dict(counts),
+        left_out=dict(left_out),
+        detections=np.sum([header.detections for header in headers], axis=0),
+        weighted=any(header.weighted for header in headers),
+        nbytes=sum(header.nbytes for header in headers),
     )
 
 

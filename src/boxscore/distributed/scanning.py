@@ -27,6 +27,7 @@ from boxscore.data.alignment import align
 from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
+from boxscore.distributed.bounds import bounds_of_tasks, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable, match_part
 from boxscore.distributed.result import MergedEvaluation, merge, warn_of_classes
 from boxscore.distributed.streaming import PARTITION, StreamTask, is_parquet, stream_tasks
@@ -92,8 +93,9 @@ def scan(
     *,
     protocol: str | Path | Mapping[str, Any] | Protocol = "coco",
     partitions: int | Sequence[Sequence[Id]] | None = None,
-    map: Map = builtins.map,
-) -> MergedEvaluation:
+    map: Any = builtins.map,
+    exact: bool = True,
+) -> Any:
     """Evaluate a data set partition by partition, over any ``map``.
 
     Parameters
@@ -109,11 +111,13 @@ def scan(
     map : callable, default the built-in
         ``map(function, tasks)`` gives what the function returns for each task, in any order: that of an
         executor, of a pool, or of a cluster. Function, tasks and results pickle.
+    exact : bool, default True
+        False: only intervals, from counts whose size does not grow with the number of detections.
 
     Returns
     -------
-    MergedEvaluation
-        With the bits of :func:`boxscore.evaluate`, whatever the partitions.
+    MergedEvaluation, or BoundedEvaluation where ``exact`` is False
+        The first with the bits of :func:`boxscore.evaluate`, whatever the partitions.
 
     Raises
     ------
@@ -138,6 +142,9 @@ def scan(
     """
     chosen = load_protocol(protocol)
     check_mergeable(chosen)
+    if not exact:
+        check_bounds(chosen)
+    finish = _merged if exact else bounds_of_tasks
     if isinstance(partitions, int):
         checks.whole_number(partitions, 1, name="partitions", high=1 << 20)
     if isinstance(detections, (str, Path)) and is_parquet(Path(detections)):
@@ -150,8 +157,8 @@ def scan(
             )
         truth = ground_truth if isinstance(ground_truth, GroundTruth) else Path(ground_truth)
         with streamed(truth, Path(detections), chosen, partitions=partitions) as stream:
-            return _merged(stream, map)
-    return _merged(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
+            return finish(stream, map)
+    return finish(table_tasks(*tables_of(ground_truth, detections, chosen), chosen, partitions), map)
 
 
 def _merged(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:

@@ -31,7 +31,7 @@ from boxscore.data.vocabulary import Categories, Images
 from boxscore.matching.matches import Bits, Matches
 from boxscore.protocols.protocol import EqualScores
 
-__all__ = ["PackedMatches", "Placed", "narrowed", "packed", "unpacked"]
+__all__ = ["PackedMatches", "Placed", "narrowed", "numbered_rows", "packed", "unpacked"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
     bits = matches.matched_bits[kept]
     if matches.absorbed_bits is not None:
         bits = np.concatenate([bits, matches.absorbed_bits[kept]], axis=1)
-    outcome, outcomes = _numbered(bits)
+    outcome, outcomes = numbered_rows(bits)
     detections = np.searchsorted(matches.category, classes)
     truth_category = matches.truth_category[by_class]
     rows = with_rows or matches.equal_scores != "image_order"
@@ -223,8 +223,8 @@ def narrowed(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
     return values.astype(np.min_scalar_type(int(values.max(initial=0))), copy=False)
 
 
-def _numbered(bits: Bits) -> tuple[NDArray[np.unsignedinteger[Any]], Bits]:
-    """Return the number of each row [P, B] among those that occur, and these, [U, B]."""
+def numbered_rows(bits: Bits) -> tuple[NDArray[np.unsignedinteger[Any]], Bits]:
+    """Return the number of each row [P, B] among those that occur, and these, ascending, [U, B]."""
     number = np.zeros(len(bits), dtype=np.int64)
     for column in bits.T:
         own = _compact(column)
