@@ -9,9 +9,9 @@ import numpy as np
 
 import boxscore
 from boxscore.data.alignment import align
-from boxscore.data.rounding import rounded
 from boxscore.distributed import Part
 from boxscore.distributed.scanning import partitioned
+from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 
 Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
@@ -47,7 +47,7 @@ def parts_of(tables: Tables, protocol: Any, partition: Any) -> list[Part]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
         found = align(found, truth)
-    found = rounded(found, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
+    truth, found = prepared(truth, found, chosen)
     return [task.run() for task in partitioned(truth, found, np.asarray(partition), chosen)]
 
 

@@ -25,6 +25,7 @@ from boxscore.distributed.parts import DESCRIBING, Part
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import Placed, unpacked
+from boxscore.matching.preparing import stretched
 from boxscore.protocols.protocol import Protocol
 
 __all__ = ["MergedParts", "check_headers", "images_in_order", "numbered_images"]
@@ -78,6 +79,11 @@ class MergedParts:
             high=high,
             rows_by_image=self.parts[0].row_order == "image",
         )
+        ends = [part.score_ends for part in self.parts if part.score_ends is not None]
+        if ends:
+            least, largest = min(low for low, _ in ends), max(high for _, high in ends)
+            score = stretched(merged.score, least, largest)
+            merged = dataclasses.replace(merged, score=score).in_class_order()
         if self.protocol.matching.cap_scope == "data_set_class":
             merged = self._within_cap(merged, low, first)
         return merged

@@ -246,6 +246,9 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     there = np.zeros(len(part.image_ids), dtype=bool)
     there[image] = True
     there[truth_image] = True
+    crowds = own.crowds_of(low, high)
+    if crowds is not None:
+        there[crowds.image] = True
     images = np.flatnonzero(there)
     row = np.cumsum(there) - 1
     # Rows are found by position, so that truths of pieces need not be those of the part.
@@ -264,6 +267,10 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         truth_image=narrowed(row[truth_image]),
         truth_counted=own.truth_counted[truths],
         truth_weight=None if own.truth_weight is None else own.truth_weight[truths],
+        truth_takes_part=None if own.truth_takes_part is None else own.truth_takes_part[truths],
+        crowd_image=None if crowds is None else narrowed(row[crowds.image]),
+        crowd_category=None if crowds is None else narrowed(crowds.category),
+        crowd_counts=None if crowds is None else crowds.counts,
     )
     places = images + place if isinstance(place, int) else place[images]
     per_class = part.protocol.matching.per_class
@@ -327,11 +334,17 @@ def _matches(pieces: Sequence[Part], piece: Cut) -> Matches:
 
 
 def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
-    """Whether a class may be drawn by ranges of scores: AP and AR, whole counts, no cap over the data set."""
+    """Whether a class may be drawn by ranges of scores.
+
+    So are AP and AR, of whole counts. Of AP at fixed scores, of FROC, MR and JI, and of a mean by images
+    ranges say too little; and stretched scores are known where all parts are.
+    """
     return (
         protocol.matching.cap_scope != "data_set_class"
         and not weighted
         and not protocol.ap.score_steps
+        and protocol.ap.class_mean != "by_images"
+        and not protocol.rounding.stretch_scores
         and all(row.metric in ("AP", "AR") for row in protocol.rows)
     )
 

@@ -35,7 +35,7 @@ from boxscore.distributed.reduction import (
     header_of,
     reduced,
 )
-from boxscore.distributed.weighing import HeldParts, weighed_parts
+from boxscore.distributed.weighing import HeldParts, weighed_parts, weighs_by_class
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
@@ -201,6 +201,8 @@ class MergedEvaluation(Evaluation):
         -------
         Weighed
         """
+        if not weighs_by_class(self.protocol):
+            return super().weighed(rows, weights, progress=progress)
         held = self._there
         own_bar = progress and isinstance(held.engine, Here)  # others show their tasks
         return weighed_parts(held, rows, weights, progress=own_bar)

@@ -55,7 +55,7 @@ from boxscore.scoring.kinds import KINDS, Key, SummaryCells, summary_keys, summa
 from boxscore.scoring.weighing import Weighed, weighed
 from boxscore.scoring.weighted import ImageWeights
 
-__all__ = ["HeldParts", "weighed_parts"]
+__all__ = ["HeldParts", "weighed_parts", "weighs_by_class"]
 
 FloatArray = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -89,6 +89,16 @@ TOGETHER = 4
 
 LONGEST_CHAIN = 1 << 5
 """Ranges that wait for each other before the driver takes the numbers: calls nest as deep."""
+
+
+def weighs_by_class(protocol: Protocol) -> bool:
+    """Whether classes can be weighed apart; what is asked of crowds takes all matches together."""
+    return (
+        all(row.metric in ("AP", "AR", "FROC") for row in protocol.rows)
+        and protocol.ap.class_mean != "by_images"
+        and protocol.ap.recall_over == type(protocol.ap)().recall_over
+        and not protocol.rounding.stretch_scores
+    )
 
 
 class HeldParts(NamedTuple):

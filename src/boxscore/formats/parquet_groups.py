@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,8 +78,11 @@ class ParquetGroups(PicklesFields):
     names: tuple[str, ...]
 
     @classmethod
-    def open(cls, path: Path, options: ReadOptions) -> ParquetGroups:
-        """Look at what the files say of themselves; no row is read but the first ones."""
+    def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] = ()) -> ParquetGroups:
+        """Look at what the files say of themselves; no row is read but the first ones.
+
+        ``further`` names columns that are read though they have no part.
+        """
         _, pq = arrow()
         files = tuple(part_files(path, options))
         groups: list[RowGroup] = []
@@ -89,7 +92,7 @@ class ParquetGroups(PicklesFields):
         for number, file in enumerate(files):
             with refused(str(file)), pq.ParquetFile(file) as parquet:
                 if not columns:
-                    columns, names = _needed(parquet, str(file))
+                    columns, names = _needed(parquet, str(file), further)
                 leaf = {parquet.schema.column(i).path: i for i in range(len(parquet.schema))}
                 missing = [column for column in columns if column not in leaf]
                 if missing:
@@ -188,7 +191,7 @@ class BoxesTable(ArrowTable):
         return self._groups.place(int(self._keys[row]), int(self._at[row]))
 
 
-def _needed(parquet: Any, place: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _needed(parquet: Any, place: str, further: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the paths of the columns with a part, and what they are called when there is a row per box."""
     wanted = wanted_columns(parquet, place)
     pa, _ = arrow()
@@ -200,6 +203,6 @@ def _needed(parquet: Any, place: str) -> tuple[tuple[str, ...], tuple[str, ...]]
         )
     flat, _ = by_box(table, place)
     parts = column_parts(list(flat), place=place)
-    other = {name for name in parts.other if name in wanted}  # columns of their own
+    other = {name for name in parts.other if name in wanted and name not in further}  # of their own
     columns = tuple(path for path in wanted if path not in other)
     return columns, tuple(name for name in flat if name not in other)

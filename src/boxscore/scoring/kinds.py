@@ -21,9 +21,8 @@ from boxscore._utils import checks
 from boxscore.data.vocabulary import rows_where
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Cells, Curves
-from boxscore.scoring.jaccard import jaccard_indices
 from boxscore.scoring.joined import JoinedCurves
-from boxscore.scoring.miss_rate import log_average, miss_rates
+from boxscore.scoring.miss_rate import log_average
 
 __all__ = [
     "KINDS",
@@ -80,7 +79,7 @@ def mean_of_defined(cells: FloatArray | Cells) -> float:
 def mean_of_slots(cells: FloatArray | Cells) -> float:
     """``numpy.nanmean`` of the cells: undefined ones are added as 0, and not counted; NaN for none."""
     if isinstance(cells, Cells):
-        return cells.mean_of_defined()  # so many cells that no reference takes this mean of
+        return cells.mean_of_slots()
     defined = np.count_nonzero(~np.isnan(cells))
     return float(np.sum(np.nan_to_num(cells, nan=0.0)) / defined) if defined else float("nan")
 
@@ -123,13 +122,11 @@ def _sensitivity(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArra
 
 
 def _miss_rate(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray:
-    assert isinstance(curves, Curves), "parts are not made under such a protocol"
-    return log_average(miss_rates(curves.counts, protocol.miss_rate))
+    return log_average(curves.miss_rates(protocol.miss_rate))
 
 
 def _jaccard(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray:
-    assert isinstance(curves, Curves), "parts are not made under such a protocol"
-    return jaccard_indices(curves.counts, protocol)
+    return curves.jaccard_indices(protocol)
 
 
 _KINDS = (
@@ -144,17 +141,12 @@ KINDS = {kind.name: kind for kind in _KINDS}
 
 def _mean_by_images(cells: FloatArray | Cells, curves: Drawn) -> float:
     """Mean of the cells, each class as often as there are images with an object of it."""
-    assert isinstance(curves, Curves)
-    assert not isinstance(cells, Cells)
-    matches, area = curves.counts.outcomes.matches, curves.counts.outcomes.area
-    assert matches is not None
-    there = matches.taking_part(area)
-    K = len(curves.positive)
-    own = np.unique(matches.truth_image[there].astype(np.int64) * K + matches.truth_category[there])
-    weights = curves.counts.image_weights()
-    often = np.bincount(own % K, weights=None if weights is None else weights[own // K], minlength=K)
-    repeated = np.repeat(np.arange(K), often.astype(np.intp))
-    return mean_of_defined(cells[..., repeated])
+    assert not isinstance(curves, SummaryCells), "a mean by images is taken with all matches"
+    often = curves.images_of_class
+    assert often is not None, "joined under another protocol"
+    return mean_of_defined(
+        cells.repeated(often) if isinstance(cells, Cells) else np.repeat(cells, often, axis=-1)
+    )
 
 
 def _of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatArray | Cells:
@@ -186,7 +178,7 @@ def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> f
     kind, cells, curves = _cells(row, protocol, curves_of)
     if row.classes:
         cells = _of_classes(cells, _chosen(row, curves))
-    if protocol.ap.class_mean == "by_images" and not isinstance(cells, Cells):
+    if protocol.ap.class_mean == "by_images":
         return _mean_by_images(cells, curves) if not row.classes else kind.total(cells)
     if protocol.ap.class_mean == "nanmean" and kind.total is mean_of_defined:
         return mean_of_slots(cells)
