@@ -19,7 +19,7 @@ from boxscore.protocols import load_protocol
 from support import crowd_cases, federated_cases, instances, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
-from support.parted import Tables, bits, parts_of, whole
+from support.parted import Tables, bits, drawn_tables, parts_of, whole
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +155,10 @@ def test_an_image_in_two_parts_is_refused() -> None:
     parts = parts_of((truth, found), "coco", [0, 1, 0])
     with pytest.raises(boxscore.InputError, match=r"be in one of the parts to merge\. Got 1 in"):
         reduced(Here(), [*parts, parts[0]])
+
+
+@given(seed=st.integers(0, 10_000), data=st.data())
+@settings(max_examples=examples(20))
+def test_a_cap_of_each_image(seed: int, data: st.DataObject) -> None:
+    rules = {"cap_scope": "image_each", "iou_thresholds": [0.3, 0.5], "max_detections": [1, 2, 4]}
+    check(drawn_tables(seed), {"extends": "coco", "name": "case", "matching": rules}, data)

@@ -16,11 +16,13 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore._utils.resampling import Draws, Groups
 from boxscore.distributed import Part, merge, part_of, scan
 from boxscore.distributed.engine import Here
-from boxscore.distributed.reduction import reduced
+from boxscore.distributed.reduction import header_of, reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.distributed.scanning import partitioned
+from boxscore.distributed.weighing import HeldParts, weighed_parts, weighs_by_class
 from boxscore.formats.reading import read_detections, read_options
 from support.parted import Tables, bits
 from support.real_data import real, unpacked
@@ -185,6 +187,26 @@ def test_the_bits_of_one_process(name: str, rules: str) -> None:
     numbers = reduced(Here(), saved, most=largest // 3 + 1)
     assert bits(DistributedEvaluation.of(numbers)) == expected
     assert bits(merge([part_of(result)])) == expected
+
+
+@pytest.mark.parametrize("name", ["COCO, true areas", "PASCAL VOC 2007", "WIDER FACE", "VisDrone"])
+def test_images_are_weighed_in_parts(name: str) -> None:
+    """Draws and slices: all classes at once, and class by class, the large ones by ranges of scores."""
+    rules = RULES[name][0]
+    protocol = boxscore.load_protocol(rules)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        result = boxscore.evaluate(*tables_of(name), protocol=protocol)
+        images, rows = len(result.images), protocol.rows
+        tables = result.ground_truth, result.detections
+        parts = [task.run() for task in partitioned(*tables, np.arange(images) % 3, protocol)]
+    held = HeldParts(Here(), parts, [header_of(part) for part in parts])
+    for weights in (Draws.of_seed(images, 3, 0), Groups((np.arange(images) % 4).astype(np.uint8), 0, 3)):
+        expected = [one.tobytes() for one in result.weighed(rows, weights)]
+        assert [one.tobytes() for one in merge(parts).weighed(rows, weights)] == expected
+        if weighs_by_class(protocol):
+            ours = weighed_parts(held, rows, weights, most=1000, alone=-1)
+            assert [one.tobytes() for one in ours] == expected
 
 
 @pytest.mark.parametrize("name", ["COCO, true areas", "PASCAL VOC 2007", "WIDER FACE", "VisDrone"])

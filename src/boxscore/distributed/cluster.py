@@ -25,6 +25,7 @@ import os
 import time
 import uuid
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -212,7 +213,7 @@ class DaskEngine:
         self._run = uuid.uuid4().hex[:8]
         self._number = itertools.count()
         self._matching: list[tuple[Any, Task]] = []
-        self._futures: list[Any] = []
+        self._futures: weakref.WeakSet[Any] = weakref.WeakSet()  # what nobody else holds is forgotten
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Start a function; its arguments may be what this returned, also in lists."""
@@ -220,7 +221,7 @@ class DaskEngine:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")  # tables, which must be sent
             future = self.client.submit(_checked, __version__, function, *arguments, key=key, pure=False)
-        self._futures.append(future)
+        self._futures.add(future)
         return future
 
     def match(self, tasks: Sequence[Task]) -> list[Any]:
@@ -306,7 +307,7 @@ class DaskEngine:
         suspects = [(future.status != "error", n) for n, (future, _) in enumerate(self._matching)]
         open_ones = [n for _, n in sorted(suspects) if self._matching[n][0].status != "finished"]
         tasks = [self._matching[n][1] for n in open_ones[:MOST_SUSPECTS]]
-        self.client.cancel(self._futures)
+        _ask(self.client, self.client._cancel, list(self._futures))
         what = f"the work of the cluster ({getattr(error, 'task', 'a task')})"
         for task in tasks:
             found = self.match([task])[0].exception()
@@ -332,6 +333,14 @@ class DaskEngine:
             return gathered
 
     @contextlib.contextmanager
+    def asked_again(self) -> Iterator[None]:
+        """Check the cluster, and hold what is submitted later."""
+        with _answering():
+            _check_client(self.client)
+            with self.given_up_on_errors():
+                yield
+
+    @contextlib.contextmanager
     def given_up_on_errors(self) -> Iterator[None]:
         """Cancel what still runs when an error ends the context; else what nobody holds is forgotten."""
         try:
@@ -339,10 +348,10 @@ class DaskEngine:
         except BaseException:
             with contextlib.suppress(Exception):  # a client that is gone holds nothing
                 if self.client.status == "running":
-                    _ask(self.client, self.client._cancel, self._futures)
+                    _ask(self.client, self.client._cancel, list(self._futures))
             raise
         finally:
-            self._futures = []
+            self._futures = weakref.WeakSet()
 
 
 def _name_of(task: Task) -> str:
@@ -386,7 +395,8 @@ def _match_stream(task: Any, detections: Any, truth: Any) -> Part:
                 "the folder of regrouped rows",
                 "be one that workers see",
                 got=repr(str(source.file.parent)),
-                cause="give scratch=, a folder that client and workers share",
+                cause="give scratch=, a folder that client and workers share; or was a part lost with its "
+                "worker after the evaluation, when the folder is gone?",
             )
     return whole.run()
 

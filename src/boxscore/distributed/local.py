@@ -226,6 +226,10 @@ class LocalEngine:
         """Read parts; their columns stay in the pages of their files."""
         return [part.value() for part in parts]
 
+    def asked_again(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing but the parts is held."""
+        return contextlib.nullcontext()
+
     def _run(self, calls: Sequence[Any], *, shown: str) -> list[Any]:
         if self._workers == 1 or (len(calls) == 1 and self._pool is None):
             return [value_of(call) for call in progress(calls, desc=shown, unit="task")]

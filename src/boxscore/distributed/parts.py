@@ -22,7 +22,8 @@ import functools
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -50,7 +51,9 @@ __all__ = [
     "Part",
     "RowOrder",
     "Spent",
+    "TruthIdentity",
     "check_mergeable",
+    "image_digest",
     "load_part",
     "match_part",
     "part_of",
@@ -145,6 +148,13 @@ class Part(PicklesFields):
     def digest(self) -> str:
         """:func:`protocol_digest` of its protocol."""
         return protocol_digest(self.protocol)
+
+    @property
+    def identity(self) -> TruthIdentity:
+        """Tell its ground truth from others."""
+        return TruthIdentity(
+            self.categories, len(self.image_ids), image_digest(self.image_ids), self.truth_digest
+        )
 
     @classmethod
     def of(
@@ -329,17 +339,59 @@ def truth_digest(ground_truth: GroundTruth) -> int:
 
     Those of disjoint images add up, modulo 2 ** 64.
     """
-    ids = ground_truth.images.ids
-    if ids.dtype == object:
-        hashes = (hashlib.blake2b(repr(one).encode(), digest_size=8).digest() for one in ids.tolist())
-        image = np.frombuffer(b"".join(hashes), dtype=np.uint64)
-    else:
-        image = ids.view(np.uint64)
+    image = _hashes(ground_truth.images.ids)
     with np.errstate(over="ignore"):
         mixed = _mixed(image[ground_truth.image]) + ground_truth.category.astype(np.uint64)
         for side in np.ascontiguousarray(ground_truth.boxes.T):
             mixed = _mixed(mixed) ^ (side + 0.0).view(np.uint64)
         return int(_mixed(mixed).sum(dtype=np.uint64))
+
+
+class TruthIdentity(NamedTuple):
+    """What tells one ground truth from another, without its rows."""
+
+    categories: Categories
+    images: int
+    image_digest: int
+    """A number of 64 bits of the ids of its images; those of disjoint images add up, modulo 2 ** 64."""
+    truth_digest: int
+    """:func:`truth_digest`."""
+
+    @classmethod
+    def of(cls, ground_truth: GroundTruth) -> TruthIdentity:
+        """Read a table."""
+        ids = ground_truth.images.ids
+        return cls(ground_truth.categories, len(ids), image_digest(ids), truth_digest(ground_truth))
+
+    @classmethod
+    def joined(cls, parts: Iterable[TruthIdentity]) -> TruthIdentity:
+        """Add up disjoint images."""
+        categories, *columns = zip(*parts, strict=True)
+        images, image, truth = map(sum, columns)
+        return cls(categories[0], images, image % 2**64, truth % 2**64)
+
+    def same_as(self, other: TruthIdentity) -> bool:
+        """Whether both are of the same images, classes and objects."""
+        return self[1:] == other[1:] and self.categories.same_as(other.categories)
+
+
+def image_digest(ids: NDArray[Any]) -> int:
+    """Return a number of 64 bits that tells ids of images from others, whatever their order."""
+    with np.errstate(over="ignore"):
+        return int(_mixed(_hashes(ids)).sum(dtype=np.uint64))
+
+
+def _hashes(ids: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return 64 bits of each id; those of a whole number do not depend on the other ids."""
+    if ids.dtype != object:
+        return ids.view(np.uint64)
+    every = (
+        (one % 2**64).to_bytes(8, sys.byteorder)
+        if isinstance(one, int)
+        else hashlib.blake2b(repr(one).encode(), digest_size=8).digest()
+        for one in ids.tolist()
+    )
+    return np.frombuffer(b"".join(every), dtype=np.uint64)
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -413,6 +465,7 @@ def part_of(evaluation: Evaluation) -> Part:
     ProtocolError
         When the protocol's rules cannot be met part by part.
     """
+    evaluation.require_overlaps("a part")
     truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
     if protocol.matching.cap_scope == "data_set_class":
         return match_part(truth, detections, protocol)

@@ -10,7 +10,7 @@ its words in ``protocols.protocol.SUMMARY_KINDS``, which protocols are checked a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from typing import Protocol as Protocol_
 
@@ -28,15 +28,32 @@ __all__ = [
     "KINDS",
     "CurvesOf",
     "Kind",
+    "SummaryCells",
     "mean_of_defined",
     "mean_of_slots",
     "mean_per_class",
+    "summary_keys",
+    "summary_table",
     "summary_total",
     "summary_values",
 ]
 
 FloatArray = NDArray[np.float64]
-Drawn = Curves | JoinedCurves
+Key = tuple[int, int]
+
+
+class SummaryCells(NamedTuple):
+    """The cells that some summary metrics read of the curves of one area range and detection cap."""
+
+    cells: Mapping[str, Any]
+    """By kind of metric, [..., K]."""
+    positive: NDArray[Any]
+    """Counted ground truths, [K]."""
+    class_columns: Mapping[str, NDArray[Any]]
+    """What else is known of the classes, [K] each."""
+
+
+Drawn = Curves | JoinedCurves | SummaryCells
 """Curves, or what is left of them."""
 
 
@@ -82,33 +99,33 @@ class Kind(NamedTuple):
     """One kind of summary metric."""
 
     name: str
-    cells: Callable[[Drawn, Protocol], FloatArray | Cells]
+    cells: Callable[[Curves | JoinedCurves, Protocol], FloatArray | Cells]
     total: Callable[[Any], float] = mean_of_defined
     """From cells to the value over all classes."""
     per_class: Callable[[Any], FloatArray] = mean_per_class
     """From cells to the value of each class, [K]."""
 
 
-def _precision(curves: Drawn, protocol: Protocol) -> FloatArray | Cells:
+def _precision(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray | Cells:
     """Precision at the recall points where AP is its plain mean, else AP."""
     rules = curves.rules
     pointwise = rules.interpolation == "points" and not rules.sequential_mean
     return curves.cells if pointwise else curves.average_precision
 
 
-def _recall(curves: Drawn, protocol: Protocol) -> FloatArray:
+def _recall(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray:
     return curves.recall
 
 
-def _sensitivity(curves: Drawn, protocol: Protocol) -> FloatArray:
+def _sensitivity(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray:
     return curves.sensitivity(protocol.froc)
 
 
-def _miss_rate(curves: Drawn, protocol: Protocol) -> FloatArray:
+def _miss_rate(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray:
     return log_average(curves.miss_rates(protocol.miss_rate))
 
 
-def _jaccard(curves: Drawn, protocol: Protocol) -> FloatArray:
+def _jaccard(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray:
     return curves.jaccard_indices(protocol)
 
 
@@ -124,6 +141,7 @@ KINDS = {kind.name: kind for kind in _KINDS}
 
 def _mean_by_images(cells: FloatArray | Cells, curves: Drawn) -> float:
     """Mean of the cells, each class as often as there are images with an object of it."""
+    assert not isinstance(curves, SummaryCells), "a mean by images is taken with all matches"
     often = curves.images_of_class
     assert often is not None, "joined under another protocol"
     return mean_of_defined(
@@ -142,7 +160,11 @@ def _cells(
     kind = KINDS[checks.one_of(row.metric, list(KINDS), name=f"summary {row.key}: metric")]
     area = list(protocol.ignore.area_ranges).index(row.area)
     curves = curves_of(area, row.cap % len(protocol.caps), pooled)
-    cells = kind.cells(curves, protocol)
+    cells: FloatArray | Cells
+    if isinstance(curves, SummaryCells):
+        cells = curves.cells[kind.name]
+    else:
+        cells = kind.cells(curves, protocol)
     if row.iou is None:
         return kind, cells, curves
     return kind, cells[[protocol.matching.iou_thresholds.index(row.iou)]], curves
@@ -173,3 +195,21 @@ def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> 
 def _chosen(row: SummaryRow, curves: Drawn) -> NDArray[np.bool_]:
     """Whether the row takes in each class, [K]."""
     return rows_where(curves.class_columns, row.classes, len(curves.positive))
+
+
+def summary_table(rows: Sequence[SummaryRow], protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
+    """Value of each summary row for each class and, last, over all of them; [rows, K + 1]."""
+    columns = [
+        np.append(summary_values(row, protocol, curves_of), summary_total(row, protocol, curves_of))
+        for row in rows
+    ]
+    return np.array(columns)
+
+
+def summary_keys(rows: Sequence[SummaryRow], protocol: Protocol) -> dict[Key, list[str]]:
+    """Return the area ranges and caps that summary rows read, and the kinds of metrics at each."""
+    areas, caps = list(protocol.ignore.area_ranges), len(protocol.caps)
+    kinds: dict[Key, dict[str, None]] = {}
+    for row in rows:
+        kinds.setdefault((areas.index(row.area), row.cap % caps), {})[row.metric] = None
+    return {key: list(names) for key, names in kinds.items()}
