@@ -257,6 +257,9 @@ class DaskEngine:
             ):
                 if future.status == "error":
                     raise result[1]
+                if future.status in ("lost", "pending"):  # with its worker, before it was fetched: made again
+                    done.add(future)
+                    continue
                 if future.status != "finished":  # cancelled: Dask does that when it loses the scheduler
                     raise ConnectionError(LOST)
                 by_key[future.key] = result
