@@ -383,6 +383,8 @@ class Evaluator:
         ------
         InputError
             When no image was seen, images have no ids of their own, or the file cannot be written.
+        ProtocolError
+            When the protocol's rules cannot be met part by part.
         """
         parts = self._parts()
         if not parts:

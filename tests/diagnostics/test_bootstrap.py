@@ -7,8 +7,9 @@ import pytest
 from tests.support.weights import evaluated_anew
 
 import boxscore
+from boxscore._utils.resampling import Draws
 from boxscore.diagnostics import bootstrap_intervals
-from boxscore.diagnostics.bootstrap import chosen_rows, draw_weights, weighted_metrics
+from boxscore.diagnostics.bootstrap import chosen_rows
 from boxscore.protocols import load_protocol, protocol_names
 from support.scenes import CROWDS
 
@@ -30,10 +31,10 @@ def with_classes(evaluation):
 def test_equal_to_evaluating_every_draw(scene, seed, protocol):
     truth, detections = scene(seed, images=15)
     evaluation = boxscore.evaluate(truth, detections, protocol=protocol)
-    score = weighted_metrics(evaluation, chosen_rows(evaluation, None))
-    for weights in draw_weights(15, 8, seed=seed):
+    draws = Draws.of_seed(15, 8, seed)
+    drawn = evaluation.weighed(chosen_rows(evaluation, None), draws).values
+    for weights, fast in zip(draws, drawn, strict=True):
         slow = evaluated_anew(truth, detections, weights, protocol)
-        fast = score(weights)
         np.testing.assert_allclose(fast[:, -1], list(slow.metrics.values()), atol=1e-12, rtol=0)
         by_class = np.array(list(slow.class_values.values()))
         np.testing.assert_allclose(fast[with_classes(evaluation), :-1], by_class, atol=1e-12, rtol=0)
@@ -126,8 +127,8 @@ def test_intervals_cover_at_their_nominal_rate():
         total = bootstrap_intervals(evaluation, metrics=["AP"], resamples=200, seed=trial).total
         covered += total.low[0] <= true_ap <= total.high[0]
         widths.append(total.high[0] - total.low[0])
-        score = weighted_metrics(evaluation, chosen_rows(evaluation, ["AP"]))
-        once = [score((w > 0).astype(float))[0, -1] for w in draw_weights(100, 200, seed=trial)]
+        once = [(weights > 0).astype(float) for weights in Draws.of_seed(100, 200, trial)]
+        once = evaluation.weighed(chosen_rows(evaluation, ["AP"]), once).values[:, 0, -1]
         low, high = np.quantile(once, [0.025, 0.975])
         covered_without += low <= true_ap <= high
         widths_without.append(high - low)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore._utils.resampling import draw_weights
+from boxscore._utils.resampling import Draws
 from boxscore.diagnostics import bootstrap_intervals, compare_detectors
-from boxscore.diagnostics.bootstrap import chosen_rows, weighted_metrics
+from boxscore.diagnostics.bootstrap import chosen_rows
 
 
 def two(scene, *, noise):
@@ -144,11 +144,12 @@ def test_the_family_of_pairs_by_hand(four):
     resamples = 60
     every = compare_detectors(four, resamples=resamples, metrics=["AP"])
     images = len(four["a"].ground_truth.images)
-    score = {name: weighted_metrics(result, chosen_rows(result, ["AP"])) for name, result in four.items()}
-    draws = [
-        {name: float(score[name](weights)[0, -1]) for name in four}
-        for weights in draw_weights(images, resamples, seed=0)
-    ]
+    weights = Draws.of_seed(images, resamples, 0)
+    drawn = {
+        name: result.weighed(chosen_rows(result, ["AP"]), weights).values[:, 0, -1].tolist()
+        for name, result in four.items()
+    }
+    draws = [{name: drawn[name][draw] for name in four} for draw in range(resamples)]
     couples = list(itertools.combinations(four, 2))
     differences = {(a, b): [draw[b] - draw[a] for draw in draws] for a, b in couples}
     error = {couple: statistics.stdev(values) for couple, values in differences.items()}

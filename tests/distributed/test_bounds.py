@@ -20,7 +20,7 @@ from boxscore.distributed import bounds as bounds_module
 from boxscore.distributed import cells as cells_module
 from boxscore.distributed.bounds import BoundedEvaluation, Interval, added, bounded, histogram_of
 from boxscore.protocols import load_protocol
-from support import federated_cases, voc_cases
+from support import crowd_cases, federated_cases, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
 from support.parted import Tables, parts_of, whole
@@ -169,6 +169,15 @@ def test_ties(
         assert all(one.width == 0 or one.width != one.width for one in bounds.metrics.values())
 
 
+@given(seed=st.integers(0, 10_000), most=st.integers(1, 4), data=st.data())
+@settings(max_examples=examples(15))
+def test_recall_over_all_and_caps_of_an_image(seed: int, most: int, data: st.DataObject) -> None:
+    """What lies beyond the smaller cap of an image is not counted there."""
+    name = "recall over all at points"
+    caps = {"ranked_files": False, "max_detections": [most, 500]}
+    check(crowd_cases.crowd_case(seed, name), {**crowd_cases.crowd_protocol(name), "matching": caps}, data)
+
+
 def drawn_bounds(count: int, scores: Any, protocol: Any = "coco") -> BoundedEvaluation:
     """Return the bounds of many detections of one class."""
     random = np.random.default_rng(5)
@@ -231,11 +240,26 @@ def test_a_million_detections_of_one_class(kind: str, monkeypatch: pytest.Monkey
             {"extends": "coco", "ap": {"interpolation": "trapezoid"}},
             "ap.interpolation must be 'points' or 'area'",
         ),
+        (
+            {"extends": "coco", "summary": [{"key": "MR", "metric": "MR"}]},
+            "summary must have no MR, for bounds",
+        ),
+        ({"extends": "coco", "summary": [{"key": "F", "metric": "FROC"}]}, "summary must have no FROC"),
+        ({"extends": "coco", "ap": {"class_mean": "by_images"}}, "ap.class_mean must be 'of_defined'"),
+        ({"extends": "coco", "ap": {"interpolation": "area", "score_steps": 9}}, "ap.score_steps must be 0"),
+        (
+            {
+                "extends": "coco",
+                "rounding": {"stretch_scores": True},
+                "matching": {"ranked_files": True},
+            },
+            "rounding.stretch_scores must be false",
+        ),
     ],
 )
 def test_what_has_no_bounds_is_refused(protocol: dict[str, Any], message: str) -> None:
     truth = boxscore.GroundTruth.from_arrays([1], ["cat"], [[1, 1, 9, 9]])
-    found = boxscore.Detections.from_arrays([1], ["cat"], [[1, 1, 9, 9]], [0.5])
+    found = boxscore.Detections.from_arrays([1, 1], ["cat"] * 2, [[1, 1, 9, 9]] * 2, [0.75, 0.5])
     parts = parts_of((truth, found), protocol, [0])
     with pytest.raises(boxscore.ProtocolError, match=message):
         histogram_of(parts[0])

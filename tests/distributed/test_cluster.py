@@ -18,8 +18,10 @@ import pandas as pd
 import pytest
 
 import boxscore
+from boxscore._utils.resampling import Draws, Groups
 from boxscore.distributed import evaluate
 from boxscore.distributed.scanning import table_tasks
+from boxscore.distributed.weighing import weighed_parts
 from boxscore.protocols import load_protocol
 from support.dying import DyingTask
 from support.parted import bits, whole
@@ -34,6 +36,7 @@ def client() -> Iterator[Any]:
     """Return the client of two workers."""
     import dask
 
+    pytest.importorskip("distributed")  # its configuration must be there before it is changed
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         on_cluster.local_cluster(2) as client,
@@ -114,16 +117,28 @@ def test_bounds_hold_the_exact_values(client: Any, tmp_path: Path) -> None:
         assert bounds[key].low <= value <= bounds[key].high
 
 
-def test_what_weighs_images_fetches_parts(client: Any, tmp_path: Path) -> None:
+def test_images_are_weighed_where_the_parts_are(client: Any, tmp_path: Path) -> None:
     paths = written(tmp_path)
-    result = evaluate(*paths, client=client, partitions=3)
-    one = boxscore.diagnostics.bootstrap_intervals(whole(paths, "coco"), resamples=20)
-    other = boxscore.diagnostics.bootstrap_intervals(result, resamples=20)
-    assert repr(one) == repr(other)
-    assert repr(result.compare(result, resamples=20)) == repr(
-        whole(paths, "coco").compare(result, resamples=20)
+    result, one = evaluate(*paths, client=client, partitions=3), whole(paths, "coco")
+    rows = one.protocol.rows
+    for weights in (Draws.of_seed(200, 5, 0), Groups(np.arange(200, dtype=np.uint16) % 3, 0, 3)):
+        expected = one.weighed(rows, weights)
+        for sizes in ({}, {"most": 250, "alone": 0}):  # at once; by class, and the first class by scores
+            ours = weighed_parts(result._held, rows, weights, **sizes)
+            assert all(mine.tobytes() == own.tobytes() for mine, own in zip(ours, expected, strict=True))
+    intervals = [
+        boxscore.diagnostics.bootstrap_intervals(each, resamples=9).to_frame() for each in (result, one)
+    ]
+    assert intervals[0].equals(intervals[1])
+    other = evaluate(*paths, client=client, partitions=4)
+    assert repr(result.compare(other, resamples=9)) == repr(one.compare(result, resamples=9))
+    assert "parts" not in vars(result)  # nothing was fetched
+    assert (
+        boxscore.diagnostics.operating_points(result)
+        .to_frame()
+        .equals(boxscore.diagnostics.operating_points(one).to_frame())
     )
-    with pytest.raises(boxscore.InputError, match="must be asked of tables"):
+    with pytest.raises(boxscore.InputError, match="error types of merged parts must be asked of tables"):
         boxscore.diagnostics.error_types(result)
 
 
@@ -215,6 +230,8 @@ def test_a_client_that_is_closed(client: Any, tmp_path: Path) -> None:
     assert result["AP"] == whole(paths, "coco")["AP"]
     with pytest.raises(boxscore.InputError):
         result.parts  # noqa: B018
+    with pytest.raises(boxscore.InputError, match="must answer"):
+        boxscore.diagnostics.bootstrap_intervals(result, resamples=2)
     with pytest.raises(boxscore.InputError, match="must answer"):
         evaluate(*paths, client=other, partitions=3)
 

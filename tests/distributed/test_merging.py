@@ -15,10 +15,17 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore import diagnostics
+from boxscore.data.alignment import align
+from boxscore.data.operations import of_images
 from boxscore.data.vocabulary import Categories, Images
-from boxscore.distributed import MergedEvaluation, Part, load_part, merge
-from boxscore.protocols import load_protocol
-from support import federated_cases, instances, open_images, voc_cases
+from boxscore.distributed import MergedEvaluation, Part, load_part, merge, part_of
+from boxscore.distributed.parts import check_mergeable, match_part
+from boxscore.matching.matches import Matches
+from boxscore.matching.preparing import prepared
+from boxscore.protocols import load_protocol, protocol_names
+from boxscore.reports.plots.curves import MissRateDisplay
+from boxscore.scoring.curves import Curves
+from support import crowd_cases, federated_cases, instances, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
 from support.each import each
 from support.examples import examples
@@ -86,6 +93,23 @@ def test_groups_that_count_in_part(seed: int, weight: float, data: st.DataObject
     check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
 
 
+@pytest.mark.parametrize("name", crowd_cases.PROTOCOLS)
+@given(seed=st.integers(0, 10_000), data=st.data())
+@settings(max_examples=examples(12))
+def test_crowds_faces_and_drones(name: str, seed: int, data: st.DataObject) -> None:
+    check(crowd_cases.crowd_case(seed, name), crowd_cases.crowd_protocol(name), data)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    name=st.sampled_from(["dota", "dota-task2", "mmrotate", "mmrotate-probiou", "hrsc", "ultralytics-obb"]),
+    data=st.data(),
+)
+@settings(max_examples=examples(15))
+def test_rotated_boxes(seed: int, name: str, data: st.DataObject) -> None:
+    check(rotated.tables(*rotated.rotated_case(seed, crowds=False)), name, data)
+
+
 # ---------------------------------------------------------------- diagnostics
 
 
@@ -129,6 +153,41 @@ def test_bootstrap_slices_and_confidence_of_merged_parts() -> None:
         lambda e: e.curves(area="small"),
     ):
         assert question(other).equals(question(one))
+
+
+@pytest.mark.long
+@each(["crowdhuman", "JI of ranges and thresholds", "citypersons", "widerface", "visdrone"])
+def test_weights_of_images_and_plots_of_merged_crowds(name: str) -> None:
+    rules = crowd_cases.crowd_protocol(name)
+    tables = crowd_cases.tables([image for seed in range(3, 8) for image in crowd_cases.scene(seed)])
+    one, other = whole(tables, rules), merged(tables, rules)
+    for question in (
+        lambda e: diagnostics.bootstrap_intervals(e, resamples=10).to_frame(),
+        lambda e: diagnostics.froc_scores(e).to_frame(),
+        lambda e: e.summary,
+        lambda e: e.per_class,
+    ):
+        assert question(other).equals(question(one))
+    pytest.importorskip("matplotlib")
+    of_merged, of_whole = (MissRateDisplay.from_evaluation(e) for e in (other, one))
+    assert np.array_equal(of_merged.missed, of_whole.missed)
+
+
+def test_images_are_taken_from_merged_crowds_and_detections_are_not() -> None:
+    """The Jaccard index was counted with all detections: with fewer the overlaps would be asked for again."""
+    tables = crowd_cases.tables([image for seed in range(3, 8) for image in crowd_cases.scene(seed)])
+    one, other = whole(tables, "crowdhuman").matched, merged(tables, "crowdhuman").matched
+    protocol = load_protocol("crowdhuman")
+    kept = np.arange(len(one.images)) % 3 > 0
+
+    def index(matches: Matches) -> Any:
+        return Curves.of(matches, protocol).jaccard_indices(protocol)
+
+    assert index(other.take_images(kept)).tolist() == index(one.take_images(kept)).tolist()
+    assert index(other.take_images(kept)).tolist() != index(other).tolist()
+    for fewer in (other.take_scores_from(0.5), other.pooled()):
+        with pytest.raises(boxscore.InputError, match="overlapping pairs must be all kept for the Jaccard"):
+            index(fewer)
 
 
 @each(
@@ -219,6 +278,83 @@ def test_a_cap_over_the_data_set_that_cannot_be_met_is_refused_by_name() -> None
         boxscore.scan(*scene(), protocol=rules)
 
 
+def test_every_protocol_that_ships_can_be_merged() -> None:
+    for name in protocol_names():
+        check_mergeable(load_protocol(name))
+
+
+STRETCHED = {"extends": "coco", "rounding": {"stretch_scores": True}}
+RANKED = {"ranked_files": True}
+
+
+@each(
+    [
+        ({"matching": {"cap_scope": "image_each", "max_detections": [9]}}, r"matching\.cap_scope .* has JI"),
+        ({"ap": {"pool": "classes"}}, r"ap\.pool must be 'none' in parts where the summary has JI"),
+        (STRETCHED, r"matching\.ranked_files must be true in parts where scores are stretched"),
+        ({**STRETCHED, "matching": {**RANKED, "per_class": False}}, r"matching\.per_class must be true"),
+        ({**STRETCHED, "matching": {**RANKED, "score_threshold": 0.1}}, r"score_threshold must be left out"),
+        ({**STRETCHED, "matching": {**RANKED, "equal_scores": "last_first"}}, r"matching\.equal_scores must"),
+        ({**STRETCHED, "matching": RANKED, "ignore": {"regions": "x"}}, r"ignore\.regions must be left out"),
+        ({**STRETCHED, "matching": RANKED, "group": {"treatment": "merge"}}, r"group\.treatment must be"),
+        (
+            {"rounding": {"stretch_scores": True}, "matching": RANKED},
+            r"summary must have no JI in parts where scores are stretched",
+        ),
+    ]
+)
+def test_rules_that_parts_cannot_meet_are_refused_by_name(rules: dict[str, Any], message: str) -> None:
+    protocol = {"extends": "crowdhuman", "boxes": {"clip": "none"}, "name": "case", **rules}
+    with pytest.raises(boxscore.ProtocolError, match=message) as caught:
+        boxscore.scan(*crowd_cases.crowd_case(3, "widerface"), protocol=protocol)
+    assert "evaluate all" in str(caught.value)
+
+
+@each(["crowd_image", "crowd_category", "crowd_counts", "truth_takes_part"])
+def test_columns_of_crowds_that_do_not_fit_are_refused(name: str) -> None:
+    rules = {"extends": "crowdhuman", "ap": {"recall_over": "all"}}
+    tables = crowd_cases.tables(crowd_cases.scene(3))
+    part = parts_of(tables, rules, [0] * len(tables[0].images))[0]
+    column = getattr(part.matches, name)
+    assert len(column)
+    more = column.astype(np.int32) if name == "crowd_counts" else column.astype(np.uint16) + np.uint16(1000)
+    for wrong in (column[:-1], more, None):
+        damaged = dataclasses.replace(part, matches=dataclasses.replace(part.matches, **{name: wrong}))
+        with pytest.raises(boxscore.FileFormatError, match="hold what boxscore wrote"):
+            Part.from_bytes(damaged.to_bytes())
+
+
+@given(seed=st.integers(0, 1000), shares=st.integers(2, 4))
+@settings(max_examples=examples(15))
+def test_scores_of_shares_are_stretched_together(seed: int, shares: int) -> None:
+    """Each share is evaluated alone, and its own numbers are by its own least and largest score."""
+    truth, found = crowd_cases.tables([i for n in range(9) for i in crowd_cases.scene(seed + n, close=True)])
+    found, images = align(found, truth), np.arange(len(truth.images))
+    alone = []
+    for own in (images[number::shares] for number in range(shares)):
+        rows = (np.flatnonzero(np.isin(table.image, own)) for table in (truth, found))
+        tables = [of_images(table, own, some) for table, some in zip((truth, found), rows, strict=True)]
+        alone.append(whole((tables[0], tables[1]), "widerface"))
+    saved = [Part.from_bytes(part_of(one).to_bytes()) for one in alone]
+    assert bits(merge(saved)) == bits(whole((truth, found), "widerface"))
+    with pytest.raises(boxscore.FileFormatError, match="hold what boxscore wrote"):
+        Part.from_bytes(dataclasses.replace(saved[0], score_ends=None).to_bytes())
+
+
+def test_scores_that_are_all_the_same_cannot_be_stretched_together() -> None:
+    truth = boxscore.GroundTruth.from_arrays([1, 2], ["a"] * 2, [[1, 1, 9, 9]] * 2)
+    found = boxscore.Detections.from_arrays([1, 2], ["a"] * 2, [[1, 1, 9, 9]] * 2, [0.5, 0.75])
+    rules = {"extends": "widerface", "ignore": {"area_ranges": {"easy": [0, 1e9]}, "column_ranges": {}}}
+    protocol, parts = load_protocol(rules), []
+    for image in range(2):
+        row = np.array([image])
+        tables = of_images(truth, row, row), of_images(found, row, row)
+        parts.append(match_part(*prepared(*tables, protocol, share=True), protocol))
+    assert bits(merge(parts)) == bits(whole((truth, found), rules))
+    with pytest.raises(boxscore.InputError, match=r"scores must differ, to be stretched over \[0, 1\]"):
+        merge(parts[:1]).matched  # noqa: B018
+
+
 def test_a_file_that_is_no_part_or_damaged_is_refused(tmp_path: Path) -> None:
     part = parts_of(scene(), "coco", np.zeros(12, dtype=int))[0]
     path = tmp_path / "a.npz"
@@ -252,7 +388,8 @@ def test_columns_that_do_not_fit_are_refused(name: str) -> None:
 
 def test_evaluators_of_two_ranks_save_parts(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    for protocol in ("coco", "voc2012"):
+    crowds = {"extends": "crowdhuman", "boxes": {"clip": "none"}, "matching": {"equal_scores": "image_order"}}
+    for number, protocol in enumerate(["coco", "voc2012", crowds]):
         both, files = boxscore.Evaluator(protocol=protocol, classes=range(2)), []
         for rank in range(2):
             own = boxscore.Evaluator(protocol=protocol, classes=range(2))
@@ -263,7 +400,7 @@ def test_evaluators_of_two_ranks_save_parts(tmp_path: Path) -> None:
                 found = {"boxes": np.tile(boxes, (2, 1)), "labels": [0, 1, 1] * 2, "scores": [0.5] * 6}
                 own.update([found], [target])
                 both.update([found], [target])
-            files.append(tmp_path / f"{protocol}{rank}.npz")
+            files.append(tmp_path / f"{number}-{rank}.npz")
             own.save_part(files[-1])
         assert bits(merge(files)) == bits(both.compute())
     numbered = boxscore.Evaluator()

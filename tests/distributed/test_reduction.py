@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,10 +16,10 @@ from boxscore.distributed.engine import Here
 from boxscore.distributed.reduction import reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.protocols import load_protocol
-from support import federated_cases, instances, open_images, voc_cases
+from support import crowd_cases, federated_cases, instances, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
-from support.parted import Tables, bits, parts_of, whole
+from support.parted import Tables, bits, drawn_tables, parts_of, whole
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +53,17 @@ def test_voc(case: voc_cases.Case, data: st.DataObject) -> None:
 
 @given(
     case=coco_cases(),
-    name=st.sampled_from(["voc2012", "ultralytics-old", "ultralytics-april2026"]),
+    name=st.sampled_from(["voc2012", "ultralytics-old", "ultralytics-april2026", "every point"]),
     ties=st.sampled_from(["as_ranked", "true_positives_first", "true_positives_last"]),
     data=st.data(),
 )
 @settings(max_examples=examples(40))
 def test_areas(case: Case, folder: Path, name: str, ties: str, data: st.DataObject) -> None:
-    check(case.load(folder), {"extends": name, "name": "case", "ap": {"tie_order": ties}}, data)
+    rules: dict[str, Any] = {"extends": name, "name": "case", "ap": {"tie_order": ties}}
+    if name == "every point":
+        rules["extends"] = "voc2012"
+        rules["ap"]["interpolation"] = "every_point"
+    check(case.load(folder), rules, data)
 
 
 @given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())
@@ -95,9 +100,65 @@ def test_groups_that_count_in_part(seed: int, weight: float, data: st.DataObject
     check(tables, {"extends": "openimages-v2", "group": {"weight": weight}}, data)
 
 
+@pytest.mark.parametrize("name", crowd_cases.PROTOCOLS)
+@given(seed=st.integers(0, 10_000), data=st.data())
+@settings(max_examples=examples(12))
+def test_crowds_faces_and_drones(name: str, seed: int, data: st.DataObject) -> None:
+    check(crowd_cases.crowd_case(seed, name), crowd_cases.crowd_protocol(name), data)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    name=st.sampled_from(["dota", "dota-task2", "mmrotate", "mmrotate-probiou", "hrsc", "ultralytics-obb"]),
+    data=st.data(),
+)
+@settings(max_examples=examples(15))
+def test_rotated_boxes(seed: int, name: str, data: st.DataObject) -> None:
+    check(rotated.tables(*rotated.rotated_case(seed, crowds=False)), name, data)
+
+
+def test_scores_of_a_class_by_ranges_under_a_cap_of_the_image() -> None:
+    """The smaller caps leave detections out: a position among what is left is none among all."""
+    rules = crowd_cases.crowd_protocol("recall over all at points")
+    tables = crowd_cases.crowd_case(6, "recall over all at points")
+    parts = parts_of(tables, rules, [0] * len(tables[0].images))
+    split = DistributedEvaluation.of(reduced(Here(), parts, most=1))
+    assert bits(split) == bits(whole(tables, rules))
+
+
+def test_scores_of_single_and_double_precision_are_cut_alike() -> None:
+    """One part holds its scores in 4 bytes: its 0.5 is below the edge, though not once the edge is rounded."""
+    box, other = [1.0, 1.0, 9.0, 9.0], [50.0, 50.0, 60.0, 60.0]
+    truth = boxscore.GroundTruth.from_arrays([1, 2, 3], ["cat"] * 3, [box] * 3)
+    scores = [0.5, 0.5, 0.5 + 2.0**-50]
+    found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [other, box, box], scores)
+    parts = parts_of((truth, found), "coco", [0, 1, 0])
+    assert [part.matches.score.dtype for part in parts] == [np.float64, np.float32]
+    split = DistributedEvaluation.of(reduced(Here(), parts, most=1))
+    assert bits(split) == bits(whole((truth, found), "coco"))
+
+
+def test_scores_that_are_equal_once_stretched_are_in_one_range() -> None:
+    """The false one is the higher as given; stretched they are equal, and the first image's comes first."""
+    box, other = [1.0, 1.0, 9.0, 9.0], [50.0, 50.0, 60.0, 60.0]
+    truth = boxscore.GroundTruth.from_arrays([1, 2, 3], ["cat"] * 3, [box] * 3)
+    scores = [0.5, 0.5 + 2.0**-50, -1000.0]
+    found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [box, other, other], scores)
+    rules = crowd_cases.crowd_protocol("stretched at points")
+    split = DistributedEvaluation.of(reduced(Here(), parts_of((truth, found), rules, [0, 1, 2]), most=1))
+    assert bits(split) == bits(whole((truth, found), rules))
+
+
 def test_an_image_in_two_parts_is_refused() -> None:
     truth = boxscore.GroundTruth.from_arrays([1, 2, 3], ["cat"] * 3, [[1, 1, 9, 9]] * 3)
     found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [[1, 1, 9, 9]] * 3, [0.5] * 3)
     parts = parts_of((truth, found), "coco", [0, 1, 0])
     with pytest.raises(boxscore.InputError, match=r"be in one of the parts to merge\. Got 1 in"):
         reduced(Here(), [*parts, parts[0]])
+
+
+@given(seed=st.integers(0, 10_000), data=st.data())
+@settings(max_examples=examples(20))
+def test_a_cap_of_each_image(seed: int, data: st.DataObject) -> None:
+    rules = {"cap_scope": "image_each", "iou_thresholds": [0.3, 0.5], "max_detections": [1, 2, 4]}
+    check(drawn_tables(seed), {"extends": "coco", "name": "case", "matching": rules}, data)

@@ -16,11 +16,14 @@ import pytest
 import boxscore
 from boxscore._utils.files import temporary_folder
 from boxscore.cli import main
+from boxscore.data.alignment import align
 from boxscore.distributed import scan
 from boxscore.distributed.local import LocalEngine
 from boxscore.distributed.reduction import asked_keys
 from boxscore.distributed.result import evaluation_of, headers_of
 from boxscore.distributed.scanning import streamed
+from boxscore.formats.parquet import FORMAT
+from support import crowd_cases
 from support.each import each
 
 pa = pytest.importorskip("pyarrow")
@@ -213,6 +216,73 @@ def test_parts_of_the_command_line_are_merged(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().out == expected
     assert main(["merge", files[0], files[0]]) == 2
     assert "an image must be in one of the parts to merge" in capsys.readouterr().err
+
+
+def crowds_on_disk(name: str, folder: Path) -> tuple[boxscore.GroundTruth, tuple[Path, Path]]:
+    truth, found = crowd_cases.crowd_case(12, name)
+    FORMAT.save(truth, folder / "truth.parquet")
+    FORMAT.save_partitions(align(found, truth), folder / "found", 3)
+    return truth, (folder / "truth.parquet", folder / "found")
+
+
+@pytest.mark.parametrize(
+    "name", ["crowdhuman", "citypersons", "caltech", "widerface", "visdrone", "miss rates at caps"]
+)
+def test_crowds_in_parquet(name: str, tmp_path: Path) -> None:
+    """Columns that the protocol bounds are read, scores are stretched and regions dropped as at once."""
+    truth, sides = crowds_on_disk(name, tmp_path)
+    rules = crowd_cases.crowd_protocol(name)
+    result = whole(*sides, rules)
+    expected = bits(result)
+    assert len(result.matched)
+    assert bits(scan(*sides, protocol=rules, partitions=3)) == expected
+    assert bits(scan(truth, sides[1], protocol=rules, partitions=3)) == expected
+
+
+def test_a_partition_with_one_score_is_stretched_with_the_others(tmp_path: Path) -> None:
+    images = [image for seed in range(3, 6) for image in crowd_cases.scene(seed, tall=False)]
+    images = [(truths, found[:1]) for truths, found in images]
+    truth, found = crowd_cases.tables(images)
+    FORMAT.save(truth, tmp_path / "truth.parquet")
+    FORMAT.save_partitions(align(found, truth), tmp_path / "found", len(images))
+    sides = tmp_path / "truth.parquet", tmp_path / "found"
+    expected = whole(*sides, "widerface")
+    assert len({*expected.matched.score.tolist()}) > 2
+    assert bits(scan(*sides, protocol="widerface", partitions=len(images))) == bits(expected)
+
+
+def test_regions_are_of_a_class_that_is_not_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, (truth, found) = crowds_on_disk("visdrone", tmp_path)
+    command = ["evaluate", "--gt", str(truth), "--dt", str(found)]
+    command += ["--protocol", "visdrone", "--classes", "c1", "c2", "--output", "json", "--no-digest"]
+    assert main(command) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert main([*command, "--memory-limit", "2GB"]) == 0
+    assert json.loads(capsys.readouterr().out) == expected
+    assert expected["counts"]["detections"] > 0
+
+
+def test_parts_of_crowds_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shares of one data set, files of their own: clipped, in file order, with miss rate and Jaccard index."""
+    images = [image for seed in range(3, 9) for image in crowd_cases.scene(seed)]
+    sides = crowd_cases.write_odgt(tmp_path, images)
+    command = ["evaluate", "--protocol", "crowdhuman", "--no-digest", "--per-class"]
+    assert main([*command, *map(str, sides)]) == 0
+    expected = capsys.readouterr().out
+    files = []
+    for number, own in enumerate([slice(0, 5), slice(5, 6), slice(6, None)]):
+        share = []
+        for side in sides:
+            lines = side.read_text().splitlines(keepends=True)
+            share.append(tmp_path / f"{side.stem}{number}.odgt")
+            share[-1].write_text("".join(lines[own]))
+        files.append(str(tmp_path / f"{number}.npz"))
+        assert main([*command, *map(str, share), "--save-part", files[-1]]) == 0
+    capsys.readouterr()
+    assert main(["merge", *files, "--per-class"]) == 0
+    assert capsys.readouterr().out == expected
 
 
 # ---------------------------------------------------------------- what is wrong is named

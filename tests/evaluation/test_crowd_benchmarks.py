@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,87 +13,7 @@ from boxscore import Detections, GroundTruth
 from boxscore.scoring.jaccard import heaviest_matching
 from oracles import crowds
 from oracles.crowds import Found, Image, Truth
-
-WIDTH, HEIGHT = 640, 480
-
-
-def box_of(rng: np.random.Generator, *, tall: bool) -> crowds.Box:
-    x, y = rng.integers(-20, 560, 2).tolist()
-    high = int(rng.integers(10, 200)) if tall else int(rng.integers(8, 60))
-    wide = int(rng.integers(8, 80))
-    return (float(x), float(y), float(x + wide), float(y + high))
-
-
-def near(rng: np.random.Generator, box: crowds.Box, step: int) -> crowds.Box:
-    moved = np.array(box) + rng.integers(-step, step + 1, 4)
-    return tuple(np.hstack([moved[:2], np.maximum(moved[:2] + 4, moved[2:])]).tolist())  # type: ignore[return-value]
-
-
-def scene(seed: int, *, labels: int = 1, tall: bool = True, inside: bool = False) -> list[Image]:
-    """Crowds: objects beside one another, several detections each, some far from any, equal scores."""
-    rng = np.random.default_rng(seed)
-    levels = int(rng.choice([5, 40, 1000]))
-    images: list[Image] = []
-    for _ in range(int(rng.integers(1, 6))):
-        truths: list[Truth] = []
-        for _ in range(int(rng.integers(0, 7))):
-            again = truths and rng.random() < 0.5
-            box = near(rng, truths[-1].box, 6) if again else box_of(rng, tall=tall)
-            if inside:
-                box = tuple(np.clip(box, 1, [600, 440, 620, 460]).tolist())  # type: ignore[assignment]
-                box = (box[0], box[1], max(box[0] + 4, box[2]), max(box[1] + 4, box[3]))
-            easy = int(rng.random() < 0.5)
-            truths.append(
-                Truth(
-                    box,
-                    bool(rng.random() < 0.25),
-                    box[3] - box[1],
-                    float(rng.choice([0.1, 0.2, 0.3, 0.65, 0.8, 1.0])),
-                    (easy, int(easy or rng.random() < 0.5), int(rng.random() < 0.8)),
-                    int(rng.choice([0, 1, 1, 2, 2, 11])) if labels > 1 else 0,
-                )
-            )
-        found = []
-        for _ in range(int(rng.integers(0, 14))):
-            chosen = truths[int(rng.integers(len(truths)))] if truths and rng.random() < 0.8 else None
-            box = box_of(rng, tall=tall) if chosen is None else near(rng, chosen.box, 5)
-            if inside:
-                box = (max(1, box[0]), max(1, box[1]), max(8, box[2]), max(8, box[3]))
-            label = (chosen.label if chosen else int(rng.integers(1, 12))) if labels > 1 else 0
-            found.append(Found(box, float(rng.integers(1, levels + 1)) / (levels + 1), label))
-        images.append((truths, sorted(found, key=lambda item: -item.score)))
-    if not any(found for _, found in images) or len({i.score for _, f in images for i in f}) < 2:
-        images[0] = (
-            images[0][0],
-            [Found((0, 0, 9, 9), 0.9, 1 if labels > 1 else 0), Found((0, 0, 9, 9), 0.2)],
-        )
-    return images
-
-
-def tables(images: list[Image], **columns: Any) -> tuple[GroundTruth, Detections]:
-    truths = [(number, truth) for number, (some, _) in enumerate(images) for truth in some]
-    found = [(number, item) for number, (_, some) in enumerate(images) for item in some]
-    truth = GroundTruth.from_arrays(
-        [number for number, _ in truths],
-        [item.label for _, item in truths],
-        np.array([item.box for _, item in truths]).reshape(-1, 4),
-        ignore=[item.ignore for _, item in truths],
-        images=range(len(images)),
-        categories=range(12) if any(item.label for _, item in truths) else [0],
-    )
-    given = {
-        name: np.array([getattr(item, name) for _, item in truths], dtype=np.float64)
-        for name in ("height", "visibility")
-    }
-    settings = np.array([item.settings for _, item in truths], dtype=np.float64).reshape(-1, 3)
-    given |= {name: settings[:, at] for at, name in enumerate(("easy", "medium", "hard"))}
-    detections = Detections.from_arrays(
-        [number for number, _ in found],
-        [item.label for _, item in found],
-        np.array([item.box for _, item in found]).reshape(-1, 4),
-        [item.score for _, item in found],
-    )
-    return truth.replaced(columns=given), detections
+from support.crowd_cases import HEIGHT, WIDTH, scene, tables, write_odgt
 
 
 def same(ours: dict[str, float], theirs: dict[str, float]) -> None:
@@ -106,35 +24,6 @@ def same(ours: dict[str, float], theirs: dict[str, float]) -> None:
 def close(ours: dict[str, float], theirs: dict[str, float]) -> None:
     for key, value in theirs.items():
         assert ours[key] == pytest.approx(value, abs=1e-14, nan_ok=True), key
-
-
-def write_odgt(folder: Path, images: list[Image]) -> tuple[Path, Path]:
-    def sides(box: crowds.Box) -> list[float]:
-        return list(crowds.as_sides(box))
-
-    truth = [
-        {
-            "ID": str(number),
-            "gtboxes": [
-                {"tag": "mask" if item.ignore else "person", "fbox": sides(item.box), "extra": {"occ": 0}}
-                for item in truths
-            ],
-        }
-        for number, (truths, _) in enumerate(images)
-    ]
-    found = [
-        {
-            "ID": str(number),
-            "width": WIDTH,
-            "height": HEIGHT,
-            "dtboxes": [{"box": sides(item.box), "score": item.score, "tag": 1} for item in some],
-        }
-        for number, (_, some) in enumerate(images)
-    ]
-    paths = folder / "truth.odgt", folder / "found.odgt"
-    for path, lines in zip(paths, (truth, found), strict=True):
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return paths
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -225,6 +114,14 @@ def test_no_detection_at_all_has_no_point_to_read(tmp_path: Path) -> None:
     )
     assert result["AP"] == 0.0
     assert math.isnan(result["MR"])
+
+
+def test_without_a_person_nothing_is_defined(tmp_path: Path) -> None:
+    images: list[Image] = [
+        ([Truth((10.0, 10.0, 30.0, 90.0), ignore=True)], [Found((200.0, 10.0, 240.0, 90.0), 0.9)])
+    ]
+    metrics = boxscore.evaluate(*write_odgt(tmp_path, images), protocol="crowdhuman").metrics
+    assert {key for key, value in metrics.items() if math.isnan(value)} == {"AP", "MR", "JI"}
 
 
 def test_a_perfect_detector_of_six_persons_has_an_ap_of_five_sixths(tmp_path: Path) -> None:

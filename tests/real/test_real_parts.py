@@ -1,87 +1,227 @@
-"""Real pairs in parts of random images: the bits of one evaluation, from bytes, for every kind of rule."""
+"""Every real pair in parts of random images, saved and read again: the bits of one evaluation, whatever the rules.
+
+Merged at once, and reduced class by class with the large classes by ranges of scores.
+"""
 
 from __future__ import annotations
 
+import json
 import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import boxscore
-from boxscore.distributed import Part, merge, scan
+from boxscore._utils.resampling import Draws, Groups
+from boxscore.distributed import Part, merge, part_of, scan
+from boxscore.distributed.engine import Here
+from boxscore.distributed.reduction import header_of, reduced
+from boxscore.distributed.result import DistributedEvaluation
 from boxscore.distributed.scanning import partitioned
-from boxscore.protocols import load_protocol
-from support.real_data import real
+from boxscore.distributed.weighing import HeldParts, weighed_parts, weighs_by_class
+from boxscore.formats.reading import read_detections, read_options
+from support.parted import Tables, bits
+from support.real_data import real, unpacked
 
 pytestmark = pytest.mark.real
 
-PAIRS: dict[str, tuple[str, str, dict[str, Any], str]] = {
-    "yolov2_608": ("coco_val2017/ground_truth_boxes.json", "coco_val2017/yolov2_608.json", {}, "coco"),
-    "pooled": (
-        "coco_val2017_masks206/instances.json",
-        "coco_val2017_masks206/yolov2_608.json",
-        {},
-        "pooled",
-    ),
-    "masks": ("brain_tumor/ground_truth.json", "brain_tumor/maskrcnn.json", {}, "coco-segm"),
-    "boundaries": ("brain_tumor/ground_truth.json", "brain_tumor/maskrcnn.json", {}, "coco-boundary"),
-    "fake100": (
-        "coco_val2014_fake100/instances_val2014_100.json",
-        "coco_val2014_fake100/instances_val2014_fakebbox100_results.json",
-        {},
-        "tide",
-    ),
-    "lvis": ("lvis/own/ground_truth.json", "lvis/own/detections_bbox.json", {}, "lvis"),
-    "lvis masks": ("lvis/own/ground_truth.json", "lvis/own/detections_segm.json", {}, "lvis-segm"),
-    "lvis fixed": ("lvis/own/ground_truth.json", "lvis/own/detections_bbox.json", {}, "fixed"),
-    "open images": (
-        "openimages/sample/boxes_expanded.csv",
-        "openimages/sample/predictions_expanded.csv",
-        {"image_labels": "labels_expanded.csv"},
-        "openimages-challenge",
-    ),
-    "keypoints": (
-        "coco_keypoints250/person_keypoints.json",
-        "coco_keypoints250/openpose_a.json",
-        {},
-        "coco-keypoints",
-    ),
-    "voc2007": ("voc2007/VOC2007", "voc2007/results/yolov2", {"image_set": "test"}, "voc2007"),
-    "voc2012": ("voc2007/VOC2007", "voc2007/results/yolov2", {"image_set": "test"}, "voc2012"),
-}
+COCO_BOXES = "coco_val2017/ground_truth_boxes.json"
+KEYPOINTS = "coco_keypoints250/person_keypoints.json"
+MASKS = "coco_val2017_masks206/instances.json"
+FAKE = "coco_val2014_fake100/instances_val2014"
+DOTA, OPEN_IMAGES, CROWDS = "dota/evaluation_example", "openimages/sample", "crowd"
+PADILLA = ("padilla_database/gts/pascalvoc_format", "padilla_database/dets/coco_format/coco_dets.json")
 
 
-OWN_RULES = {
-    "pooled": {"extends": "coco", "name": "pooled", "matching": {"per_class": False}},
-    "fixed": {"extends": "lvis-fixed", "name": "fixed", "matching": {"max_detections": [20]}},
-}
-
-
-def bits(evaluation: boxscore.Evaluation) -> Any:
-    arrays = {name: array.tobytes() for name, array in evaluation.arrays().items()}
-    return arrays, evaluation.to_json(), np.array(list(evaluation.metrics.values())).tobytes()
-
-
-@pytest.mark.parametrize("name", PAIRS)
-def test_real_pairs_in_parts(name: str) -> None:
-    truth_path, found_path, options, rules = PAIRS[name]
-    if "image_labels" in options:
-        options = {"image_labels": real(truth_path).with_name(options["image_labels"])}
-    protocol = load_protocol(OWN_RULES.get(rules, rules))
+def read(truth: str, found: str, *, any_sides: bool = False, **options: Any) -> Tables:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
-        truth: Any = real(truth_path)
-        if options:
-            truth = boxscore.load_ground_truth(truth, **options)
-        result = boxscore.evaluate(truth, real(found_path), protocol=protocol)
+        ground_truth = boxscore.load_ground_truth(real(truth), **options)
+        if any_sides:
+            return ground_truth, read_detections(real(found), ground_truth, read_options(any_sides=True))
+        return ground_truth, boxscore.load_detections(real(found), ground_truth)
+
+
+def yolact(kind: str) -> Tables:
+    tables = read(COCO_BOXES, f"coco_val2017/yolact_{kind}_100.bbox.json")
+    ids = json.loads(real("coco_val2017/yolact_image_ids.json").read_text())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        chosen = boxscore.evaluate(*tables, images=ids)
+    return chosen.ground_truth, chosen.detections
+
+
+def open_images(boxes: str, predictions: str, labels: str, **options: str) -> Tables:
+    paths = {name: real(OPEN_IMAGES, file) for name, file in {"image_labels": labels, **options}.items()}
+    return read(f"{OPEN_IMAGES}/{boxes}", f"{OPEN_IMAGES}/{predictions}", any_sides=True, **paths)
+
+
+def dota() -> Tables:
+    return read(
+        f"{DOTA}/row_DOTA_labels", f"{DOTA}/result_classname", image_set=real(DOTA, "imgnamefile.txt")
+    )
+
+
+def wider_face() -> Tables:
+    truth = boxscore.load_ground_truth(real(CROWDS, "widerface", "ground_truth"))
+    with unpacked(real(CROWDS, "widerface", "widerface_txt.tar.gz")) as folder:
+        return truth, boxscore.load_detections(folder / "widerface_txt", truth)
+
+
+def visdrone() -> Tables:
+    sizes = json.loads(real(CROWDS, "visdrone", "sizes.json").read_text())
+    sizes = {name: (width, height) for name, (height, width) in sizes.items()}
+    return read("crowd/visdrone/annotations", "crowd/visdrone/results", image_sizes=sizes)
+
+
+def pair(*paths: str, **options: Any) -> Callable[[], Tables]:
+    return lambda: read(*paths, **options)
+
+
+PAIRS: dict[str, Callable[[], Tables]] = {
+    "COCO, YOLOv2": pair(COCO_BOXES, "coco_val2017/yolov2_608.json"),
+    "COCO, boxes in another order": pair(COCO_BOXES, "coco_val2017/yolov2_416_wrong_box_order.json"),
+    "COCO, YOLACT": lambda: yolact("base"),
+    "COCO, YOLACT of ResNet-50": lambda: yolact("resnet50"),
+    "COCO, true areas": pair(MASKS, "coco_val2017_masks206/yolov2_608.json"),
+    "COCO, masks of YOLACT": pair(MASKS, "coco_val2017_masks206/yolact_base.segm.json"),
+    "COCO 2014, boxes": pair(f"{FAKE}_100.json", f"{FAKE}_fakebbox100_results.json"),
+    "COCO 2014, masks": pair(f"{FAKE}_100.json", f"{FAKE}_fakesegm100_results.json"),
+    "brain tumors": pair("brain_tumor/ground_truth.json", "brain_tumor/maskrcnn.json"),
+    "keypoints, a": pair(KEYPOINTS, "coco_keypoints250/openpose_a.json"),
+    "keypoints, b": pair(KEYPOINTS, "coco_keypoints250/openpose_b.json"),
+    "LVIS": pair("lvis/lvis_val_100.json", "lvis/detections_bbox.json", any_sides=True),
+    "LVIS, masks": pair("lvis/lvis_val_100.json", "lvis/detections_segm.json"),
+    "LVIS, made up": pair("lvis/own/ground_truth.json", "lvis/own/detections_bbox.json"),
+    "LVIS, made-up masks": pair("lvis/own/ground_truth.json", "lvis/own/detections_segm.json"),
+    "Open Images": lambda: open_images(
+        "boxes_expanded.csv", "predictions_expanded.csv", "labels_expanded.csv"
+    ),
+    "Open Images, not expanded": lambda: open_images("boxes.csv", "predictions.csv", "labels.csv"),
+    "Open Images, masks": lambda: open_images(
+        "boxes_expanded.csv",
+        "mask_predictions.csv",
+        "labels_expanded.csv",
+        segments="segments_expanded.csv",
+    ),
+    "PASCAL VOC 2007": pair("voc2007/VOC2007", "voc2007/results/yolov2", image_set="test"),
+    "Padilla's database": pair(*PADILLA),
+    "Padilla's toy example": pair(
+        "padilla_toyexample/gts_vocpascal_format", "padilla_toyexample/dets_coco_format/coco_dets.json"
+    ),
+    "DOTA": dota,
+    "CrowdHuman": pair(
+        "crowd/crowdhuman/mmdet_sample/annotation.odgt", "crowd/crowdhuman/mmdet_sample/detections.odgt"
+    ),
+    "WIDER FACE": wider_face,
+    "VisDrone": visdrone,
+}
+
+OWN_RULES: dict[str, dict[str, Any]] = {
+    "coco, pooled": {"extends": "coco", "matching": {"per_class": False}},
+    "lvis-fixed, 20": {"extends": "lvis-fixed", "matching": {"max_detections": [20]}},
+    "visdrone at points": {
+        "extends": "visdrone",
+        "ap": {"interpolation": "points", "class_mean": "of_defined"},
+    },
+    "crowds of unknown size": {"extends": "crowdhuman", "boxes": {"clip": "none"}},
+    "FROC": {"extends": "coco", "summary": [{"key": "FROC", "metric": "FROC"}, {"key": "AP"}]},
+}
+
+RULES: dict[str, list[str]] = {
+    "COCO, YOLOv2": ["coco", "crowds of unknown size", "FROC"],
+    "COCO, boxes in another order": ["coco"],
+    "COCO, YOLACT": ["coco", "coco, pooled", "torchmetrics"],
+    "COCO, YOLACT of ResNet-50": ["coco", "ultralytics", "supervision"],
+    "COCO, true areas": ["coco", "coco, pooled", "crowdhuman"],
+    "COCO, masks of YOLACT": ["coco-segm", "coco-boundary"],
+    "COCO 2014, boxes": ["coco", "tide", "crowdhuman"],
+    "COCO 2014, masks": ["coco-segm"],
+    "brain tumors": ["coco", "coco-segm", "coco-boundary"],
+    "keypoints, a": ["coco-keypoints"],
+    "keypoints, b": ["coco-keypoints"],
+    "LVIS": ["lvis", "lvis-fixed", "lvis-fixed, 20", "lvis-pooled"],
+    "LVIS, masks": ["lvis-segm", "lvis-challenge-2021", "lvis-boundary"],
+    "LVIS, made up": ["lvis", "lvis-fixed, 20", "lvis-pooled"],
+    "LVIS, made-up masks": ["lvis-segm", "lvis-fixed-segm"],
+    "Open Images": ["openimages-challenge", "openimages-v2"],
+    "Open Images, not expanded": ["openimages-challenge"],
+    "Open Images, masks": ["openimages-segmentation", "openimages-segmentation-weight-0"],
+    "PASCAL VOC 2007": ["voc2007", "voc2012", "voc2007-numpy", "detectron2-voc2007", "cartucho"],
+    "Padilla's database": ["voc2007", "voc2012", "padilla-voc", "padilla-coco", "chainercv-voc2012"],
+    "Padilla's toy example": ["padilla-voc", "padilla-voc2007", "globox"],
+    "DOTA": ["dota", "dota-v1.5", "dota-task2", "mmrotate", "mmrotate-probiou", "hrsc", "ultralytics-obb"],
+    "CrowdHuman": ["crowdhuman"],
+    "WIDER FACE": ["widerface"],
+    "VisDrone": ["visdrone", "visdrone at points"],
+}
+
+
+@cache
+def tables_of(name: str) -> Tables:
+    return PAIRS[name]()
+
+
+def test_every_pair_has_rules() -> None:
+    assert [*RULES] == [*PAIRS]
+
+
+@pytest.mark.parametrize(("name", "rules"), [(name, rules) for name in RULES for rules in RULES[name]])
+def test_the_bits_of_one_process(name: str, rules: str) -> None:
+    protocol = boxscore.load_protocol({"name": "own", **OWN_RULES[rules]} if rules in OWN_RULES else rules)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        result = boxscore.evaluate(*tables_of(name), protocol=protocol)
     expected = bits(result)
-    rng = np.random.default_rng(len(name))
-    tables = result.ground_truth, result.detections
-    for count in (2, 7):
-        partition = rng.integers(0, count, len(result.images))
-        parts = [task.run() for task in partitioned(*tables, partition, protocol)]
-        assert bits(merge([Part.from_bytes(part.to_bytes()) for part in reversed(parts)])) == expected
-    assert bits(scan(*tables, protocol=protocol, partitions=3)) == expected
-    if name == "yolov2_608":  # 12,457 detections, 36,781 objects
-        assert sum(part.matches.nbytes for part in parts) / len(result.matched) < 30
+    random = np.random.default_rng(len(name) + len(rules))
+    images, tables = len(result.images), (result.ground_truth, result.detections)
+    partition = random.integers(0, int(random.integers(2, 8)), images)
+    parts = [task.run() for task in partitioned(*tables, partition, protocol)]
+    saved = [Part.from_bytes(part.to_bytes()) for part in random.permutation(np.array(parts, dtype=object))]
+    assert bits(merge(saved)) == expected
+    largest = int(sum(np.diff(part.matches.bounds[0]) for part in parts).max(initial=0))
+    numbers = reduced(Here(), saved, most=largest // 3 + 1)
+    assert bits(DistributedEvaluation.of(numbers)) == expected
+    assert bits(merge([part_of(result)])) == expected
+
+
+@pytest.mark.parametrize("name", ["COCO, true areas", "PASCAL VOC 2007", "WIDER FACE", "VisDrone"])
+def test_images_are_weighed_in_parts(name: str) -> None:
+    """Draws and slices: all classes at once, and class by class, the large ones by ranges of scores."""
+    rules = RULES[name][0]
+    protocol = boxscore.load_protocol(rules)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        result = boxscore.evaluate(*tables_of(name), protocol=protocol)
+        images, rows = len(result.images), protocol.rows
+        tables = result.ground_truth, result.detections
+        parts = [task.run() for task in partitioned(*tables, np.arange(images) % 3, protocol)]
+    held = HeldParts(Here(), parts, [header_of(part) for part in parts])
+    for weights in (Draws.of_seed(images, 3, 0), Groups((np.arange(images) % 4).astype(np.uint8), 0, 3)):
+        expected = [one.tobytes() for one in result.weighed(rows, weights)]
+        assert [one.tobytes() for one in merge(parts).weighed(rows, weights)] == expected
+        if weighs_by_class(protocol):
+            ours = weighed_parts(held, rows, weights, most=1000, alone=-1)
+            assert [one.tobytes() for one in ours] == expected
+
+
+@pytest.mark.parametrize("name", ["COCO, true areas", "PASCAL VOC 2007", "WIDER FACE", "VisDrone"])
+def test_scans(name: str) -> None:
+    rules = RULES[name][0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
+        expected = bits(boxscore.evaluate(*tables_of(name), protocol=rules))
+        assert bits(scan(*tables_of(name), protocol=rules, partitions=3)) == expected
+
+
+def test_bytes_of_a_detection(tmp_path: Path) -> None:
+    """12,457 detections, 36,781 objects: what crowds ask for takes nothing where nobody asks."""
+    result = boxscore.evaluate(*tables_of("COCO, YOLOv2"))
+    matches = part_of(result).matches
+    assert matches.nbytes / len(result.matched) < 21
+    asked = ("truth_weight", "truth_takes_part", "crowd_image", "crowd_category", "crowd_counts")
+    assert not {*asked} & {*matches.arrays()}

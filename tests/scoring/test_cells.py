@@ -10,6 +10,7 @@ import pytest
 from tests.scoring.test_curves import RULES, tables
 
 import boxscore
+from boxscore.data.vocabulary import Categories
 from boxscore.protocols import load_protocol
 from boxscore.scoring.curves import Cells, Curves, _Stream, _sum
 
@@ -48,6 +49,26 @@ def test_every_metric(rules: dict[str, Any], absent: str, monkeypatch: pytest.Mo
                 assert parts.curves_of().average_precision.tobytes() == (
                     whole.curves_of().average_precision.tobytes()
                 )
+
+
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
+@pytest.mark.parametrize("class_mean", ["nanmean", "by_images"])
+@pytest.mark.parametrize("chosen", ["", "frequency=r"])
+def test_other_means_over_classes(class_mean: str, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class without ground truth stands between the others, and one of them is in more images."""
+    rows = [{"key": "AP", "classes": chosen}, {"key": "AP50", "iou": 0.5, "classes": chosen}]
+    rules = {"extends": "coco", "ap": {"class_mean": class_mean}, "summary": rows}
+    for seed in range(3):
+        truth, found = tables(seed)
+        K = len(truth.categories)
+        frequency = np.array(["r", None], dtype=object)[np.arange(K) % 2]
+        categories = Categories.build(truth.categories.ids, columns={"frequency": frequency})
+        kept = np.flatnonzero(truth.category != 1)
+        truth = truth.take(kept).replaced(categories=categories)
+        expected = boxscore.evaluate(truth, found, protocol=rules).metrics
+        with monkeypatch.context() as patch:
+            hold(1, patch)
+            assert boxscore.evaluate(truth, found, protocol=rules).metrics == expected
 
 
 def test_no_class_has_a_curve(monkeypatch: pytest.MonkeyPatch) -> None:

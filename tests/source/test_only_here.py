@@ -80,7 +80,7 @@ FLAG_READERS = {
     "compat": "hands them to pycocotools, and takes them from its dictionaries",
     "protocols": "the rules are called by the flags",
 }
-FLAG_DISPLAYS = {"evaluation.py": {"counts_of_tables"}}
+FLAG_DISPLAYS = {"evaluation/result.py": {"counts_of_tables"}}
 """Functions that show how many there are, and score nothing."""
 
 

@@ -1,14 +1,18 @@
-"""Tasks that kill the process they run in. Workers import this module."""
+"""Tasks that kill the process they run in, or wait in it. Workers import this module."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import signal
+import time
 from pathlib import Path
+from typing import Any
 
 from boxscore.distributed.parts import Part
+from boxscore.distributed.reduction import draw_classes
 from boxscore.distributed.scanning import TableTask
+from boxscore.distributed.streaming import StreamTask
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,3 +31,40 @@ class DyingTask(TableTask):
                 file.write(b"x")
             os.kill(os.getpid(), signal.SIGKILL)
         return super().run()
+
+
+@dataclasses.dataclass(frozen=True)
+class WaitingTask(TableTask):
+    """Says that it runs, by a file, and waits until there is a second one."""
+
+    marks: str = ""
+
+    def run(self) -> Part:
+        """Return the part when told to."""
+        wait_for(self.marks)
+        return super().run()
+
+
+def wait_for(marks: str) -> None:
+    """Say that this runs, and wait until it may go on; not for ever, should nobody come."""
+    Path(marks).touch()
+    end = time.monotonic() + 60
+    while not Path(f"{marks}.go").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def waiting_draw(pieces: Any, *arguments: Any, **options: Any) -> Any:
+    """Draw classes when told to; the mark is where the environment of the worker says."""
+    wait_for(os.environ["BOXSCORE_TEST_MARK"])
+    return draw_classes(pieces, *arguments, **options)
+
+
+def make_partitions_wait(marks: str) -> None:
+    """Make every partition of Parquet that this process matches from now on wait."""
+    run = StreamTask.run
+
+    def waiting(self: StreamTask) -> Part:
+        wait_for(marks)
+        return run(self)
+
+    StreamTask.run = waiting  # type: ignore[method-assign]

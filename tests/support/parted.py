@@ -9,9 +9,9 @@ import numpy as np
 
 import boxscore
 from boxscore.data.alignment import align
-from boxscore.data.rounding import rounded
 from boxscore.distributed import Part
 from boxscore.distributed.scanning import partitioned
+from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 
 Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
@@ -47,5 +47,27 @@ def parts_of(tables: Tables, protocol: Any, partition: Any) -> list[Part]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
         found = align(found, truth)
-    found = rounded(found, scores=chosen.rounding.scores, boxes=chosen.rounding.boxes)
+    truth, found = prepared(truth, found, chosen)
     return [task.run() for task in partitioned(truth, found, np.asarray(partition), chosen)]
+
+
+def drawn_tables(seed: int, images: int = 7) -> Tables:
+    """Draw objects and detections of few classes; many equal scores, images and classes without any."""
+    rng = np.random.default_rng(seed)
+    count, found = rng.integers(0, 14), rng.integers(0, 30)
+    corner = rng.integers(0, 12, (count, 2)) * 4.0
+    boxes = np.hstack([corner, corner + rng.integers(2, 9, (count, 2)) * 4.0])
+    image, label = rng.integers(0, images, count), rng.integers(0, 4, count)
+    truth = boxscore.GroundTruth.from_arrays(
+        image, label, boxes, images=range(images), categories=range(4), crowd=rng.random(count) < 0.1
+    )
+    of = rng.integers(0, max(count, 1), found if count else 0)
+    near = boxes[of] + rng.integers(-1, 2, (len(of), 4)) * 2.0
+    same = rng.random(len(of)) < 0.8
+    detections = boxscore.Detections.from_arrays(
+        np.where(same, image[of], rng.integers(0, images, len(of))),
+        np.where(rng.random(len(of)) < 0.8, label[of], rng.integers(0, 4, len(of))),
+        near,
+        rng.integers(1, 6, len(of)) / 5,
+    )
+    return truth, detections

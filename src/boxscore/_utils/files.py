@@ -51,7 +51,8 @@ def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
     try:
         folder = Path(tempfile.mkdtemp(prefix="boxscore-", dir=parent))
     except OSError as error:
-        raise InputError(f"{parent or tempfile.gettempdir()}: cannot be written: {_reason(error)}.") from None
+        rule, place = "be a folder that can be written to", str(parent or tempfile.gettempdir())
+        raise InputError("scratch", rule, got=_reason(error), place=place) from None
     with unfinished(lambda: shutil.rmtree(folder, ignore_errors=True)):
         yield folder
 

@@ -19,13 +19,13 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 from boxscore._utils import unfinished
 from boxscore._utils.pickling import mapped_pickle, write_pickle
 
-__all__ = ["Forked", "time_limit"]
+__all__ = ["Forked", "quiet_children", "time_limit"]
 
 Result = TypeVar("Result")
 
@@ -45,6 +45,32 @@ class _Child(NamedTuple):
     process: int
     file: BinaryIO
     pipe: int
+
+
+@contextlib.contextmanager
+def quiet_children() -> Iterator[None]:
+    """Start processes that say nothing of an interrupt.
+
+    A terminal's Ctrl-C reaches them too: they would print where they were. And they would warn of the
+    semaphores that they then remove. An interrupt of this process waits until they have started.
+    """
+    from multiprocessing import resource_tracker
+
+    own = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [own, "ignore:resource_tracker"]))
+    masks = hasattr(signal, "pthread_sigmask")
+    if masks:
+        resource_tracker.ensure_running()  # else it starts later, and lets interrupts through
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if masks else set()
+    try:
+        yield
+    finally:
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if own is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = own
 
 
 class Forked(Generic[Result]):

@@ -2,14 +2,17 @@
 
 Conventions
 -----------
-The draws depend only on the seed and on how many there are to draw from.
+- The draws depend only on the seed and on how many there are to draw from.
+- Weights of many images are many numbers: sets of them are made one at a time, wherever they are needed, and
+  never held together. What describes them is small, and pickles.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from statistics import NormalDist
-from typing import Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +23,10 @@ from boxscore._utils.progress import progress as shown
 __all__ = [
     "LARGEST_SEED",
     "MOST_RESAMPLES",
+    "Draws",
+    "Groups",
     "Method",
+    "WeightSets",
     "check_intervals",
     "draw_weights",
     "interval",
@@ -40,15 +46,92 @@ def check_intervals(confidence: float, method: str) -> None:
     checks.one_of(method, get_args(Method), name="method")
 
 
+class WeightSets(Protocol):
+    """Sets of weights of images, made when they are iterated over."""
+
+    def __len__(self) -> int:
+        """Return how many sets there are."""
+        ...
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        """Yield each set, [images]; the same ones every time."""
+        ...
+
+    def batches(self, size: int) -> Iterator[WeightSets]:
+        """Cut them into runs of at most ``size`` sets."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws of images with replacement, as sets of weights: how often each image was drawn."""
+
+    images: int
+    count: int
+    state: Any
+    """Of the generator, before the first draw."""
+
+    @classmethod
+    def of_seed(cls, images: int, resamples: int, seed: int) -> Draws:
+        """Describe the draws of a seed."""
+        checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
+        checks.whole_number(seed, 0, name="seed", high=LARGEST_SEED)
+        return cls(images, resamples, np.random.PCG64(seed).state)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        """Yield how often each image was drawn, [images]."""
+        random = self._generator()
+        for _ in range(self.count):
+            yield np.bincount(self._draw(random), minlength=self.images).astype(np.float64)
+
+    def batches(self, size: int) -> Iterator[Draws]:
+        """Cut them into runs of at most ``size`` draws."""
+        random = self._generator()
+        for first in range(0, self.count, size):
+            yield Draws(self.images, min(size, self.count - first), random.bit_generator.state)
+            for _ in range(size if first + size < self.count else 0):
+                self._draw(random)
+
+    def _generator(self) -> np.random.Generator:
+        bits = np.random.PCG64()
+        bits.state = self.state
+        return np.random.Generator(bits)
+
+    def _draw(self, random: np.random.Generator) -> NDArray[np.int64]:
+        return random.integers(0, self.images, self.images)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of images as sets of weights: 1 for the images of a group, 0 for the others."""
+
+    number: NDArray[np.unsignedinteger[Any]]
+    """Group of each image, [images]; any other number where it is in none."""
+    first: int
+    end: int
+    """Groups [first, end)."""
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        """Yield the weights of each group, [images]."""
+        for group in range(self.first, self.end):
+            yield (self.number == group).astype(np.float64)
+
+    def batches(self, size: int) -> Iterator[Groups]:
+        """Cut them into runs of at most ``size`` groups."""
+        for first in range(self.first, self.end, size):
+            yield Groups(self.number, first, min(first + size, self.end))
+
+
 def draw_weights(images: int, resamples: int, *, seed: int, progress: bool = False) -> Iterator[FloatArray]:
     """Yield, for each draw, how often each image was drawn, [images]."""
-    checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
-    checks.whole_number(seed, 0, name="seed", high=LARGEST_SEED)
-    random = np.random.default_rng(seed)
-    draws = range(resamples)
-    for _ in shown(draws, desc="bootstrap", unit="draw") if progress else draws:
-        drawn = random.integers(0, images, images)
-        yield np.bincount(drawn, minlength=images).astype(np.float64)
+    draws = Draws.of_seed(images, resamples, seed)
+    yield from shown(draws, total=resamples, desc="bootstrap", unit="draw") if progress else draws
 
 
 def interval(

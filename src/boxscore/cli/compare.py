@@ -11,6 +11,7 @@ Examples
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from boxscore.cli.arguments import (
     COMPARISON_REPORT,
     DETECTIONS,
     INPUTS,
+    MEMORY_LIMIT,
     OUTPUT,
     REPORT,
     RESAMPLING,
@@ -37,6 +39,7 @@ from boxscore.cli.output import (
 from boxscore.cli.streams import coloured, say, show
 from boxscore.diagnostics._result import EVERY_CLASS
 from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
 from boxscore.formats.reading import read_detections, read_options
 from boxscore.similarity.registry import similarity_of
 
@@ -52,6 +55,7 @@ OPTIONS = (
     Option("names", "of the detectors, in order (default: their file names)", many=True, metavar="NAME"),
     OUTPUT.but(help="form of the result; latex and markdown: a table for a paper"),
     *RESAMPLING,
+    MEMORY_LIMIT,
     REPORT,
     *COMPARISON_REPORT,
     Option(
@@ -88,6 +92,12 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate each, compare, print; return the exit status."""
+    with contextlib.ExitStack() as stack:
+        return _run(arguments, stack)
+
+
+def _run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> int:
+    """Keep what is evaluated in partitions in ``stack`` until it is compared."""
     from boxscore.diagnostics import compare_detectors
     from boxscore.reports import paper_table
 
@@ -96,15 +106,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--detections", "name two files or more to compare", got=len(paths))
     names = _names(paths, arguments.names)
     with remembered_warnings() as messages:
-        first = read_inputs(argparse.Namespace(**{**vars(arguments), "detections": paths[0]}))
-        columns = similarity_of(first.protocol).needed_columns
-        any_sides = first.protocol.boxes.degenerate != "count"
-        options = read_options(**detection_arguments(arguments), columns=columns, any_sides=any_sides)
-        tables = [
-            first.detections,
-            *(read_detections(path, first.ground_truth, options) for path in paths[1:]),
-        ]
-        results = [evaluate_inputs(first._replace(detections=table)) for table in tables]
+        if arguments.memory_limit is None:
+            results = _evaluated(paths, arguments)
+        else:
+            from boxscore.cli.larger import evaluation_in_parts
+
+            each = (_with_detections(path, arguments) for path in paths)
+            results = [stack.enter_context(evaluation_in_parts(one)) for one in each]
     named = dict(zip(names, results, strict=True))
     comparison = compare_detectors(
         named,
@@ -138,18 +146,32 @@ def run(arguments: argparse.Namespace) -> int:
         print_frame(frame, results[0], arguments.output, title="Comparison over resampled images")
     if arguments.report:
         say(f"report written to {arguments.report}")
-    for name, result in named.items():
+    for name, result in named.items() if arguments.memory_limit is None else ():
         for line in digest_lines(result, name):
             say(line)
     return 0
 
 
+def _with_detections(path: Path, arguments: argparse.Namespace) -> argparse.Namespace:
+    return argparse.Namespace(**{**vars(arguments), "detections": path})
+
+
+def _evaluated(paths: list[Path], arguments: argparse.Namespace) -> list[Evaluation]:
+    """Read the ground truth once, and evaluate each."""
+    first = read_inputs(_with_detections(paths[0], arguments))
+    columns = similarity_of(first.protocol).needed_columns
+    any_sides = first.protocol.boxes.degenerate != "count"
+    options = read_options(**detection_arguments(arguments), columns=columns, any_sides=any_sides)
+    tables = [first.detections, *(read_detections(path, first.ground_truth, options) for path in paths[1:])]
+    return [evaluate_inputs(first._replace(detections=table)) for table in tables]
+
+
 def _section(comparison: DetectorComparison, other: str, frame: pd.DataFrame) -> Section:
     """Return what a terminal shows of one pair: its names stand above the table, not in every row."""
     first, second = comparison.evaluations[comparison.first], comparison.evaluations[other]
-    counts, how = first.counts, comparison.resampling
+    counts, found, how = first.counts, second.counts["detections"], comparison.resampling
     note = (
-        f"{len(first.detections):,} and {len(second.detections):,} detections, {counts['ground_truths']:,} "
+        f"{counts['detections']:,} and {found:,} detections, {counts['ground_truths']:,} "
         f"ground truths, {counts['images']:,} images; {100 * how.confidence:g} % intervals of the difference "
         f"from {how.resamples:,} paired resamples"
     )

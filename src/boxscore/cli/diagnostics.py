@@ -14,6 +14,7 @@ from boxscore.cli.arguments import (
     AT_SCORE,
     HIT_THRESHOLD,
     IOU_THRESHOLD,
+    MEMORY_LIMIT,
     METRICS,
     OUTPUT,
     PER_CLASS,
@@ -54,6 +55,8 @@ class Diagnostic(NamedTuple):
         The columns that a narrow terminal does without first; else those to the right.
     unset : mapping of str to function of an evaluation
         The value of an option that is not given.
+    in_parts : bool
+        Whether it can be asked of partitions.
     examples : tuple of str
         Options of one call each.
     """
@@ -68,11 +71,13 @@ class Diagnostic(NamedTuple):
     examples: tuple[str, ...] = ("",)
     first_out: Callable[[pd.DataFrame], Sequence[str | tuple[str, ...]]] | None = None
     unset: Mapping[str, Callable[[Evaluation], Any]] = {}
+    in_parts: bool = False
 
     @property
     def arguments(self) -> tuple[Option, ...]:
         """Every option of the command."""
-        return (*inputs_beside(self.options), OUTPUT, *self.options)
+        limit = (MEMORY_LIMIT,) if self.in_parts else ()
+        return (*inputs_beside(self.options), *limit, OUTPUT, *self.options)
 
     def help(self, name: str) -> str:
         """Return the text above the options."""
@@ -89,13 +94,23 @@ class Diagnostic(NamedTuple):
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Read, evaluate, print; return the exit status."""
+        from boxscore.cli.inputs import evaluate_inputs, read_inputs
+
+        if not self.in_parts:
+            self._print(evaluate_inputs(read_inputs(arguments)), arguments)
+            return 0
+        from boxscore.cli.larger import evaluation_in_parts
+
+        with evaluation_in_parts(arguments) as evaluation:
+            self._print(evaluation, arguments)
+        return 0
+
+    def _print(self, evaluation: Evaluation, arguments: argparse.Namespace) -> None:
         import inspect
 
         from boxscore import diagnostics
-        from boxscore.cli.inputs import evaluate_inputs, read_inputs
         from boxscore.cli.output import print_frame
 
-        evaluation = evaluate_inputs(read_inputs(arguments))
         for dest, value_of in self.unset.items():
             if getattr(arguments, dest) is None:
                 setattr(arguments, dest, value_of(evaluation))
@@ -114,7 +129,6 @@ class Diagnostic(NamedTuple):
         title = self.title.format_map(vars(arguments))
         first_out = self.first_out(frame) if self.first_out is not None and not asked else []
         print_frame(frame, evaluation, arguments.output, title=title, digits=self.digits, first_out=first_out)
-        return 0
 
 
 def _is_given(value: object) -> bool:
@@ -157,6 +171,7 @@ DIAGNOSTICS = {
         "bootstrap_intervals",
         "Bootstrap over images",
         RESAMPLING,
+        in_parts=True,
         examples=("--resamples 1000", "--metrics AP AP50 --per-class"),
     ),
     "errors": Diagnostic(
@@ -324,6 +339,7 @@ DIAGNOSTICS = {
                 combine=_edges_or_count,
             ),
         ),
+        in_parts=True,
         examples=("--by size", "--by camera", "--by relative_size --bins 0 0.01 0.1 1"),
     ),
     "ties": Diagnostic(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from boxscore._utils.files import temporary_folder
@@ -33,10 +33,11 @@ from boxscore.distributed.result import DistributedEvaluation, evaluation_of, he
 from boxscore.distributed.scanning import Task, streamed
 from boxscore.distributed.streaming import is_parquet
 from boxscore.errors import InputError
+from boxscore.evaluation import Evaluation
 from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import read_options
 
-__all__ = ["bounds_larger", "evaluate_larger", "is_larger"]
+__all__ = ["bounds_larger", "evaluate_larger", "evaluation_in_parts", "is_larger"]
 
 MANY = 1 << 23
 """Boxes of detections from which they are evaluated in partitions unless something needs all at once."""
@@ -51,7 +52,7 @@ ASKING = {"memory_limit": "--memory-limit", "bounds": "--bounds"}
 
 def is_larger(arguments: argparse.Namespace) -> bool:
     """Whether the input is evaluated in partitions: as asked, or because it is Parquet and very long."""
-    asked = next((name for name in ASKING if getattr(arguments, name) not in (None, False)), None)
+    asked = next((name for name in ASKING if getattr(arguments, name, None) not in (None, False)), None)
     path: Path = arguments.detections
     in_parquet = path.exists() and arguments.dt_format in ("auto", "parquet") and is_parquet(path)
     needing = [
@@ -59,7 +60,7 @@ def is_larger(arguments: argparse.Namespace) -> bool:
     ]
     needing += ["--class-map"] if arguments.class_map is not None else []
     if asked and not in_parquet:
-        cause = "boxscore convert writes it: --dt DETECTIONS --output FOLDER --partitions N"
+        cause = "boxscore convert --gt GT --dt DT --to parquet --partitions 8 --output FOLDER writes it"
         raise InputError(ASKING[asked], "be of detections in Parquet", got=repr(str(path)), cause=cause)
     if asked and needing:
         cause = "partitions are forgotten once they are matched: leave out one of the two"
@@ -74,12 +75,26 @@ def is_larger(arguments: argparse.Namespace) -> bool:
 def evaluate_larger(arguments: argparse.Namespace) -> DistributedEvaluation:
     """Evaluate in partitions, by as many processes as ``--workers`` says."""
     with _partitions(arguments) as (engine, tasks, plan):
-        parts = engine.match(tasks)
-        headers = headers_of(engine, parts)
-        warn_of_classes(headers)
-        check_scoring(headers, plan)
-        keys = asked_keys(headers[0].protocol)
-        return evaluation_of(engine, parts, headers, most=plan.most, keys=keys)
+        return _evaluated(engine, tasks, plan)
+
+
+@contextlib.contextmanager
+def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
+    """Evaluate for a further question: in partitions that stay on disk, if ``--memory-limit`` asks for it."""
+    if arguments.memory_limit is None or not is_larger(arguments):
+        yield evaluate_inputs(read_inputs(arguments))
+        return
+    with _partitions(arguments) as (engine, tasks, plan):
+        yield _evaluated(engine, tasks, plan)
+
+
+def _evaluated(engine: LocalEngine, tasks: Sequence[Task], plan: Plan) -> DistributedEvaluation:
+    parts = engine.match(tasks)
+    headers = headers_of(engine, parts)
+    warn_of_classes(headers)
+    check_scoring(headers, plan)
+    keys = asked_keys(headers[0].protocol)
+    return evaluation_of(engine, parts, headers, most=plan.most, keys=keys, room=plan.room)
 
 
 def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:
@@ -117,8 +132,9 @@ def _partitions(
     images = sum(group.rows for group in groups.groups) // 4  # a guess, before a row is read
     beside = memory_of_adding(groups.boxes) if bounds else 0
     plan = plan_within(limit, groups.boxes, images, workers, beside=beside)
+    scratch = existing_folder(getattr(arguments, "scratch", None), name="--scratch")
     with (
-        temporary_folder(existing_folder(arguments.scratch, name="--scratch")) as folder,
+        temporary_folder(scratch) as folder,
         streamed(
             arguments.ground_truth,
             arguments.detections,

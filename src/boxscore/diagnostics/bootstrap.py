@@ -25,21 +25,18 @@ and 14.
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.resampling import Method, check_intervals, draw_weights, interval, spread
+from boxscore._utils.resampling import Draws, Method, check_intervals, interval, spread
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SummaryRow
-from boxscore.scoring.curves import Curves
-from boxscore.scoring.kinds import summary_total, summary_values
-from boxscore.scoring.weighted import ImageWeights
+from boxscore.scoring.kinds import summary_table
 
 __all__ = [
     "BootstrapIntervals",
@@ -47,7 +44,6 @@ __all__ = [
     "bootstrap_intervals",
     "chosen_rows",
     "drawn_metrics",
-    "weighted_metrics",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -156,11 +152,9 @@ def drawn_metrics(
     """
 
     def compute() -> tuple[FloatArray, FloatArray]:
-        score = weighted_metrics(evaluation, rows)
-        images = len(evaluation.images)
-        weights = draw_weights(images, resamples, seed=seed, progress=progress)
-        draws = np.stack([score(drawn) for drawn in weights])
-        return score(np.ones(images)), draws
+        draws = Draws.of_seed(evaluation.image_count, resamples, seed)
+        drawn = evaluation.weighed(rows, draws, progress=progress)
+        return summary_table(rows, evaluation.protocol, evaluation.curves_of), drawn.values
 
     if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_KEPT_DRAWS:
         return compute()
@@ -172,28 +166,3 @@ def chosen_rows(evaluation: Evaluation, metrics: Sequence[str] | None) -> list[S
     """Return the protocol's summary rows of these names, or all."""
     rows = {row.key: row for row in evaluation.protocol.rows}
     return [rows[checks.one_of(name, list(rows), name="metrics")] for name in metrics or rows]
-
-
-def weighted_metrics(
-    evaluation: Evaluation, rows: Sequence[SummaryRow]
-) -> Callable[[FloatArray], FloatArray]:
-    """Return a function from image weights to each metric per class and, last, over all; [rows, K + 1]."""
-    protocol, K = evaluation.protocol, len(evaluation.labels)
-
-    @functools.cache
-    def prepared(area: int, cap: int, pooled: str | None) -> ImageWeights:
-        matched = evaluation.matched if pooled is None else evaluation.matched.pooled(pooled)
-        return ImageWeights(matched, protocol, area, cap)
-
-    def score(weights: FloatArray) -> FloatArray:
-        @functools.cache
-        def curves_of(area: int, cap: int, pooled: str | None = None, /) -> Curves:
-            return Curves(prepared(area, cap, pooled).counts(weights), protocol.ap)
-
-        result = np.empty((len(rows), K + 1))
-        for values, row in zip(result, rows, strict=True):
-            values[:K] = summary_values(row, protocol, curves_of)
-            values[K] = summary_total(row, protocol, curves_of)
-        return result
-
-    return score

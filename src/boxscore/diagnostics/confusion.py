@@ -294,6 +294,7 @@ def _checked_cells(
     checks.number_between(iou_threshold, 0, 1, name="iou_threshold", open_low=True)
     checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     checks.one_of(assign, get_args(Assign), name="assign")
+    evaluation.require_overlaps("confusions")
     return _cells(evaluation, float(iou_threshold), float(score_threshold), assign)
 
 

@@ -175,7 +175,7 @@ def froc_scores(
                 counts.false[counts.part(k)],
                 counts.true[counts.part(k)],
                 positive=positive,
-                images=len(evaluation.matched.images),
+                images=evaluation.image_count,
                 interpolation=rules.interpolation,
             )
             for k, positive in enumerate(counts.positive.tolist())
@@ -218,7 +218,5 @@ def froc_curve(
     counts = evaluation.score_counts(threshold_index(evaluation, iou_threshold), area_index(evaluation, area))
     positive = np.repeat(counts.positive, np.diff(counts.bounds))
     with np.errstate(invalid="ignore"):
-        points = FrocPoints(
-            counts.score, counts.false / len(evaluation.matched.images), counts.true / positive
-        )
+        points = FrocPoints(counts.score, counts.false / evaluation.image_count, counts.true / positive)
     return FrocCurves(evaluation.labels, points, counts.bounds)

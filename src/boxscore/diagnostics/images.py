@@ -120,6 +120,7 @@ def image_scores(
     >>> scores.true_positives.tolist(), scores.false_positives.tolist(), scores.average_precision.tolist()
     ([1, 1], [0, 1], [0.5, 1.0])
     """
+    evaluation.require_overlaps("scores of images")
     t, a = threshold_index(evaluation, iou_threshold), area_index(evaluation, area)
     least = checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     images, truth, table = evaluation.ground_truth.images, evaluation.ground_truth, evaluation.detections

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore._utils.resampling import Groups
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
-from boxscore.diagnostics.bootstrap import weighted_metrics
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.protocols import load_protocol
@@ -145,7 +145,9 @@ CROWDEDNESS = "crowdedness"
 
 
 def slice_names(evaluation: Evaluation) -> list[str]:
-    """Names that :func:`slice_scores` takes for ``by`` on this data."""
+    """Names that :func:`slice_scores` takes for ``by`` on this data; of merged parts, columns of images."""
+    if not evaluation.holds_overlaps:
+        return [*evaluation.images.columns]
     truth = evaluation.ground_truth
     return [*QUANTITIES, CROWDEDNESS, *truth.images.columns, *truth.columns]
 
@@ -179,7 +181,10 @@ def slice_scores(evaluation: Evaluation, *, by: str, bins: Bins = None) -> Slice
     if isinstance(by, str) and by != CROWDEDNESS and by in columns:
         values, chosen = _column_bins(columns[by], bins)
         return _by_image(evaluation, values, chosen)
-    checks.one_of(by, slice_names(evaluation), name="by")
+    known = slice_names(evaluation)
+    if not known or by in (*QUANTITIES, CROWDEDNESS):
+        evaluation.require_overlaps(f"slices by {by}")
+    checks.one_of(by, known, name="by")
     truth = evaluation.ground_truth
     if by == CROWDEDNESS:
         counted = ~evaluation.matcher.ignoring.ignored
@@ -248,17 +253,19 @@ def _summary(protocol: Protocol, area: str) -> tuple[SummaryRow, ...]:
 
 def _by_image(evaluation: Evaluation, values: FloatArray, chosen: _Bins) -> SliceScores:
     """Weight the images outside a slice 0."""
-    area = next(iter(evaluation.protocol.ignore.area_ranges))
-    summary, matched = _summary(evaluation.protocol, area), evaluation.matched
-    score, counted = weighted_metrics(evaluation, summary), matched.counted(0)
-    inside = [(values >= low) & (values <= high) for low, high in chosen.ranges]
+    area, count = next(iter(evaluation.protocol.ignore.area_ranges)), len(chosen.ranges)
+    summary = _summary(evaluation.protocol, area)
+    number = np.full(len(values), count, dtype=np.min_scalar_type(count))
+    for k, (low, high) in enumerate(chosen.ranges):
+        number[(values >= low) & (values <= high)] = k
+    weighed = evaluation.weighed(summary, Groups(number, 0, count))
     return SliceScores(
         chosen.labels,
-        np.array([flags.sum() for flags in inside], dtype=np.int64),
-        np.array([(counted & flags[matched.truth_image]).sum() for flags in inside], dtype=np.int64),
-        np.array([flags[matched.image].sum() for flags in inside], dtype=np.int64),
+        np.bincount(number, minlength=count + 1)[:count].astype(np.int64),
+        weighed.ground_truths,
+        weighed.detections,
         [row.key for row in summary],
-        np.array([score(flags.astype(np.float64))[:, -1] for flags in inside]).reshape(-1, len(summary)),
+        weighed.values[..., -1],
     )
 
 

@@ -137,6 +137,7 @@ def label_suspects(
     """
     checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     check_overlaps(iou_threshold, background_iou)
+    evaluation.require_overlaps("label suspects")
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = evaluation.matcher.ignoring.ignored
     pairs = evaluation.matcher.across_classes(

@@ -211,6 +211,7 @@ def error_types(
         When an option is out of range.
     """
     checks.one_of(absent_classes, get_args(Absent), name="absent_classes")
+    evaluation.require_overlaps("error types")
     errors = _errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )
@@ -259,6 +260,7 @@ def error_list(
     InputError
         When an option is out of range.
     """
+    evaluation.require_overlaps("a list of errors")
     errors = _errors(
         evaluation, iou_threshold=iou_threshold, background_iou=background_iou, max_detections=max_detections
     )

@@ -156,11 +156,22 @@ def check_bounds(protocol: Protocol) -> None:
             "be 'points' or 'area', for bounds",
             protocol.ap.interpolation,
         ),
+        *(
+            (row.metric not in ("AP", "AR"), "summary", f"have no {row.metric}, for bounds", row.metric)
+            for row in protocol.rows
+        ),
+        (bool(protocol.ap.score_steps), "ap.score_steps", "be 0, for bounds", protocol.ap.score_steps),
         (
-            any(row.metric == "FROC" for row in protocol.rows),
-            "summary",
-            "have no FROC, for bounds",
-            "FROC",
+            protocol.ap.class_mean == "by_images",
+            "ap.class_mean",
+            "be 'of_defined' or 'nanmean', for bounds",
+            protocol.ap.class_mean,
+        ),
+        (
+            protocol.rounding.stretch_scores,
+            "rounding.stretch_scores",
+            "be false, for bounds",
+            True,
         ),
         (
             protocol.matching.cap_scope == "data_set_class",

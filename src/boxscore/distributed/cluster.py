@@ -7,24 +7,32 @@ Conventions
 - Workers read files themselves, and must see them under the same paths. What is written (regrouped rows, the
   partitions of frames) goes to a temporary folder that workers must see too, and is removed at the end.
 - Each task checks that its worker has the client's version of boxscore.
+- No wait is without an end: while nothing comes back, the scheduler is asked whether it is there and has
+  workers that take tasks. Dask waits for ever for both.
 - Task names, as the dashboard shows them: ``boxscore-match``, ``boxscore-cut-classes``,
   ``boxscore-draw-classes``, ``boxscore-count-class``, ``boxscore-draw-class``, ``boxscore-histogram``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import importlib.util
 import itertools
+import logging
+import os
+import time
 import uuid
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from boxscore._utils import checks
 from boxscore._utils.files import temporary_folder
+from boxscore._utils.processes import quiet_children
 from boxscore._utils.progress import progress
 from boxscore._utils.unfinished import unfinished
 from boxscore._version import __version__
@@ -53,7 +61,14 @@ MOST_SUSPECTS = 16
 """Partitions that are tried alone when workers die."""
 
 PATIENCE = 30
-"""Seconds that a cluster has to give a first worker, and to answer."""
+"""Seconds that a cluster has to answer, to give a first worker, and to do without one."""
+
+LOGGERS = ("client", "core", "comm", "batched", "utils")
+
+LOST = "a lost connection, or tasks that were cancelled"
+
+POLL = 0.01
+"""Seconds between two looks at what has come back."""
 
 ROW_GROUP = 1 << 17
 
@@ -130,6 +145,8 @@ def evaluate(
     with contextlib.ExitStack() as stack:
         if client is None:
             client = _current_client() or stack.enter_context(local_cluster())
+        with _answering():
+            _check_client(client)  # before anything is written
         folder = stack.enter_context(temporary_folder(None if scratch is None else Path(scratch)))
         with _answering():
             truth = _as_file(truth, folder / "truth", client)
@@ -191,18 +208,12 @@ class DaskEngine:
     """
 
     def __init__(self, client: Any) -> None:
-        _, distributed = _dask()
-        if not isinstance(client, distributed.Client):
-            cause = "distributed.Client(address) makes one"
-            raise InputError("client", "be a Client of Dask", got=f"a {type(client).__name__}", cause=cause)
-        if client.asynchronous:
-            raise InputError("client", "be one that waits", got="an asynchronous one")
+        _check_client(client)
         self.client = client
         self._run = uuid.uuid4().hex[:8]
         self._number = itertools.count()
         self._matching: list[tuple[Any, Task]] = []
-        self._futures: list[Any] = []
-        _check_workers(client)
+        self._futures: weakref.WeakSet[Any] = weakref.WeakSet()  # what nobody else holds is forgotten
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Start a function; its arguments may be what this returned, also in lists."""
@@ -210,7 +221,7 @@ class DaskEngine:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")  # tables, which must be sent
             future = self.client.submit(_checked, __version__, function, *arguments, key=key, pure=False)
-        self._futures.append(future)
+        self._futures.add(future)
         return future
 
     def match(self, tasks: Sequence[Task]) -> list[Any]:
@@ -241,15 +252,53 @@ class DaskEngine:
         by_key = {}
         done = distributed.as_completed(list(tasks), with_results=True, loop=self.client.loop)
         try:
-            for future, result in progress(done, total=len(tasks), desc=shown, unit="task"):
-                if future.status != "finished":  # cancelled: the result is an exception
-                    raise distributed.client.FutureCancelledError(future.key, "a task was given up")
+            for future, result in progress(
+                self._as_they_come(done), total=len(tasks), desc=shown, unit="task"
+            ):
+                if future.status == "error":
+                    raise result[1]
+                if future.status in ("lost", "pending"):  # with its worker, before it was fetched: made again
+                    done.add(future)
+                    continue
+                if future.status != "finished":  # cancelled: Dask does that when it loses the scheduler
+                    raise ConnectionError(LOST)
                 by_key[future.key] = result
         except distributed.scheduler.KilledWorker as error:
             raise self._killed(error) from None
         if len(by_key) < len({task.key for task in tasks}):
-            raise distributed.client.FutureCancelledError(tasks[0].key, "a task was given up")
+            raise ConnectionError(LOST)
         return [by_key[task.key] for task in tasks]
+
+    def _as_they_come(self, done: Any) -> Iterator[Any]:
+        """Yield what comes back; while nothing does, ask now and then whether anything will."""
+        asked, idle = time.monotonic(), 0
+        while not done.is_empty():
+            if done.has_ready():
+                yield from done.next_batch(block=False)
+                asked, idle = time.monotonic(), 0
+            elif time.monotonic() - asked > PATIENCE / 2:
+                at_work = self._is_at_work()
+                asked, idle = time.monotonic(), 0 if at_work else idle + 1
+                if idle > 1:
+                    raise self._without_workers()
+            else:
+                time.sleep(POLL)
+
+    def _is_at_work(self) -> bool:
+        """Whether a worker takes tasks, or still has some: one that is paused, for its memory, takes none."""
+        return any(
+            worker["status"] == "running" or worker["metrics"].get("executing", 0)
+            for worker in _workers_of(self.client).values()
+        )
+
+    def _without_workers(self) -> InputError:
+        count = len(_workers_of(self.client))
+        return InputError(
+            "a cluster",
+            "have a worker that takes tasks",
+            got=f"{count} waiting for memory" if count else f"none for {PATIENCE} seconds",
+            cause="use more partitions, or more memory a worker; nothing is given of what was done",
+        )
 
     def _killed(self, error: Any) -> InputError:
         """Name the partition that kills its workers.
@@ -261,7 +310,7 @@ class DaskEngine:
         suspects = [(future.status != "error", n) for n, (future, _) in enumerate(self._matching)]
         open_ones = [n for _, n in sorted(suspects) if self._matching[n][0].status != "finished"]
         tasks = [self._matching[n][1] for n in open_ones[:MOST_SUSPECTS]]
-        self.client.cancel(self._futures)
+        _ask(self.client, self.client._cancel, list(self._futures))
         what = f"the work of the cluster ({getattr(error, 'task', 'a task')})"
         for task in tasks:
             found = self.match([task])[0].exception()
@@ -287,6 +336,14 @@ class DaskEngine:
             return gathered
 
     @contextlib.contextmanager
+    def asked_again(self) -> Iterator[None]:
+        """Check the cluster, and hold what is submitted later."""
+        with _answering():
+            _check_client(self.client)
+            with self.given_up_on_errors():
+                yield
+
+    @contextlib.contextmanager
     def given_up_on_errors(self) -> Iterator[None]:
         """Cancel what still runs when an error ends the context; else what nobody holds is forgotten."""
         try:
@@ -294,10 +351,10 @@ class DaskEngine:
         except BaseException:
             with contextlib.suppress(Exception):  # a client that is gone holds nothing
                 if self.client.status == "running":
-                    self.client.cancel(self._futures)
+                    _ask(self.client, self.client._cancel, list(self._futures))
             raise
         finally:
-            self._futures = []
+            self._futures = weakref.WeakSet()
 
 
 def _name_of(task: Task) -> str:
@@ -341,7 +398,8 @@ def _match_stream(task: Any, detections: Any, truth: Any) -> Part:
                 "the folder of regrouped rows",
                 "be one that workers see",
                 got=repr(str(source.file.parent)),
-                cause="give scratch=, a folder that client and workers share",
+                cause="give scratch=, a folder that client and workers share; or was a part lost with its "
+                "worker after the evaluation, when the folder is gone?",
             )
     return whole.run()
 
@@ -454,13 +512,33 @@ def cluster_client(address: str) -> Iterator[Any]:
         When nothing answers there.
     """
     _, distributed = _dask()
-    with _answering(address):
-        client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
-    try:
-        yield client
-    finally:
-        with contextlib.suppress(Exception):
-            client.close()
+    with _without_logs():
+        try:
+            asyncio.run(_greet(address))
+            with warnings.catch_warnings():  # of versions: boxscore's is checked
+                warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
+                client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        except Exception as error:  # of any kind: whatever listens there may answer anything
+            cause = "give the address that the scheduler shows, such as tcp://host:8786, or local"
+            if isinstance(error, TypeError) and "ssl" in str(error):
+                cause = "Dask's configuration has no certificates: distributed.comm.tls"
+            got = "nothing" if isinstance(error, (TimeoutError, asyncio.TimeoutError)) else _first_line(error)
+            if isinstance(error, MemoryError):
+                got = "something that is no scheduler"
+            raise InputError(f"the scheduler {address}", "answer", got=got, cause=cause) from None
+        try:
+            yield client
+        finally:
+            with contextlib.suppress(Exception):
+                client.close(timeout=PATIENCE / 10)
+
+
+async def _greet(address: str) -> None:
+    """Exchange greetings with a scheduler; Dask's client waits for them for ever."""
+    _, distributed = _dask()
+    options = distributed.Security().get_connection_args("client")
+    greeting = distributed.comm.connect(address, timeout=PATIENCE, **options)
+    (await asyncio.wait_for(greeting, PATIENCE)).abort()
 
 
 @contextlib.contextmanager
@@ -476,55 +554,101 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
     ------
     distributed.Client
     """
-    import logging
-    import os
-
-    _, distributed = _dask()
+    dask, distributed = _dask()
     count = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
-    import dask
+    with temporary_folder() as folder:  # of what workers spill to disk
+        temporary = dask.config.set({**KEEPING, "temporary-directory": str(folder)})
+        with warnings.catch_warnings(), temporary, quiet_children():
+            warnings.simplefilter("ignore")  # of ports in use
+            cluster = distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=":0" if importlib.util.find_spec("bokeh") else None,
+                silence_logs=logging.CRITICAL,
+            )
 
-    with warnings.catch_warnings(), dask.config.set(KEEPING):
-        warnings.simplefilter("ignore")  # of ports in use
-        cluster = distributed.LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0" if importlib.util.find_spec("bokeh") else None,
-            silence_logs=logging.CRITICAL,
-        )
-    processes = [worker.process.process for worker in cluster.workers.values()]
+        def end() -> None:
+            for nanny in list(cluster.workers.values()):  # told to end at once: nannies cannot
+                with contextlib.suppress(Exception):
+                    nanny.process.process.kill()
 
-    def end() -> None:
-        for process in processes:  # told to end at once: nannies cannot
-            with contextlib.suppress(Exception):
-                process.kill()
-
-    with unfinished(end), cluster, distributed.Client(cluster, set_as_default=False) as client:
-        yield client
+        with unfinished(end), cluster, distributed.Client(cluster, set_as_default=False) as client:
+            yield client
 
 
-def _check_workers(client: Any) -> None:
-    """Check that there are workers, and that they have this version of boxscore."""
-    try:
-        client.wait_for_workers(1, timeout=PATIENCE)
-    except TimeoutError:
-        raise InputError(
-            "a cluster", "have a worker", got="none", cause=f"none came within {PATIENCE} seconds"
-        ) from None
-    try:
-        versions = client.run(_own_version)
-    except ImportError as error:
-        raise _other_version(__version__, f"none ({error})") from None
+def _ask(client: Any, question: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Ask a cluster, and wait no longer than it may take to answer."""
+    return client.sync(question, *arguments, callback_timeout=PATIENCE, **options)
+
+
+def _workers_of(client: Any) -> dict[str, Any]:
+    """Return what the scheduler knows of each worker, by address."""
+    if client.scheduler is None:
+        raise ConnectionError(LOST)
+    return dict(_ask(client, client.scheduler.identity)["workers"])
+
+
+def _check_client(client: Any) -> None:
+    """Check that a client can be used, that it has workers, and that they have this version of boxscore."""
+    _, distributed = _dask()
+    if not isinstance(client, distributed.Client):
+        cause = "distributed.Client(address) makes one"
+        raise InputError("client", "be a Client of Dask", got=f"a {type(client).__name__}", cause=cause)
+    if client.asynchronous:
+        raise InputError("client", "be one that waits", got="an asynchronous one")
+    if client.status != "running":
+        got = f"a client that is {client.status}"
+        raise InputError("the cluster", "answer", got=got, cause="did the scheduler or the client end?")
+    if not _workers_of(client):
+        wake = client.submit(_same, 0, key=f"boxscore-start-{uuid.uuid4().hex[:8]}", pure=False)
+        until = time.monotonic() + PATIENCE  # an adaptive cluster starts workers once there is a task
+        while not _workers_of(client):
+            if time.monotonic() > until:
+                wake.cancel()
+                cause = f"none came within {PATIENCE} seconds; start one with: dask worker ADDRESS"
+                raise InputError("a cluster", "have a worker", got="none", cause=cause)
+            time.sleep(0.1)
+    versions = _ask(client, client._run, _own_version, on_error="return")
     for worker, version in versions.items():
+        if isinstance(version, OSError):
+            continue  # it left; each task asks again
+        if isinstance(version, Exception):
+            raise _other_version(__version__, f"none ({_first_line(version)})", worker)
         if version != __version__:
             raise _other_version(__version__, str(version), worker)
 
 
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0][:150] or type(error).__name__
+
+
+class _Unsaid(logging.Filter):
+    """Keeps Dask from saying, with tracebacks, what is said in an error of ours."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Drop everything."""
+        return False
+
+
 @contextlib.contextmanager
-def _answering(address: str = "") -> Iterator[None]:
+def _without_logs() -> Iterator[None]:
+    """Drop what Dask logs of lost connections."""
+    unsaid = _Unsaid()
+    loggers = [logging.getLogger(f"distributed.{name}") for name in LOGGERS]
+    for logger in loggers:
+        logger.addFilter(unsaid)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(unsaid)
+
+
+@contextlib.contextmanager
+def _answering() -> Iterator[None]:
     """Turn what Dask raises when a cluster does not answer, many kinds, into one refusal."""
     _, distributed = _dask()
-    import asyncio
     from concurrent.futures import CancelledError
 
     lost = (
@@ -533,19 +657,17 @@ def _answering(address: str = "") -> Iterator[None]:
         CancelledError,
         asyncio.CancelledError,
         TimeoutError,
+        asyncio.TimeoutError,
         ConnectionError,
     )
     try:
-        yield
+        with _without_logs():
+            yield
     except InputError:
         raise
     except Exception as error:
-        if isinstance(error, lost) or (address and isinstance(error, (OSError, ValueError))):
-            what = f"the scheduler {address}" if address else "the cluster"
-            got = str(error).partition("\n")[0][:150] or type(error).__name__
-            cause = "did the scheduler or the client end? nothing is given of what was done"
-            raise InputError(what, "answer", got=got, cause=cause) from None
-        if isinstance(error, RuntimeError) and ("client" in str(error).lower() or "IOLoop" in str(error)):
-            got = str(error).partition("\n")[0][:150]
-            raise InputError("the cluster", "answer", got=got, cause="was the client closed?") from None
-        raise
+        told = isinstance(error, RuntimeError) and ("client" in str(error).lower() or "IOLoop" in str(error))
+        if not (told or isinstance(error, lost)):
+            raise
+        cause = "did the scheduler or the client end? nothing is given of what was done"
+        raise InputError("the cluster", "answer", got=_first_line(error), cause=cause) from None

@@ -10,6 +10,7 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 from typing import Protocol as Protocol_
 
@@ -37,6 +38,10 @@ class Engine(Protocol_):
 
     def gather(self, parts: Sequence[Any]) -> list[Any]:
         """Bring parts to this process."""
+        ...
+
+    def asked_again(self) -> AbstractContextManager[None]:
+        """Hold what is submitted later, for another question about the parts, and let go of it at the end."""
         ...
 
 
@@ -93,3 +98,7 @@ class Here:
     def gather(self, parts: Sequence[Any]) -> list[Any]:
         """Return the parts."""
         return list(parts)
+
+    def asked_again(self) -> AbstractContextManager[None]:
+        """Nothing is held."""
+        return nullcontext()

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from boxscore._utils.pickling import mapped_pickle, write_pickle
+from boxscore._utils.processes import quiet_children
 from boxscore._utils.progress import progress
 from boxscore._utils.unfinished import unfinished
 from boxscore.distributed.engine import Call, Deferred, value_of
@@ -225,6 +226,10 @@ class LocalEngine:
         """Read parts; their columns stay in the pages of their files."""
         return [part.value() for part in parts]
 
+    def asked_again(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing but the parts is held."""
+        return contextlib.nullcontext()
+
     def _run(self, calls: Sequence[Any], *, shown: str) -> list[Any]:
         if self._workers == 1 or (len(calls) == 1 and self._pool is None):
             return [value_of(call) for call in progress(calls, desc=shown, unit="task")]
@@ -273,7 +278,11 @@ def _pool(workers: int) -> Any:
     from concurrent.futures import ProcessPoolExecutor
 
     context = multiprocessing.get_context("spawn")  # pyarrow has threads, which do not survive a fork
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
+    with quiet_children():
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
+        for _ in range(workers):  # each starts a process
+            pool.submit(int)
+    return pool
 
 
 def _begin() -> None:

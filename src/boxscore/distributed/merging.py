@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,9 +25,10 @@ from boxscore.distributed.parts import DESCRIBING, Part
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import Placed, unpacked
+from boxscore.matching.preparing import stretched
 from boxscore.protocols.protocol import Protocol
 
-__all__ = ["MergedParts", "check_headers", "numbered_images"]
+__all__ = ["MergedParts", "check_headers", "images_in_order", "numbered_images"]
 
 
 class MergedParts:
@@ -57,23 +58,9 @@ class MergedParts:
     @functools.cached_property
     def images(self) -> Images:
         """All images, with the columns that every part has."""
-        count = len(self.ids)
-        order = np.empty(count, dtype=np.int64)
-        order[np.concatenate(self._places)] = np.arange(count)
-        shared = [
-            name
-            for name in self.parts[0].image_columns
-            if all(name in part.image_columns for part in self.parts)
-        ]
-        columns = {
-            name: np.concatenate([part.image_columns[name] for part in self.parts])[order] for name in shared
-        }
-        return Images.of_ids(self.ids, columns)
-
-    @property
-    def truth_digest(self) -> int:
-        """:func:`~boxscore.distributed.parts.truth_digest` of the whole ground truth."""
-        return sum(part.truth_digest for part in self.parts) % 2**64
+        order = np.empty(len(self.ids), dtype=np.int64)
+        order[np.concatenate(self._places)] = np.arange(len(self.ids))
+        return images_in_order(self.ids, order, [part.image_columns for part in self.parts])
 
     def matches(self, low: int = 0, high: int | None = None) -> Matches:
         """Merge the classes in [low, high): scores and outcomes, without overlaps."""
@@ -92,6 +79,11 @@ class MergedParts:
             high=high,
             rows_by_image=self.parts[0].row_order == "image",
         )
+        ends = [part.score_ends for part in self.parts if part.score_ends is not None]
+        if ends:
+            least, largest = min(low for low, _ in ends), max(high for _, high in ends)
+            score = stretched(merged.score, least, largest)
+            merged = dataclasses.replace(merged, score=score).in_class_order()
         if self.protocol.matching.cap_scope == "data_set_class":
             merged = self._within_cap(merged, low, first)
         return merged
@@ -185,6 +177,16 @@ def numbered_images(parts: Sequence[Any]) -> tuple[NDArray[Any], list[NDArray[np
     place = np.empty(len(ids), dtype=np.int32)
     place[order] = np.arange(len(ids), dtype=np.int32)
     return ids[order], np.split(place, np.cumsum(counts)[:-1])
+
+
+def images_in_order(
+    ids: NDArray[Any], order: NDArray[np.int64], columns: Sequence[Mapping[str, NDArray[Any]]]
+) -> Images:
+    """Join the images of parts, ordered, with the columns that every part has."""
+    shared = [name for name in columns[0] if all(name in own for own in columns)]
+    return Images.of_ids(
+        ids, {name: np.concatenate([own[name] for own in columns])[order] for name in shared}
+    )
 
 
 def _refuse_shared_image(parts: Sequence[Any]) -> NoReturn:

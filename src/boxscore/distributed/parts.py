@@ -9,6 +9,9 @@ Conventions
   rows count inside an image, and images go by their ids.
 - Under a cap over a class of the whole data set a part is matched without it, and lists the *spent*
   detections: those that use the cap up though they are not evaluated. The cap is met when parts are merged.
+- Where scores are stretched by the least and the largest of the data set, a part has them as given, with its
+  own least and largest, and they are stretched when parts are merged. Stretching keeps their order but for
+  scores that become equal. Files ranked by score decide between these, and matching does not change.
 - Bytes are an ``.npz`` archive, not compressed, nothing pickled: an array per column, the header as JSON.
 """
 
@@ -19,7 +22,8 @@ import functools
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -37,7 +41,9 @@ from boxscore.formats._archive import Archive, open_archive
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.packed import PackedMatches, packed
+from boxscore.matching.preparing import GivenScores
 from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.jaccard import jaccard_areas, with_crowd_counts
 
 __all__ = [
     "COUNTED",
@@ -45,7 +51,9 @@ __all__ = [
     "Part",
     "RowOrder",
     "Spent",
+    "TruthIdentity",
     "check_mergeable",
+    "image_digest",
     "load_part",
     "match_part",
     "part_of",
@@ -98,6 +106,8 @@ class Part(PicklesFields):
     row_count : int
         Rows of the part's own detections table.
     spent : Spent, or None
+    score_ends : (float, float), or None
+        Least and largest score of its detections, where scores are stretched when parts are merged.
     source : str
         For messages.
     version : str
@@ -115,6 +125,7 @@ class Part(PicklesFields):
     row_order: RowOrder
     row_count: int
     spent: Spent | None = None
+    score_ends: tuple[float, float] | None = None
     source: str = "a part"
     version: str = __version__
 
@@ -138,6 +149,13 @@ class Part(PicklesFields):
         """:func:`protocol_digest` of its protocol."""
         return protocol_digest(self.protocol)
 
+    @property
+    def identity(self) -> TruthIdentity:
+        """Tell its ground truth from others."""
+        return TruthIdentity(
+            self.categories, len(self.image_ids), image_digest(self.image_ids), self.truth_digest
+        )
+
     @classmethod
     def of(
         cls,
@@ -148,6 +166,7 @@ class Part(PicklesFields):
         *,
         row_order: RowOrder = "own",
         spent: Spent | None = None,
+        score_ends: tuple[float, float] | None = None,
     ) -> Part:
         """Cut the matches of two tables, which must hold the images of the part and no others.
 
@@ -161,24 +180,33 @@ class Part(PicklesFields):
         row_order : {"own", "shared", "image"}, default "own"
         spent : Spent, optional
             Where the protocol caps a class over the data set.
+        score_ends : (float, float), optional
+            Where the protocol stretches scores.
 
         Returns
         -------
         Part
+
+        Raises
+        ------
+        ProtocolError
+            When the protocol's rules cannot be met part by part.
         """
+        check_mergeable(protocol)
         counts = counts_of_tables(ground_truth, detections)
         return cls(
             protocol,
             ground_truth.categories,
             matches.images.ids,
             matches.images.columns,
-            packed(matches, with_rows=spent is not None),
+            packed(with_crowd_counts(matches, protocol), with_rows=spent is not None),
             {name: counts[name] for name in COUNTED},
             truth_digest(ground_truth),
             dict(detections.left_out),
             row_order,
             len(detections),
             spent,
+            score_ends,
             detections.source,
         )
 
@@ -209,6 +237,8 @@ class Part(PicklesFields):
             "source": self.source,
             "image_columns": {},
         }
+        if self.score_ends is not None:
+            header["score_ends"] = self.score_ends
         arrays = self.matches.arrays()
         if self.image_ids.dtype == object:
             header["image_ids"] = self.image_ids.tolist()
@@ -309,17 +339,59 @@ def truth_digest(ground_truth: GroundTruth) -> int:
 
     Those of disjoint images add up, modulo 2 ** 64.
     """
-    ids = ground_truth.images.ids
-    if ids.dtype == object:
-        hashes = (hashlib.blake2b(repr(one).encode(), digest_size=8).digest() for one in ids.tolist())
-        image = np.frombuffer(b"".join(hashes), dtype=np.uint64)
-    else:
-        image = ids.view(np.uint64)
+    image = _hashes(ground_truth.images.ids)
     with np.errstate(over="ignore"):
         mixed = _mixed(image[ground_truth.image]) + ground_truth.category.astype(np.uint64)
         for side in np.ascontiguousarray(ground_truth.boxes.T):
             mixed = _mixed(mixed) ^ (side + 0.0).view(np.uint64)
         return int(_mixed(mixed).sum(dtype=np.uint64))
+
+
+class TruthIdentity(NamedTuple):
+    """What tells one ground truth from another, without its rows."""
+
+    categories: Categories
+    images: int
+    image_digest: int
+    """A number of 64 bits of the ids of its images; those of disjoint images add up, modulo 2 ** 64."""
+    truth_digest: int
+    """:func:`truth_digest`."""
+
+    @classmethod
+    def of(cls, ground_truth: GroundTruth) -> TruthIdentity:
+        """Read a table."""
+        ids = ground_truth.images.ids
+        return cls(ground_truth.categories, len(ids), image_digest(ids), truth_digest(ground_truth))
+
+    @classmethod
+    def joined(cls, parts: Iterable[TruthIdentity]) -> TruthIdentity:
+        """Add up disjoint images."""
+        categories, *columns = zip(*parts, strict=True)
+        images, image, truth = map(sum, columns)
+        return cls(categories[0], images, image % 2**64, truth % 2**64)
+
+    def same_as(self, other: TruthIdentity) -> bool:
+        """Whether both are of the same images, classes and objects."""
+        return self[1:] == other[1:] and self.categories.same_as(other.categories)
+
+
+def image_digest(ids: NDArray[Any]) -> int:
+    """Return a number of 64 bits that tells ids of images from others, whatever their order."""
+    with np.errstate(over="ignore"):
+        return int(_mixed(_hashes(ids)).sum(dtype=np.uint64))
+
+
+def _hashes(ids: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return 64 bits of each id; those of a whole number do not depend on the other ids."""
+    if ids.dtype != object:
+        return ids.view(np.uint64)
+    every = (
+        (one % 2**64).to_bytes(8, sys.byteorder)
+        if isinstance(one, int)
+        else hashlib.blake2b(repr(one).encode(), digest_size=8).digest()
+        for one in ids.tolist()
+    )
+    return np.frombuffer(b"".join(every), dtype=np.uint64)
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -342,7 +414,7 @@ def match_part(
     Parameters
     ----------
     ground_truth, detections : GroundTruth, Detections
-        Of the images of the part and no others; detections rounded as the protocol says.
+        Of the images of the part and no others, prepared as the protocol says.
     protocol : Protocol
     rows : ndarray of int64, [D], optional
         Rows of the detections in a table that all parts share.
@@ -369,11 +441,12 @@ def match_part(
         if matcher.admitted is not None:
             unused = np.flatnonzero(~matcher.admitted & (detections.scores >= rules.score_threshold))
         spent = Spent(detections.category[unused], detections.scores[unused], unused.astype(np.int64))
+    matches, ends = _as_given(matches, detections, protocol)
     if rows is not None:
         matches = dataclasses.replace(matches, row=rows[matches.row])
         spent = None if spent is None else spent._replace(row=rows[spent.row])
     order: RowOrder = "own" if rows is None else "shared"
-    return Part.of(matches, ground_truth, detections, protocol, row_order=order, spent=spent)
+    return Part.of(matches, ground_truth, detections, protocol, row_order=order, spent=spent, score_ends=ends)
 
 
 def part_of(evaluation: Evaluation) -> Part:
@@ -392,40 +465,30 @@ def part_of(evaluation: Evaluation) -> Part:
     ProtocolError
         When the protocol's rules cannot be met part by part.
     """
+    evaluation.require_overlaps("a part")
     truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
-    check_mergeable(protocol)
     if protocol.matching.cap_scope == "data_set_class":
         return match_part(truth, detections, protocol)
-    return Part.of(evaluation.matched, truth, detections, protocol)
+    matches, ends = _as_given(evaluation.matched, detections, protocol)
+    return Part.of(matches, truth, detections, protocol, score_ends=ends)
 
 
-_WHOLE = {"AP", "AR", "FROC"}
-"""Kinds of summary metrics that parts carry everything for."""
+def _as_given(
+    matches: Matches, detections: Detections, protocol: Protocol
+) -> tuple[Matches, tuple[float, float] | None]:
+    """Undo the stretching of scores; also return the least and the largest of those given."""
+    if not protocol.rounding.stretch_scores:
+        return matches, None
+    given = GivenScores.of(detections)
+    score = given.score_as_given[matches.row]
+    return dataclasses.replace(matches, score=score).in_class_order(), given.ends
 
 
 def check_mergeable(protocol: Protocol) -> None:
-    """Refuse rules that need all images together, or more of them than parts carry."""
+    """Refuse rules that cannot be met part by part, by name and with the reason."""
     _check_scope(protocol)
-    needs = {
-        "rounding.stretch_scores": protocol.rounding.stretch_scores,
-        "matching.ranked_files": protocol.matching.ranked_files,
-        "boxes.clip": protocol.boxes.clip != "none",
-        "ignore.regions": bool(protocol.ignore.regions),
-        "ignore.column_ranges": bool(protocol.ignore.column_ranges),
-        "ap.score_steps": bool(protocol.ap.score_steps),
-        "ap.recall_over": protocol.ap.recall_over != type(protocol.ap)().recall_over,
-        "ap.class_mean": protocol.ap.class_mean == "by_images",
-        "ap.interpolation": protocol.ap.interpolation == "every_point",
-        "summary.metric": any(row.metric not in _WHOLE for row in protocol.rows),
-    }
-    field = next((name for name, needed in needs.items() if needed), None)
-    if field is not None:
-        raise ProtocolError(
-            field,
-            "be one that parts can be merged under",
-            got=f"the protocol {protocol.name}",
-            cause="evaluate all images at once",
-        )
+    _check_crowds(protocol)
+    _check_stretched(protocol)
 
 
 def _check_scope(protocol: Protocol) -> None:
@@ -440,9 +503,65 @@ def _check_scope(protocol: Protocol) -> None:
         )
 
 
+def _check_crowds(protocol: Protocol) -> None:
+    """Refuse the Jaccard index where what it counts in an image depends on other images or classes."""
+    if not protocol.asks_for("JI"):
+        return
+    scope, pool = protocol.matching.cap_scope, protocol.ap.pool
+    for wrong, field, rule, got in (
+        (scope in ("image_each", "data_set_class"), "matching.cap_scope", "be 'class' or 'image'", scope),
+        (pool == "classes", "ap.pool", "be 'none'", pool),
+    ):
+        if wrong:
+            cause = "a part holds its counts, not the overlaps to count again: evaluate all images at once"
+            raise ProtocolError(
+                field, f"{rule} in parts where the summary has JI", got=repr(got), cause=cause
+            )
+
+
+def _check_stretched(protocol: Protocol) -> None:
+    """Refuse stretched scores where what they are after it decides a match: parts are matched before."""
+    if not protocol.rounding.stretch_scores:
+        return
+    rules = protocol.matching
+    for wrong, field, rule, got in (
+        (not rules.ranked_files, "matching.ranked_files", "be true", rules.ranked_files),
+        (not rules.per_class, "matching.per_class", "be true", rules.per_class),
+        (
+            rules.equal_scores == "last_first",
+            "matching.equal_scores",
+            "be 'image_order' or 'file_order'",
+            rules.equal_scores,
+        ),
+        (
+            rules.cap_scope == "data_set_class",
+            "matching.cap_scope",
+            "be 'class' or of an image",
+            rules.cap_scope,
+        ),
+        (
+            rules.score_threshold > -np.inf,
+            "matching.score_threshold",
+            "be left out",
+            rules.score_threshold,
+        ),
+        (protocol.group.treatment != "count", "group.treatment", "be 'count'", protocol.group.treatment),
+        (bool(protocol.ignore.regions), "ignore.regions", "be left out", protocol.ignore.regions),
+        (protocol.asks_for("JI"), "summary", "have no JI", "JI"),
+    ):
+        if wrong:
+            raise ProtocolError(
+                field,
+                f"{rule} in parts where scores are stretched",
+                got=repr(got),
+                cause="the least and the largest score are known when parts are merged: evaluate all at once",
+            )
+
+
 # ---------------------------------------------------------------- reading
 
-_OPTIONAL = {"row", "truth_weight"}
+_CROWDS = {"crowd_image", "crowd_category", "crowd_counts"}
+_OPTIONAL = {"row", "truth_weight", "truth_takes_part"} | _CROWDS
 
 
 def _read(archive: Archive, source: str) -> Part:
@@ -486,6 +605,7 @@ def _read(archive: Archive, source: str) -> Part:
             header["row_order"],
             _whole(header["row_count"]),
             spent,
+            _ends(header.get("score_ends"), protocol, len(matches)),
             source,
             str(header["version"]),
         )
@@ -531,6 +651,8 @@ def _packed(arrays: dict[str, NDArray[Any]], protocol: Protocol, images: int, K:
     if unknown:
         raise ValueError(f"the unknown column {unknown[0]}")
     missing = set(fields[:-3]) - set(columns) - _OPTIONAL
+    missing |= {"truth_takes_part"} - set(columns) if protocol.ap.recall_over == "all" else set()
+    missing |= _CROWDS - set(columns) if jaccard_areas(protocol) else set()
     if missing:
         raise ValueError(f"no column {min(missing)}")
     classes = K if protocol.matching.per_class else 1
@@ -543,11 +665,12 @@ def _packed(arrays: dict[str, NDArray[Any]], protocol: Protocol, images: int, K:
     D, P, G = bounds[:, -1].tolist()
     lengths = dict.fromkeys(("score", "image", "rank", "in_range", "pair_count", "row"), D)
     lengths |= {"truth": P, "outcome": P, "truth_image": G, "truth_counted": G, "truth_weight": G}
+    lengths["truth_takes_part"] = G
     for name, length in lengths.items():
         values = arrays.get(name)
         if values is None:
             continue
-        kind = "f" if name in ("score", "truth_weight") else "u"
+        kind = {"score": "f", "truth_weight": "f", "truth_takes_part": "b"}.get(name, "u")
         if values.dtype.kind != kind or values.shape != (length,):
             raise ValueError(f"{name} {values.dtype} {list(values.shape)}, not [{length}]")
     outcomes = arrays["outcomes"]
@@ -556,6 +679,17 @@ def _packed(arrays: dict[str, NDArray[Any]], protocol: Protocol, images: int, K:
     for name, size in (("image", images), ("truth_image", images), ("truth", G), ("outcome", len(outcomes))):
         if len(arrays[name]) and int(arrays[name].max()) >= size:
             raise ValueError(f"{name} {int(arrays[name].max())} of {size}")
+    if "crowd_counts" in arrays:
+        image, category, counts = (arrays[name] for name in ("crowd_image", "crowd_category", "crowd_counts"))
+        shape = len(image), 3, len(jaccard_areas(protocol)), T, len(protocol.jaccard.score_thresholds)
+        if counts.shape != shape or category.shape != image.shape or image.ndim != 1:
+            raise ValueError(f"crowd_counts {list(counts.shape)}, not {list(shape)}")
+        if any(column.dtype.kind != "u" for column in (image, category, counts)):
+            raise ValueError(f"crowd_counts {counts.dtype}")
+        if (np.diff(category.astype(np.int64)) < 0).any() or category.max(initial=0) >= max(classes, 1):
+            raise ValueError("classes of crowds that do not ascend")
+        if image.max(initial=0) >= max(images, 1):
+            raise ValueError(f"crowd_image {int(image.max())} of {images}")
     ends = np.concatenate([[0], np.cumsum(arrays["pair_count"], dtype=np.int64)])
     if (ends[bounds[0]] != bounds[1]).any():
         raise ValueError("pairs of other detections")
@@ -581,6 +715,15 @@ def _objects(values: Any) -> NDArray[Any]:
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
+
+
+def _ends(value: Any, protocol: Protocol, detections: int) -> tuple[float, float] | None:
+    if value is None and not (protocol.rounding.stretch_scores and detections):
+        return None
+    low, high = map(float, value)
+    if not -np.inf < low <= high < np.inf or not protocol.rounding.stretch_scores:
+        raise ValueError(f"the scores {value!r}")
+    return low, high
 
 
 def _whole(value: Any) -> int:

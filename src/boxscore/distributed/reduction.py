@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.merging import MergedParts, check_headers, numbered_images
-from boxscore.distributed.parts import COUNTED, Part
+from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
 from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import narrowed
@@ -44,6 +44,7 @@ from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.curves import Curves, means_at_points, needed_hits
 from boxscore.scoring.interpolation import curve_area
 from boxscore.scoring.joined import JoinedCurves
+from boxscore.scoring.weighted import WeightedCounts
 
 __all__ = [
     "Cut",
@@ -58,10 +59,12 @@ __all__ = [
     "cut",
     "draw_classes",
     "draw_range",
+    "edges_between",
     "every_key",
     "header_of",
     "join_block",
     "join_ranges",
+    "numbers_of_range",
     "places_of",
     "reduced",
     "sample_of",
@@ -101,6 +104,7 @@ class PartHeader(NamedTuple):
     """Matched detections of each class, [K]."""
     weighted: bool
     nbytes: int
+    identity: TruthIdentity
 
 
 def header_of(part: Part) -> PartHeader:
@@ -121,6 +125,7 @@ def header_of(part: Part) -> PartHeader:
         np.diff(part.matches.bounds[0]),
         part.matches.truth_weight is not None,
         part.nbytes,
+        part.identity,
     )
 
 
@@ -161,6 +166,18 @@ def sample_of(part: Part, blocks: Sequence[Cut]) -> list[list[tuple[FloatArray, 
                 sample.append((scores, (end - first) / len(scores)))
         samples.append(sample)
     return samples
+
+
+def edges_between(sample: Sequence[tuple[FloatArray, float]], count: int, most: int) -> list[float]:
+    """Choose scores between ranges of half of ``most`` detections, about, descending; from samples."""
+    scores = np.concatenate([scores for scores, _ in sample])
+    weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
+    order = np.argsort(-scores, kind="stable")
+    share = np.cumsum(weight[order]) / weight.sum()
+    ranges = 2 * -(-count // most)
+    at = np.searchsorted(share, np.arange(1, ranges) / ranges)
+    edges: list[float] = np.unique(scores[order[np.minimum(at, len(order) - 1)]])[::-1].tolist()
+    return edges
 
 
 # ---------------------------------------------------------------- pieces
@@ -229,6 +246,9 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
     there = np.zeros(len(part.image_ids), dtype=bool)
     there[image] = True
     there[truth_image] = True
+    crowds = own.crowds_of(low, high)
+    if crowds is not None:
+        there[crowds.image] = True
     images = np.flatnonzero(there)
     row = np.cumsum(there) - 1
     # Rows are found by position, so that truths of pieces need not be those of the part.
@@ -247,6 +267,10 @@ def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
         truth_image=narrowed(row[truth_image]),
         truth_counted=own.truth_counted[truths],
         truth_weight=None if own.truth_weight is None else own.truth_weight[truths],
+        truth_takes_part=None if own.truth_takes_part is None else own.truth_takes_part[truths],
+        crowd_image=None if crowds is None else narrowed(row[crowds.image]),
+        crowd_category=None if crowds is None else narrowed(crowds.category),
+        crowd_counts=None if crowds is None else crowds.counts,
     )
     places = images + place if isinstance(place, int) else place[images]
     per_class = part.protocol.matching.per_class
@@ -310,11 +334,17 @@ def _matches(pieces: Sequence[Part], piece: Cut) -> Matches:
 
 
 def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
-    """Whether a class may be drawn by ranges of scores: AP and AR, whole counts, no cap over the data set."""
+    """Whether a class may be drawn by ranges of scores.
+
+    So are AP and AR, of whole counts. Of AP at fixed scores, of FROC, MR and JI, and of a mean by images
+    ranges say too little; and stretched scores are known where all parts are.
+    """
     return (
         protocol.matching.cap_scope != "data_set_class"
         and not weighted
         and not protocol.ap.score_steps
+        and protocol.ap.class_mean != "by_images"
+        and not protocol.rounding.stretch_scores
         and all(row.metric in ("AP", "AR") for row in protocol.rows)
     )
 
@@ -397,30 +427,47 @@ def draw_range(
     dict of Key to RangeNumbers
     """
     protocol, matches = pieces[0].protocol, _matches(pieces, piece)
-    points, epsilon = np.array(protocol.ap.recall_points), protocol.ap.precision_epsilon
-    first = float(matches.score[0]) if len(matches) else np.nan
     numbers = {}
     for key in keys:
         counts = HitCounts(Outcomes.of(matches, protocol, *key), protocol.ap.tie_order)
-        needed = np.maximum(needed_hits(points, np.array([positive[key]]))[:, 0], 1)
-        T = len(protocol.matching.iou_thresholds)
-        best, score = np.zeros((T, len(points))), np.full((T, len(points)), np.nan)
-        every: list[NDArray[np.unsignedinteger[Any]]] = []
-        hit_detections = np.split(counts.hit_detections(), np.cumsum(counts.hits.sum(axis=1))[:-1])
-        for t, (nth, counted) in enumerate(counts.lines()):
-            hits_before, counted_before = (int(number[t]) for number in before[key])
-            up_to = counted + counted_before
-            precision = (nth + hits_before) / (up_to + epsilon)
-            after = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
-            entry = needed - 1 - hits_before
-            best[t] = after[np.clip(entry, 0, len(precision))]
-            here = (entry >= 0) & (entry < len(precision))
-            score[t, here] = matches.score[hit_detections[t][entry[here]]]
-            if protocol.ap.interpolation != "points":
-                every.append(narrowed(up_to))
-        areas = protocol.ap.interpolation != "points"
-        numbers[key] = RangeNumbers(best, score, first, every if areas else None)
+        numbers[key] = numbers_of_range(counts, before[key], positive[key], protocol)
     return numbers
+
+
+def numbers_of_range(
+    counts: HitCounts | WeightedCounts, before: tuple[Counts, Counts], positive: int, protocol: Protocol
+) -> RangeNumbers:
+    """Draw the share of a range in a curve; under weights the precision alone, which is all that is read.
+
+    ``before`` are the true positives and the counted detections of higher scores, [T] each.
+    """
+    points, epsilon = np.array(protocol.ap.recall_points), protocol.ap.precision_epsilon
+    needed = np.maximum(needed_hits(points, np.array([positive]))[:, 0], 1)
+    scores, ends = counts.outcomes.score, np.cumsum(counts.hits.sum(axis=1))[:-1]
+    T = len(protocol.matching.iou_thresholds)
+    best, score = np.zeros((T, len(points))), np.full((T, len(points)), np.nan)
+    whole = isinstance(counts, HitCounts)
+    areas = whole and protocol.ap.interpolation != "points"
+    every: list[NDArray[np.unsignedinteger[Any]]] = []
+    lines = counts.lines()
+    if not whole:
+        lines = zip(*(np.split(column, ends) for column in next(lines)), strict=True)
+    hit_detections = np.split(counts.hit_detections(), ends) if whole else []
+    for t, (nth, counted) in enumerate(lines):
+        hits_before, counted_before = (int(number[t]) for number in before)
+        up_to = counted + np.int64(counted_before)
+        # Counts under weights have 32 bits; a float64 holds all whole numbers below 2 ** 53.
+        precision = (nth + np.float64(hits_before)) / (up_to + epsilon)
+        after = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
+        entry = needed - 1 - hits_before
+        best[t] = after[np.clip(entry, 0, len(precision))]
+        if whole:
+            here = (entry >= 0) & (entry < len(precision))
+            score[t, here] = scores[hit_detections[t][entry[here]]]
+        if areas:
+            every.append(narrowed(up_to))
+    first = float(scores[0]) if len(scores) else np.nan
+    return RangeNumbers(best, score, first, every if areas else None)
 
 
 def join_ranges(
@@ -521,6 +568,7 @@ class Numbers(NamedTuple):
     labels: list[str]
     nbytes: int
     """Of all parts."""
+    identity: TruthIdentity
 
 
 def reduced(
@@ -592,6 +640,7 @@ def reduced(
         curves,
         job.categories.labels,
         sum(header.nbytes for header in headers),
+        TruthIdentity.joined(header.identity for header in headers),
     )
 
 
@@ -716,13 +765,7 @@ class _Job:
         samples = self.engine.results(tasks)
         for number, block in enumerate(large):
             sample = [one for own in samples for one in own[number]]
-            scores = np.concatenate([scores for scores, _ in sample])
-            weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
-            order = np.argsort(-scores, kind="stable")
-            share = np.cumsum(weight[order]) / weight.sum()
-            ranges = 2 * -(-count[block] // self.most)
-            at = np.searchsorted(share, np.arange(1, ranges) / ranges)
-            edges[block] = np.unique(scores[order[np.minimum(at, len(order) - 1)]])[::-1].tolist()
+            edges[block] = edges_between(sample, count[block], self.most)
         return edges
 
     def _totals(self, edges: Mapping[Cut, Sequence[float]]) -> dict[Cut, Totals]:

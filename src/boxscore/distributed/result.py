@@ -2,25 +2,29 @@
 
 Conventions
 -----------
-- Metrics, per-class values, curves and arrays have the bits of one process. What weighs images (bootstrap
-  intervals, slices, comparisons) needs the parts. What needs boxes or overlaps is refused by name.
+- Metrics, per-class values, curves and arrays have the bits of one process. So has what weighs images
+  (bootstrap intervals, slices, comparisons), which is computed where the parts are. What needs boxes or
+  overlaps is refused by name.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
+import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.resampling import WeightSets
 from boxscore.data.alignment import warn_left_out
 from boxscore.data.vocabulary import Images
 from boxscore.distributed.engine import Engine, Here
-from boxscore.distributed.merging import MergedParts
-from boxscore.distributed.parts import Part, load_part, truth_digest
+from boxscore.distributed.merging import MergedParts, images_in_order, numbered_images
+from boxscore.distributed.parts import Part, TruthIdentity, load_part
 from boxscore.distributed.reduction import (
     MOST,
     Key,
@@ -31,10 +35,13 @@ from boxscore.distributed.reduction import (
     header_of,
     reduced,
 )
+from boxscore.distributed.weighing import HeldParts, weighed_parts, weighs_by_class
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
+from boxscore.protocols.protocol import SummaryRow
 from boxscore.scoring.joined import JoinedCurves
+from boxscore.scoring.weighing import Weighed
 
 __all__ = [
     "DistributedEvaluation",
@@ -44,6 +51,9 @@ __all__ = [
     "merge",
     "warn_of_classes",
 ]
+
+FETCHED = 1 << 24
+"""Detections whose parts are brought here, 20 to 30 bytes each, and several hundred while they are used."""
 
 NO_ROWS = "merged parts hold scores and outcomes only: evaluate these images by themselves, boxscore.evaluate"
 
@@ -165,19 +175,51 @@ class MergedEvaluation(Evaluation):
         -------
         bool
         """
-        if isinstance(other, MergedEvaluation):
-            categories, digest = other.parts.every_class, other.parts.truth_digest
-        else:
-            categories, digest = other.ground_truth.categories, truth_digest(other.ground_truth)
-        return (
-            self.images.same_as(other.images)
-            and self.parts.every_class.same_as(categories)
-            and self.parts.truth_digest == digest
+        mine, yours = (
+            one.identity if isinstance(one, MergedEvaluation) else TruthIdentity.of(one.ground_truth)
+            for one in (self, other)
         )
+        return mine.same_as(yours)
+
+    @property
+    def identity(self) -> TruthIdentity:
+        """What tells the ground truth from others."""
+        return self._numbers.identity
+
+    def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False) -> Weighed:
+        """Compute summary metrics with every image counted as often as its weight says, where the parts are.
+
+        Parameters
+        ----------
+        rows : sequence of SummaryRow
+        weights : WeightSets
+            Sets of whole numbers, [images] each.
+        progress : bool, default False
+            Show a progress bar if stderr is a terminal.
+
+        Returns
+        -------
+        Weighed
+        """
+        if not weighs_by_class(self.protocol):
+            return super().weighed(rows, weights, progress=progress)
+        held = self._there
+        own_bar = progress and isinstance(held.engine, Here)  # others show their tasks
+        return weighed_parts(held, rows, weights, progress=own_bar)
+
+    @functools.cached_property
+    def _there(self) -> HeldParts:
+        parts = self.parts.parts
+        return HeldParts(Here(), parts, [header_of(part) for part in parts])
+
+    @property
+    def image_count(self) -> int:
+        """Images that were evaluated, those without objects too."""
+        return self.counts["images"]
 
     @functools.cached_property
     def matched(self) -> Matches:
-        """All classes merged, for what weighs images; made when it is first asked for."""
+        """All classes merged, for what looks at every score; made when it is first asked for."""
         return self.parts.matches()
 
     @functools.cached_property
@@ -233,33 +275,29 @@ class MergedEvaluation(Evaluation):
 class DistributedEvaluation(MergedEvaluation):
     """What an engine brought back: numbers, of parts that stay where they are.
 
-    Bootstrap intervals, slices by image and comparisons fetch the parts, 20 to 30 bytes a detection, as long
-    as they are still there.
+    Bootstrap intervals, slices by image and comparisons weigh images where the parts are, as long as they are
+    still there. Operating points and FROC fetch the parts, of up to 16 million detections.
     """
 
     def __init__(self) -> None:
         raise InputError("a DistributedEvaluation", "be made by boxscore.distributed.evaluate", got="a call")
 
     @classmethod
-    def of(
-        cls, numbers: Numbers, engine: Engine | None = None, parts: Sequence[Any] = ()
-    ) -> DistributedEvaluation:
-        """Make a result of numbers; ``parts`` are the engine's."""
+    def of(cls, numbers: Numbers, held: HeldParts | None = None) -> DistributedEvaluation:
+        """Make a result of numbers, and of the parts where they are."""
         self = cls.__new__(cls)
         vars(self).update(
             protocol=numbers.protocol,
             chosen_classes=False,
             _numbers=numbers,
-            _engine=engine,
-            _held=list(parts),
+            _held=held,
         )
         return self
 
-    _engine: Engine | None
-    _held: list[Any]
+    _held: HeldParts | None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_engine": None, "_held": []}
+        return {**vars(self), "_held": None}
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -267,16 +305,48 @@ class DistributedEvaluation(MergedEvaluation):
         return dict(self._numbers.left_out)
 
     @functools.cached_property
+    def images(self) -> Images:
+        """All images, with the columns that every part has; their ids and columns are brought here."""
+        held = self._there
+        with held.engine.asked_again():
+            tables = held.engine.results(
+                [held.engine.submit("images", _images_of, part) for part in held.parts], shown="images"
+            )
+        named = [SimpleNamespace(image_ids=ids, source="") for ids, _ in tables]
+        ids, places = numbered_images(named)
+        order = np.empty(len(ids), dtype=np.int64)
+        order[np.concatenate(places)] = np.arange(len(ids))
+        return images_in_order(ids, order, [columns for _, columns in tables])
+
+    @functools.cached_property
     def parts(self) -> MergedParts:  # type: ignore[override]
         """The parts, brought here from where they are."""
-        if self._engine is None:
+        held, count = self._there, int(self.class_counts["detections"].sum())
+        if count > FETCHED:
+            raise InputError(
+                "detections whose parts are fetched",
+                f"be at most {FETCHED:,}",
+                got=f"{count:,}",
+                cause="metrics, curves, bootstrap intervals, slices by image and comparisons need no parts "
+                "here; for anything else evaluate some of the images by themselves",
+            )
+        return MergedParts(held.engine.gather(held.parts))
+
+    @property
+    def _there(self) -> HeldParts:
+        if self._held is None:
             raise InputError(
                 "the parts of a result",
                 "still be where they were matched",
                 got="numbers only",
                 cause="ask before the client is closed, or save parts and merge them",
             )
-        return MergedParts(self._engine.gather(self._held))
+        return self._held
+
+
+def _images_of(part: Part) -> tuple[NDArray[Any], Mapping[str, NDArray[Any]]]:
+    """Copy what is known of the images: nothing may hold on to the pages of a stored part."""
+    return part.image_ids.copy(), {name: values.copy() for name, values in part.image_columns.items()}
 
 
 # ---------------------------------------------------------------- from parts to a result
@@ -302,8 +372,11 @@ def evaluation_of(
     *,
     most: int = MOST,
     keys: Sequence[Key] | None = None,
+    room: int | None = None,
 ) -> DistributedEvaluation:
-    """Reduce parts to a result; arguments as for :func:`~boxscore.distributed.reduction.reduced`."""
-    return DistributedEvaluation.of(
-        reduced(engine, parts, most=most, headers=headers, keys=keys), engine, parts
-    )
+    """Reduce parts to a result; arguments as for :func:`~boxscore.distributed.reduction.reduced`.
+
+    ``room`` are the bytes that one process may take for later questions.
+    """
+    numbers = reduced(engine, parts, most=most, headers=headers, keys=keys)
+    return DistributedEvaluation.of(numbers, HeldParts(engine, list(parts), headers, room))

@@ -17,6 +17,7 @@ Conventions
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -168,12 +169,11 @@ class StreamTask(PicklesFields):
                 side = self.detections
                 rows = rows_of(found, side.options, truth, of_results=True, fractions=side.fractions)
                 detections = detections_of(rows, side.options, truth)
+            truth, detections = prepared(truth, detections, self.protocol, share=True)
             if self.classes is not None:
                 truth, detections = select(truth, detections, classes=self.classes)
             if found is not None:
                 keys = detections.columns[KEY]
-                detections = detections.replaced(columns={})
-            truth, detections = prepared(truth, detections, self.protocol)
             part = match_part(truth, detections, self.protocol, rows=keys)
         return dataclasses.replace(part, source=f"partition {self.number} of {self.detections.groups.path}")
 
@@ -187,7 +187,19 @@ class StreamTask(PicklesFields):
         truth = ground_truth_of(rows, options)
         category = self.categories.rows(truth.categories.ids)[truth.category]
         images = _without_names(truth.images)
-        return truth.replaced(images=images, categories=self.categories, category=category, columns={})
+        truth = truth.replaced(images=images, categories=self.categories, category=category)
+        return _with_bounded_columns(truth, self.protocol)
+
+
+def _bounded_columns(protocol: Protocol) -> set[str]:
+    """Names of the columns that the protocol's ranges bound."""
+    return {name for columns in protocol.ignore.column_ranges.values() for name in columns}
+
+
+def _with_bounded_columns(truth: GroundTruth, protocol: Protocol) -> GroundTruth:
+    """Leave out the columns that nothing reads."""
+    kept = _bounded_columns(protocol)
+    return truth.replaced(columns={name: own for name, own in truth.columns.items() if name in kept})
 
 
 def stream_tasks(
@@ -232,7 +244,7 @@ def stream_tasks(
     InputError
         When a detection is in an unknown image.
     """
-    truth = _opened_truth(ground_truth, truth_options)
+    truth = _opened_truth(ground_truth, truth_options, _bounded_columns(protocol))
     found = ParquetGroups.open(detections, options)
     if found.parts.score is None:
         rule, cause = "have a column score or confidence", "is this the ground truth?"
@@ -267,7 +279,9 @@ def stream_tasks(
         if own is None:
             assert isinstance(truth, GroundTruth)
             table = of_images(truth, rows)
-            own_truth: GroundTruth | Side = table.replaced(images=_without_names(table.images), columns={})
+            own_truth: GroundTruth | Side = _with_bounded_columns(
+                table.replaced(images=_without_names(table.images)), protocol
+            )
         else:
             own_truth = own
         tasks.append(
@@ -306,12 +320,14 @@ class _Images(NamedTuple):
         return _images_of_truth(truth, options)
 
 
-def _opened_truth(truth: GroundTruth | Path, options: ReadOptions) -> GroundTruth | ParquetGroups:
+def _opened_truth(
+    truth: GroundTruth | Path, options: ReadOptions, further: set[str]
+) -> GroundTruth | ParquetGroups:
     """Read ground truth; Parquet is only opened, unless it needs what is beside it."""
     if isinstance(truth, GroundTruth):
         return truth
     if is_parquet(truth) and options.image_labels is None and options.hierarchy is None:
-        return ParquetGroups.open(truth, options)
+        return ParquetGroups.open(truth, options, further=further)
     return read_ground_truth(truth, options)
 
 
@@ -555,6 +571,8 @@ def _regrouped(side: Side, partition: IntArray, ids: Ids, count: int, folder: Pa
                 flush()
                 held = 0
         flush()
+        for writer in writers.values():
+            writer.close()
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be written: {error.strerror or error}; rows are put in order there, which "
@@ -562,7 +580,8 @@ def _regrouped(side: Side, partition: IntArray, ids: Ids, count: int, folder: Pa
         ) from None
     finally:
         for writer in writers.values():
-            writer.close()
+            with contextlib.suppress(OSError):  # a full disk has been told
+                writer.close()
     return [Source(file=file) for file in files]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
+from boxscore._utils.progress import progress as shown
 from boxscore._utils.records import record
+from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
@@ -23,10 +25,11 @@ from boxscore.matching.ignoring import zero_ids
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
-from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.counts import ScoreCounts, counted_detections
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import summary_total, summary_values
+from boxscore.scoring.weighing import Weighed, weighed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -443,6 +446,34 @@ class Evaluation(PicklesFields):
             return self.once(("curves", area, cap), lambda: Curves.of(self.matched, self.protocol, area, cap))
         matched = self.once(("pooled", pooled), lambda: self.matched.pooled(pooled))
         return self.once(("curves", area, cap, pooled), lambda: Curves.of(matched, self.protocol, area, cap))
+
+    def weighed(self, rows: Sequence[SummaryRow], weights: WeightSets, *, progress: bool = False) -> Weighed:
+        """Compute summary metrics with every image counted as often as its weight says.
+
+        Parameters
+        ----------
+        rows : sequence of SummaryRow
+        weights : WeightSets
+            Sets of whole numbers, [images] each.
+        progress : bool, default False
+            Show a progress bar if stderr is a terminal.
+
+        Returns
+        -------
+        Weighed
+
+        Raises
+        ------
+        InputError
+            When ground truths have weights of their own.
+        """
+        sets = shown(weights, total=len(weights), desc="bootstrap", unit="draw") if progress else weights
+        return weighed(self.matched, self.protocol, rows, sets)
+
+    @property
+    def image_count(self) -> int:
+        """Images that were evaluated, those without objects too."""
+        return len(self.images)
 
     @property
     def images(self) -> Images:

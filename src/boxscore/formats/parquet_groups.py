@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+import zlib
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["AT", "KEY", "BoxesTable", "ParquetGroups", "RowGroup"]
+
+TAIL = 8
+"""Bytes after the footer: its length, and the mark of the format."""
 
 KEY, AT = "__boxscore_key", "__boxscore_at"
 
@@ -69,6 +73,8 @@ class ParquetGroups(PicklesFields):
         Paths of the columns that are read.
     names : tuple of str
         What these are called, one row per box.
+    digests : tuple of int
+        Of the footer of each file, which says where everything is, and the least and largest values.
     """
 
     path: Path
@@ -76,20 +82,26 @@ class ParquetGroups(PicklesFields):
     groups: tuple[RowGroup, ...]
     columns: tuple[str, ...]
     names: tuple[str, ...]
+    digests: tuple[int, ...]
 
     @classmethod
-    def open(cls, path: Path, options: ReadOptions) -> ParquetGroups:
-        """Look at what the files say of themselves; no row is read but the first ones."""
-        _, pq = arrow()
+    def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] = ()) -> ParquetGroups:
+        """Look at what the files say of themselves; no row is read but the first ones.
+
+        ``further`` names columns that are read though they have no part.
+        """
+        pa, pq = arrow()
         files = tuple(part_files(path, options))
         groups: list[RowGroup] = []
+        digests: list[int] = []
         columns: tuple[str, ...] = ()
         names: tuple[str, ...] = ()
         first = 0
         for number, file in enumerate(files):
-            with refused(str(file)), pq.ParquetFile(file) as parquet:
+            with refused(str(file)), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
+                digests.append(_digest(opened))
                 if not columns:
-                    columns, names = _needed(parquet, str(file))
+                    columns, names = _needed(parquet, str(file), further)
                 leaf = {parquet.schema.column(i).path: i for i in range(len(parquet.schema))}
                 missing = [column for column in columns if column not in leaf]
                 if missing:
@@ -100,7 +112,7 @@ class ParquetGroups(PicklesFields):
                     boxes = max((said.column(leaf[column]).num_values for column in columns), default=0)
                     groups.append(RowGroup(number, group, said.num_rows, boxes, first))
                     first += boxes
-        return cls(path, files, tuple(groups), columns, names)
+        return cls(path, files, tuple(groups), columns, names, tuple(digests))
 
     @property
     def boxes(self) -> int:
@@ -116,7 +128,15 @@ class ParquetGroups(PicklesFields):
         """Read a row group, one row per box; ``columns`` are paths, all that are needed by default."""
         pa, pq = arrow()
         file = self.files[group.file]
-        with refused(self.place_of(group)), pq.ParquetFile(file) as parquet:
+        with refused(self.place_of(group)), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
+            if _digest(opened) != self.digests[group.file]:
+                raise FileFormatError(
+                    "a Parquet file",
+                    "stay as it is while it is read",
+                    got="another file of this name",
+                    place=self.place_of(group),
+                    cause="was it replaced, or does a worker see other data?",
+                )
             table = parquet.read_row_group(group.number, columns=list(columns or self.columns))
         flat, parents = by_box(table, self.place_of(group))
         count = len(next(iter(flat.values()))) if flat else 0
@@ -164,6 +184,14 @@ class ParquetGroups(PicklesFields):
         )
 
 
+def _digest(file: Any) -> int:
+    """Return a checksum of the footer of an open file that is known to have one."""
+    file.seek(file.size() - TAIL)
+    length = int.from_bytes(file.read(4), "little")
+    file.seek(file.size() - TAIL - length)
+    return zlib.crc32(file.read(length))
+
+
 class BoxesTable(ArrowTable):
     """Boxes of some row groups, flat, as a table whose rows know where they stand."""
 
@@ -188,7 +216,7 @@ class BoxesTable(ArrowTable):
         return self._groups.place(int(self._keys[row]), int(self._at[row]))
 
 
-def _needed(parquet: Any, place: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _needed(parquet: Any, place: str, further: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the paths of the columns with a part, and what they are called when there is a row per box."""
     wanted = wanted_columns(parquet, place)
     pa, _ = arrow()
@@ -200,6 +228,6 @@ def _needed(parquet: Any, place: str) -> tuple[tuple[str, ...], tuple[str, ...]]
         )
     flat, _ = by_box(table, place)
     parts = column_parts(list(flat), place=place)
-    other = {name for name in parts.other if name in wanted}  # columns of their own
+    other = {name for name in parts.other if name in wanted and name not in further}  # of their own
     columns = tuple(path for path in wanted if path not in other)
     return columns, tuple(name for name in flat if name not in other)

@@ -31,7 +31,16 @@ from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import EqualScores
 
-__all__ = ["Bits", "DetectionOutcomes", "Matches", "PairOutcomes", "bit_type", "merge", "pack_bits"]
+__all__ = [
+    "Bits",
+    "CrowdCounts",
+    "DetectionOutcomes",
+    "Matches",
+    "PairOutcomes",
+    "bit_type",
+    "merge",
+    "pack_bits",
+]
 
 Bits = NDArray[Any]
 """An unsigned integer array whose bits run over an axis: T thresholds, or A area ranges."""
@@ -66,6 +75,17 @@ class DetectionOutcomes(NamedTuple):
     """Position of the ground truth that it matched; -1 without one, [D]."""
     iou: NDArray[np.float64]
     """Overlap with that ground truth; NaN without one, [D]."""
+
+
+class CrowdCounts(NamedTuple):
+    """What the Jaccard index needs of each image: the N pairs of a class and an image that have anything."""
+
+    image: NDArray[np.integer[Any]]
+    """Row numbers, ascending in each class, [N]."""
+    category: NDArray[np.integer[Any]]
+    """Row numbers, ascending, [N]."""
+    counts: NDArray[np.integer[Any]]
+    """Partners, objects, detections; at A area ranges, T IoU thresholds, S confidences: [N, 3, A, T, S]."""
 
 
 @record(frozen=True, eq=False)
@@ -110,6 +130,8 @@ class Matches(PicklesFields):
         Whether each ground truth, counted or ignored, takes part in matching; where the protocol asks.
     truth_share : ndarray of float64, [G], or None
         Largest share of each ground truth that lies in one ignored region; where the protocol asks.
+    crowds : CrowdCounts, or None
+        Counted before, where overlaps are not kept and the protocol asks.
     """
 
     images: Images
@@ -135,6 +157,7 @@ class Matches(PicklesFields):
     truth_weight: NDArray[np.float64] | None = None
     takes_part: BoolArray | None = None
     truth_share: NDArray[np.float64] | None = None
+    crowds: CrowdCounts | None = None
 
     def __len__(self) -> int:
         return len(self.image)
@@ -228,6 +251,7 @@ class Matches(PicklesFields):
             images=self.images.take(np.flatnonzero(kept)),
             image=number[left.image],
             truth_image=number[left.truth_image],
+            crowds=None if self.crowds is None else _crowds_of(self.crowds, kept, number),
         )
 
     def pooled(self, selection: str = "") -> Matches:
@@ -243,6 +267,7 @@ class Matches(PicklesFields):
             categories=one,
             category=np.zeros(len(kept), dtype=np.int32),
             truth_category=np.zeros(len(kept.truth_image), dtype=np.int32),
+            crowds=None,
         )
         if self.equal_scores == "image_order":
             order = stable_order(kept.image, len(kept.images))
@@ -276,7 +301,7 @@ class Matches(PicklesFields):
         columns |= {name: getattr(self, name)[pairs] for name in self._present(_PAIR)}
         columns["pair_detection"] = (np.cumsum(detections) - 1)[columns["pair_detection"]]
         columns["pair_truth"] = (np.cumsum(truths) - 1)[columns["pair_truth"]]
-        return dataclasses.replace(self, **columns)
+        return dataclasses.replace(self, **columns, crowds=None)  # counted with all detections
 
     def pair_outcomes(self, area: int, *, max_detections: int | None = None) -> PairOutcomes:
         """Tell what became of the detections with a candidate, up to a cap, at every threshold."""
@@ -329,6 +354,12 @@ class Matches(PicklesFields):
         counted = (self.counted_bits[self.pair_truth, None] >> areas) & 1
         true: Bits = self.matched_bits * counted.astype(self.matched_bits.dtype)
         return true if self.absorbed_bits is None else true & ~self.absorbed_bits
+
+
+def _crowds_of(crowds: CrowdCounts, kept: BoolArray, number: NDArray[np.int32]) -> CrowdCounts:
+    """Keep some images [I], which get other numbers."""
+    rows = np.flatnonzero(kept[crowds.image])
+    return CrowdCounts(number[crowds.image[rows]], crowds.category[rows], crowds.counts[rows])
 
 
 def bit_type(count: int) -> np.dtype[Any]:
@@ -407,7 +438,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
     categories, category_rows = _united([part.categories for part in parts])
     _check_disjoint(parts, image_rows, images)
 
-    columns: dict[str, NDArray[Any]] = {}
+    columns: dict[str, Any] = {}
     for name in first._present((*_DETECTION, *_TRUTH, *_PAIR)):
         values = [getattr(part, name) for part in parts]
         rows = image_rows if name.endswith("image") else category_rows if name.endswith("category") else None

@@ -10,6 +10,8 @@ Conventions
 - Kept: of a detection its score, image, rank and area ranges; of a pair that is a match, its ground truth and
   its outcomes; of a ground truth its image and where it counts. Overlaps, candidates that no threshold
   matched, and rows of tables are left out; the row of a detection is kept where it orders equal scores.
+- Where a protocol asks for more, and only there, its small facts are kept too: which ground truths recall is
+  over, and what the Jaccard index counts in each image (:class:`~boxscore.matching.matches.CrowdCounts`).
 - Columns are in class order, and so is the ground truth: a class is a slice of each, and :func:`unpacked`
   reads some classes of many parts at a time.
 - Every column has the smallest type that holds its values; a score is a float32 where all are. Outcomes are
@@ -28,7 +30,7 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import stable_order
 from boxscore._utils.pickling import PicklesFields
 from boxscore.data.vocabulary import Categories, Images
-from boxscore.matching.matches import Bits, Matches
+from boxscore.matching.matches import Bits, CrowdCounts, Matches
 from boxscore.protocols.protocol import EqualScores
 
 __all__ = ["PackedMatches", "Placed", "narrowed", "numbered_rows", "packed", "unpacked"]
@@ -60,6 +62,11 @@ class PackedMatches(PicklesFields):
     truth_counted : ndarray of unsigned, [G]
         Bits over area ranges.
     truth_weight : ndarray of float64, [G], or None
+    truth_takes_part : ndarray of bool, [G], or None
+        Whether recall is over each ground truth, where that is not whether it is counted.
+    crowd_image, crowd_category : ndarray of unsigned, [N], or None
+    crowd_counts : ndarray of unsigned, [N, 3, A, T, S], or None
+        As in :class:`~boxscore.matching.matches.CrowdCounts`, where the summary has the Jaccard index.
     threshold_count : int
     area_count : int
     equal_scores : {"image_order", "file_order", "last_first"}
@@ -78,6 +85,10 @@ class PackedMatches(PicklesFields):
     truth_image: NDArray[np.unsignedinteger[Any]]
     truth_counted: Bits
     truth_weight: NDArray[np.float64] | None
+    truth_takes_part: NDArray[np.bool_] | None
+    crowd_image: NDArray[np.unsignedinteger[Any]] | None
+    crowd_category: NDArray[np.unsignedinteger[Any]] | None
+    crowd_counts: NDArray[np.integer[Any]] | None
     threshold_count: int
     area_count: int
     equal_scores: EqualScores
@@ -94,6 +105,14 @@ class PackedMatches(PicklesFields):
         """Return the columns that are there, by name."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+    def crowds_of(self, low: int, high: int) -> CrowdCounts | None:
+        """Return what the Jaccard index counts of the classes in [low, high), numbered from 0."""
+        if self.crowd_image is None or self.crowd_category is None or self.crowd_counts is None:
+            return None
+        own = slice(*np.searchsorted(self.crowd_category, [low, high]).tolist())
+        category = self.crowd_category[own].astype(np.int64) - low
+        return CrowdCounts(self.crowd_image[own], category, self.crowd_counts[own])
 
 
 class Placed(NamedTuple):
@@ -121,7 +140,7 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
     outcome, outcomes = numbered_rows(bits)
     detections = np.searchsorted(matches.category, classes)
     truth_category = matches.truth_category[by_class]
-    rows = with_rows or matches.equal_scores != "image_order"
+    rows, crowds = with_rows or matches.equal_scores != "image_order", matches.crowds
     narrow = matches.score.astype(np.float32)
     return PackedMatches(
         bounds=np.stack(
@@ -143,6 +162,10 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
         truth_image=narrowed(matches.truth_image[by_class]),
         truth_counted=matches.counted_bits[by_class],
         truth_weight=None if matches.truth_weight is None else matches.truth_weight[by_class],
+        truth_takes_part=None if matches.takes_part is None else matches.takes_part[by_class],
+        crowd_image=None if crowds is None else narrowed(crowds.image),
+        crowd_category=None if crowds is None else narrowed(crowds.category),
+        crowd_counts=None if crowds is None else narrowed(crowds.counts),
         threshold_count=matches.threshold_count,
         area_count=matches.area_count,
         equal_scores=matches.equal_scores,
@@ -177,6 +200,7 @@ def unpacked(
         columns["row"][order] = np.arange(len(order))
     every = high - low == len(categories)
     return Matches(
+        crowds=_joined_crowds(parts, low, high),
         images=images,
         categories=categories if every else categories.take(np.arange(low, high)),
         truth_row=np.arange(sum(truths)),
@@ -211,11 +235,24 @@ def _piece(part: Placed, low: int, high: int) -> dict[str, Any]:
         "truth_category": np.repeat(numbers, sizes[2]),
         "counted_bits": own.truth_counted[truths],
         "truth_weight": None if own.truth_weight is None else own.truth_weight[truths],
+        "takes_part": None if own.truth_takes_part is None else own.truth_takes_part[truths],
         "pair_detection": np.repeat(np.arange(len(count)), count),
         "pair_truth": own.truth[pairs].astype(np.intp) - g,
         "matched_bits": bits[:, :A],
         "absorbed_bits": bits[:, A:] if bits.shape[1] > A else None,
     }
+
+
+def _joined_crowds(parts: Sequence[Placed], low: int, high: int) -> CrowdCounts | None:
+    """Join what the Jaccard index counts, class by class and image by image."""
+    each = [part.packed.crowds_of(low, high) for part in parts]
+    there = [own for own in each if own is not None]
+    if len(there) < len(each):
+        return None
+    image = np.concatenate([part.image[own.image] for part, own in zip(parts, there, strict=True)])
+    category = np.concatenate([own.category for own in there])
+    order = np.lexsort((image, category))
+    return CrowdCounts(image[order], category[order], np.concatenate([own.counts for own in there])[order])
 
 
 def narrowed(values: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:

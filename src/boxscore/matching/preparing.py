@@ -5,6 +5,9 @@ Conventions
 - Everything here follows from a table alone and the protocol; what depends on pairs is decided in matching.
 - The order is that of the functions in :func:`prepared`. Rows keep their order.
 - Where the size of an image is unknown, nothing of it is clipped away; only a protocol that clips needs it.
+- Stretching needs the least and the largest score of all detections. Scores as given stay beside the
+  stretched ones, with both, so that those of several files can be stretched together later
+  (:class:`GivenScores`).
 
 References
 ----------
@@ -15,7 +18,7 @@ FACE, ``norm_score.m`` (stretched scores).
 from __future__ import annotations
 
 import dataclasses
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +29,7 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 
-__all__ = ["is_prepared_alone", "prepared", "shares_of_regions"]
+__all__ = ["GivenScores", "is_prepared_alone", "prepared", "shares_of_regions", "stretched"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -36,16 +39,53 @@ MOST_PIXELS = 1 << 28
 """Of one image's regions."""
 
 
+class GivenScores(NamedTuple):
+    """Scores before they were stretched, which a table keeps in columns of these names."""
+
+    score_as_given: FloatArray
+    """[D]"""
+    least_given: FloatArray
+    """Of all detections, and at most 1; the same in every row, [D]."""
+    largest_given: FloatArray
+    """Of all detections, and at least 0; the same in every row, [D]."""
+
+    @classmethod
+    def of(cls, detections: Detections) -> GivenScores:
+        """Read the columns of a table that was prepared."""
+        return cls(*(np.asarray(detections.columns[name], dtype=np.float64) for name in cls._fields))
+
+    @classmethod
+    def keep(cls, detections: Detections) -> Detections:
+        """Add the columns to a table."""
+        scores = detections.scores
+        ends = min(1.0, float(scores.min(initial=1.0))), max(0.0, float(scores.max(initial=0.0)))
+        given = cls(scores, *(np.broadcast_to(end, len(scores)) for end in ends))
+        return detections.replaced(columns={**detections.columns, **given._asdict()})
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The least and the largest score; None without a detection."""
+        if not len(self.score_as_given):
+            return None
+        return float(self.least_given[0]), float(self.largest_given[0])
+
+
 def prepared(
-    ground_truth: GroundTruth, detections: Detections, protocol: Protocol
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, *, share: bool = False
 ) -> tuple[GroundTruth, Detections]:
-    """Return both tables, aligned, as the protocol evaluates them."""
+    """Return both tables, aligned, as the protocol evaluates them.
+
+    Scores of a ``share`` of the images are not stretched yet.
+    """
     rounding, boxes = protocol.rounding, protocol.boxes
     if protocol.matching.ranked_files:
         _check_ranked(detections)
     detections = rounded(detections, scores=rounding.scores, boxes=rounding.boxes)
     if rounding.stretch_scores:
-        detections = detections.replaced(scores=_stretched(detections.scores))
+        detections = GivenScores.keep(detections)
+        ends = GivenScores.of(detections).ends
+        if ends is not None and not share:
+            detections = detections.replaced(scores=stretched(detections.scores, *ends))
     if boxes.clip == "image":
         sizes = _sizes(ground_truth, detections)
         ground_truth, detections = _clipped(ground_truth, sizes), _clipped(detections, sizes)
@@ -75,10 +115,8 @@ def _check_ranked(detections: Detections) -> None:
         )
 
 
-def _stretched(scores: FloatArray) -> FloatArray:
-    if not len(scores):
-        return scores
-    low, high = min(1.0, float(scores.min())), max(0.0, float(scores.max()))
+def stretched(scores: FloatArray, low: float, high: float) -> FloatArray:
+    """Stretch scores over [0, 1] by the least and the largest of all."""
     if high == low:
         cause = "all scores are the same: does the detector write its confidences?"
         raise InputError("scores", "differ, to be stretched over [0, 1]", got=f"{low:g} alone", cause=cause)

@@ -50,6 +50,8 @@ def comparison_view(
     if len(evaluations) != 2:
         raise InputError("a comparison's page", "hold two", got=len(evaluations))
     names, results = list(evaluations), list(evaluations.values())
+    for result in results:
+        result.require_overlaps("a report")
     first = results[0]
     errors = [diagnosis.errors_view(result) for result in results]  # the lowest overlaps first
     summary = [_cell(comparison, i) for i in range(len(comparison.metrics))]

@@ -126,6 +126,7 @@ def _sentence(text: str) -> str:
 def report_view(evaluation: Evaluation, *, options: ReportOptions | None = None) -> dict[str, Any]:
     """Collect everything the page of one evaluation shows, as JSON values and notes."""
     options = options or ReportOptions()
+    evaluation.require_overlaps("a report")
     # Error types need the lowest overlaps across classes: computed first, they serve the others.
     error_costs = diagnosis.errors_view(evaluation)
     gallery = Gallery(evaluation, score_threshold=diagnosis.operating_score(evaluation))

@@ -30,10 +30,12 @@ from numpy.typing import NDArray
 
 from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import ApRules, FrocRules, Protocol
+from boxscore.protocols.protocol import ApRules, FrocRules, MissRateRules, Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.froc import sensitivity
 from boxscore.scoring.interpolation import area_at_scores, curve_area
+from boxscore.scoring.jaccard import jaccard_indices
+from boxscore.scoring.miss_rate import miss_rates
 from boxscore.scoring.weighted import WeightedCounts
 
 __all__ = ["MOST_CELLS", "Cells", "Curves", "means_at_points", "needed_hits"]
@@ -85,6 +87,26 @@ class Curves:
     def sensitivity(self, rules: FrocRules) -> FloatArray:
         """Sensitivity at the rules' false positives per image, [T, F, K]."""
         return sensitivity(self.counts, np.array(rules.false_positives_per_image), rules.interpolation)
+
+    def miss_rates(self, rules: MissRateRules) -> FloatArray:
+        """Miss rate at the rules' false positives per image, [T, F, K]."""
+        return miss_rates(self.counts, rules)
+
+    def jaccard_indices(self, protocol: Protocol) -> FloatArray:
+        """Jaccard index of crowds, [T, K]."""
+        return jaccard_indices(self.counts, protocol)
+
+    @property
+    def images_of_class(self) -> NDArray[np.int64]:
+        """Images with an object of each class that recall is over, each as often as it counts, [K]."""
+        matches, area = self.counts.outcomes.matches, self.counts.outcomes.area
+        assert matches is not None
+        there = matches.taking_part(area)
+        K = len(self.positive)
+        own = np.unique(matches.truth_image[there].astype(np.int64) * K + matches.truth_category[there])
+        weights = self.counts.image_weights()
+        often = np.bincount(own % K, weights=None if weights is None else weights[own // K], minlength=K)
+        return often.astype(np.int64)
 
     @functools.cached_property
     def recall(self) -> FloatArray:
@@ -320,30 +342,49 @@ class Cells:
     curves : Curves
     thresholds : list of int
         Positions on the axis T.
-    left_out : ndarray of bool, [K], optional
-        Classes that sums leave out beside those without a curve.
+    classes : ndarray of intp, optional
+        Positions of the classes that means take in, in their order, some of them repeatedly; all, each once,
+        when not given.
     """
 
     def __init__(
-        self, curves: Curves, thresholds: list[int], left_out: NDArray[np.bool_] | None = None
+        self, curves: Curves, thresholds: list[int], classes: NDArray[np.intp] | None = None
     ) -> None:
         self._curves, self._thresholds = curves, thresholds
-        self._left_out = curves._undefined if left_out is None else left_out
+        self._classes = np.arange(len(curves.positive)) if classes is None else classes
 
     def __getitem__(self, thresholds: list[int]) -> Cells:
         """Choose among the thresholds."""
-        return Cells(self._curves, [self._thresholds[one] for one in thresholds], self._left_out)
+        return Cells(self._curves, [self._thresholds[one] for one in thresholds], self._classes)
 
     def of_classes(self, chosen: NDArray[np.bool_]) -> Cells:
-        """Choose among the classes, [K], for :meth:`mean_of_defined`."""
-        return Cells(self._curves, self._thresholds, self._left_out | ~chosen)
+        """Choose among the classes, [K], for means over all of them."""
+        return Cells(self._curves, self._thresholds, self._classes[chosen[self._classes]])
+
+    def repeated(self, often: NDArray[np.int64]) -> Cells:
+        """Take each class as often as told, [K], in means over all of them."""
+        return Cells(self._curves, self._thresholds, np.repeat(self._classes, often[self._classes]))
 
     def mean_of_defined(self) -> float:
         """Mean of the cells that are not NaN, with the bits of ``numpy.mean``; NaN when there are none."""
-        curves = self._curves
-        defined = np.flatnonzero(~self._left_out)
-        count = len(self._thresholds) * curves.point_count * len(defined)
-        return _sum(_Stream(self._planes(defined)), count) / count if count else float("nan")
+        return self._mean(self._classes[self._defined])
+
+    def mean_of_slots(self) -> float:
+        """Mean of the cells that are not NaN, with the bits of ``numpy.nanmean``; NaN when there are none."""
+        return self._mean(self._classes)
+
+    @property
+    def _defined(self) -> NDArray[np.bool_]:
+        defined: NDArray[np.bool_] = ~self._curves._undefined[self._classes]
+        return defined
+
+    def _mean(self, classes: NDArray[np.intp]) -> float:
+        """Add up the cells of some classes, undefined ones as 0, over the number of those defined."""
+        cells_of_class = len(self._thresholds) * self._curves.point_count
+        defined = cells_of_class * int(self._defined.sum())
+        if not defined:
+            return float("nan")
+        return _sum(_Stream(self._planes(classes)), cells_of_class * len(classes)) / defined
 
     def mean_per_class(self) -> FloatArray:
         """Mean of each class's cells, [K]; NaN for a class without a curve."""
@@ -357,17 +398,21 @@ class Cells:
             mean[classes] = own.mean(axis=1)
         return mean
 
-    def _planes(self, defined: NDArray[np.intp]) -> Iterator[FloatArray]:
-        """Yield the cells of the classes with a curve, threshold by threshold, [R * K]."""
+    def _planes(self, classes: NDArray[np.intp]) -> Iterator[FloatArray]:
+        """Yield the cells of some classes, undefined ones as 0, threshold by threshold, [R * K]."""
         curves = self._curves
+        once, at = np.unique(classes, return_inverse=True)
+        asked = np.zeros(len(curves.positive), dtype=bool)
+        asked[once] = True
         for t in self._thresholds:
-            plane = np.empty((curves.point_count, len(defined)))
+            plane = np.empty((curves.point_count, len(once)))
             done = 0
-            for classes in curves._class_blocks(1):
-                envelope = curves._envelope(slice(t, t + 1), classes)[0, ~self._left_out[classes]]
+            for block in curves._class_blocks(1):
+                envelope = curves._envelope(slice(t, t + 1), block)[0, asked[block]]
                 plane[:, done : done + len(envelope)] = envelope.T
                 done += len(envelope)
-            yield plane.ravel()
+            plane[:, curves._undefined[once]] = 0.0
+            yield (plane if len(at) == len(once) else plane[:, at]).ravel()
 
 
 class _Stream:

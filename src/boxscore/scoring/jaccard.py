@@ -6,7 +6,9 @@ Conventions
   largest: a maximum-weight matching, whatever their scores. Of equal sums any is taken.
 - A detection without a partner that lies in an ignored region leaves the set; so does an object without one.
 - An image's ratio is ``k / (m + n - k + 1e-6)`` for ``k`` partners, ``m`` objects and ``n`` detections. JI is
-  the mean over the images that have either, at the confidence where it is largest.
+  the mean over the images that have either, at the confidence where it is largest. CrowdDet adds up the
+  ratios in whatever order its processes give them; here their sum is exact, and rounded once.
+- Three whole numbers a class and image are all that it needs (:func:`with_crowd_counts`): they merge.
 
 References
 ----------
@@ -16,47 +18,119 @@ X. Chu et al., "Detection in Crowded Scenes: One Proposal, Multiple Predictions"
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.ordering import run_starts
 from boxscore.errors import InputError
-from boxscore.matching.matches import Matches
+from boxscore.matching.matches import CrowdCounts, Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import HitCounts
-from boxscore.scoring.weighted import WeightedCounts
 
-__all__ = ["heaviest_matching", "jaccard_indices"]
+if TYPE_CHECKING:
+    from boxscore.scoring.weighted import WeightedCounts
+
+__all__ = ["heaviest_matching", "jaccard_areas", "jaccard_indices", "with_crowd_counts"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Positions = NDArray[np.intp]
+Counts = NDArray[np.int64]
 
 EPSILON = 1e-6
+
+
+def jaccard_areas(protocol: Protocol) -> list[int]:
+    """Positions of the area ranges at which the summary asks for JI, ascending."""
+    names = list(protocol.ignore.area_ranges)
+    return sorted({names.index(row.area) for row in protocol.rows if row.metric == "JI"})
+
+
+def with_crowd_counts(matches: Matches, protocol: Protocol) -> Matches:
+    """Count the crowds of matches once, where the summary has JI."""
+    areas = jaccard_areas(protocol)
+    if not areas or matches.crowds is not None:
+        return matches
+    return dataclasses.replace(matches, crowds=_crowd_counts(matches, protocol, areas))
 
 
 def jaccard_indices(counts: HitCounts | WeightedCounts, protocol: Protocol) -> FloatArray:
     """JI of each threshold and class, [T, K]; NaN for a class without a counted ground truth."""
     matches, area = counts.outcomes.matches, counts.outcomes.area
     assert matches is not None
-    assert matches.truth_share is not None
-    if not matches.every_pair:
-        raise InputError(
-            "overlapping pairs", "be all kept for the Jaccard index", got="too many", cause="suppress first"
-        )
+    crowds, at = matches.crowds, jaccard_areas(protocol)
+    if crowds is None:
+        crowds, at = _crowd_counts(matches, protocol, [area]), [area]
     weights = counts.image_weights()
     often = np.ones(len(matches.images)) if weights is None else weights
-    K = len(matches.categories)
-    best = np.full((matches.threshold_count, K), np.nan)
-    counted = matches.counted(area)
-    for t, k in np.ndindex(best.shape):
-        if not counts.positive[k]:
-            continue
-        name = str(matches.categories.names[k])
-        floor = float(protocol.matching.effective_thresholds_of(name)[t])
-        crowd = _Crowd(matches, counted, k, floor, np.arange(len(matches.iou)))
-        best[t, k] = max(crowd.index(score, often) for score in protocol.jaccard.score_thresholds)
+    T, K = matches.threshold_count, len(matches.categories)
+    bounds = np.searchsorted(crowds.category, np.arange(K + 1)).tolist()
+    best = np.full((T, K), np.nan)
+    for t, k in np.ndindex(T, K):
+        if counts.positive[k]:
+            own = slice(bounds[k], bounds[k + 1])
+            partners, objects, found = (
+                crowds.counts[own, :, at.index(area), t].astype(np.int64).swapaxes(0, 1)
+            )
+            best[t, k] = _best_index(partners, objects, found, often[crowds.image[own]])
     return best
+
+
+def _best_index(k: Counts, m: Counts, n: Counts, often: FloatArray) -> float:
+    """Best over the confidences of the mean ratio over the images, [images, S] each.
+
+    The sum is exact before it is rounded: no order of images decides its last bit.
+    """
+    ratio = k / (m + n - k + EPSILON) * often[:, None]
+    total = (((n != 0) | (m != 0)) * often[:, None]).sum(axis=0)
+    return max(
+        math.fsum(column) / there if there else math.nan
+        for column, there in zip(ratio.T.tolist(), total.tolist(), strict=True)
+    )
+
+
+def _crowd_counts(matches: Matches, protocol: Protocol, areas: Sequence[int]) -> CrowdCounts:
+    """Match every image by the largest sum of overlaps, at some area ranges, and count.
+
+    Raises
+    ------
+    InputError
+        When the overlaps were not kept.
+    """
+    if not matches.every_pair or matches.truth_share is None:
+        raise InputError(
+            "overlapping pairs",
+            "be all kept for the Jaccard index",
+            got="only those that match",
+            cause="very many overlap, so suppress first; or these are merged parts, of which detections were "
+            "left out",
+        )
+    images, K, T = len(matches.images), len(matches.categories), matches.threshold_count
+    scores = protocol.jaccard.score_thresholds
+    there = np.union1d(  # of a class and an image that have a detection or an object
+        matches.category.astype(np.int64) * images + matches.image,
+        matches.truth_category.astype(np.int64) * images + matches.truth_image,
+    )
+    counts = np.zeros((len(there), 3, len(areas), T, len(scores)), dtype=np.int32)
+    for a, area in enumerate(areas):
+        counted = matches.counted(area)
+        for t, k in np.ndindex(T, K):
+            own = slice(*np.searchsorted(there, [k * images, (k + 1) * images]).tolist())
+            if own.start == own.stop:
+                continue
+            name = str(matches.categories.names[k])
+            floor = float(protocol.matching.effective_thresholds_of(name)[t])
+            crowd = _Crowd(matches, counted, k, floor, np.arange(len(matches.iou)))
+            for s, score in enumerate(scores):
+                counts[own, :, a, t, s] = crowd.counts(score)[there[own] % max(images, 1)]
+    some = counts.any(axis=(1, 2, 3, 4))
+    there = there[some]
+    return CrowdCounts(there % max(images, 1), there // max(images, 1), counts[some])
 
 
 class _Crowd:
@@ -76,8 +150,8 @@ class _Crowd:
         assert matches.truth_share is not None
         self._covered = matches.truth_share >= floor
 
-    def index(self, score: float, often: FloatArray) -> float:
-        """Mean ratio over the images for the detections above a score; images count as often as told."""
+    def counts(self, score: float) -> Counts:
+        """Partners, objects and detections of each image, for the detections above a score; [I, 3]."""
         matches = self._matches
         chosen = self._of_class & (matches.score > score)
         edges = self._edges[chosen[matches.pair_detection[self._edges]]]
@@ -94,10 +168,7 @@ class _Crowd:
         left[matches.pair_truth[taken]] = True
         objects = self._objects[left[self._objects]]
         m = np.bincount(matches.truth_image[objects], minlength=images)
-        ratio = k / (m + n - k + EPSILON)
-        there = (n != 0) | (m != 0)
-        total = float(often[there].sum())
-        return float(np.sum(ratio * often)) / total if total else float("nan")
+        return np.stack([k, m, n], axis=1)
 
 
 def heaviest_matching(first: Positions, second: Positions, weight: FloatArray) -> Positions:

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.protocols.protocol import ApRules, FrocRules, Protocol
+from boxscore.protocols.protocol import ApRules, FrocRules, MissRateRules, Protocol
 from boxscore.scoring.curves import Curves
+from boxscore.scoring.jaccard import jaccard_areas
 
 __all__ = ["JoinedCurves"]
 
@@ -37,8 +38,12 @@ class JoinedCurves:
         Counted ground truths.
     recall, average_precision : ndarray of float64, [T, K]
     interpolated, scores : ndarray of float64, [T, R, K]
-    froc : ndarray of float64, [T, F, K], or None
-        Sensitivity at the protocol's false positives per image, where its summary asks for it.
+    froc, missed : ndarray of float64, [T, F, K], or None
+        Sensitivity, and miss rate, at the protocol's false positives per image, where its summary asks.
+    jaccard : ndarray of float64, [T, K], or None
+        Jaccard index, where the summary asks for it at this area range.
+    images_of_class : ndarray of int64, [K], or None
+        Images with an object of each class, where the mean over classes is by them.
     """
 
     rules: ApRules
@@ -49,10 +54,15 @@ class JoinedCurves:
     interpolated: FloatArray
     scores: FloatArray
     froc: FloatArray | None = None
+    missed: FloatArray | None = None
+    jaccard: FloatArray | None = None
+    images_of_class: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, curves: Curves, protocol: Protocol) -> JoinedCurves:
         """Take the numbers of one block."""
+        kinds = {row.metric for row in protocol.rows}
+        of_crowds = "JI" in kinds and curves.counts.outcomes.area in jaccard_areas(protocol)
         return cls(
             curves.rules,
             curves.class_columns,
@@ -61,13 +71,16 @@ class JoinedCurves:
             curves.average_precision,
             curves.interpolated,
             curves.scores,
-            curves.sensitivity(protocol.froc) if any(row.metric == "FROC" for row in protocol.rows) else None,
+            curves.sensitivity(protocol.froc) if "FROC" in kinds else None,
+            curves.miss_rates(protocol.miss_rate) if "MR" in kinds else None,
+            curves.jaccard_indices(protocol) if of_crowds else None,
+            curves.images_of_class if protocol.ap.class_mean == "by_images" else None,
         )
 
     @classmethod
     def join(cls, blocks: Sequence[JoinedCurves], class_columns: Mapping[str, NDArray[Any]]) -> JoinedCurves:
         """Join blocks of classes, in their order."""
-        names = ("positive", "recall", "average_precision", "interpolated", "scores", "froc")
+        names = [field.name for field in dataclasses.fields(cls)[2:]]
         columns = {
             name: np.concatenate([getattr(block, name) for block in blocks], axis=-1)
             for name in names
@@ -94,3 +107,13 @@ class JoinedCurves:
         """Sensitivity at false positives per image, [T, F, K], which was read when the curves were there."""
         assert self.froc is not None, "the summary has no FROC"
         return self.froc
+
+    def miss_rates(self, rules: MissRateRules) -> FloatArray:
+        """Miss rate at false positives per image, [T, F, K], which was read when the curves were there."""
+        assert self.missed is not None, "the summary has no MR"
+        return self.missed
+
+    def jaccard_indices(self, protocol: Protocol) -> FloatArray:
+        """Jaccard index of crowds, [T, K], which was computed when the matches were there."""
+        assert self.jaccard is not None, "the summary has no JI at this area range"
+        return self.jaccard

@@ -10,7 +10,7 @@ its words in ``protocols.protocol.SUMMARY_KINDS``, which protocols are checked a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from typing import Protocol as Protocol_
 
@@ -21,23 +21,39 @@ from boxscore._utils import checks
 from boxscore.data.vocabulary import rows_where
 from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.curves import Cells, Curves
-from boxscore.scoring.jaccard import jaccard_indices
 from boxscore.scoring.joined import JoinedCurves
-from boxscore.scoring.miss_rate import log_average, miss_rates
+from boxscore.scoring.miss_rate import log_average
 
 __all__ = [
     "KINDS",
     "CurvesOf",
     "Kind",
+    "SummaryCells",
     "mean_of_defined",
     "mean_of_slots",
     "mean_per_class",
+    "summary_keys",
+    "summary_table",
     "summary_total",
     "summary_values",
 ]
 
 FloatArray = NDArray[np.float64]
-Drawn = Curves | JoinedCurves
+Key = tuple[int, int]
+
+
+class SummaryCells(NamedTuple):
+    """The cells that some summary metrics read of the curves of one area range and detection cap."""
+
+    cells: Mapping[str, Any]
+    """By kind of metric, [..., K]."""
+    positive: NDArray[Any]
+    """Counted ground truths, [K]."""
+    class_columns: Mapping[str, NDArray[Any]]
+    """What else is known of the classes, [K] each."""
+
+
+Drawn = Curves | JoinedCurves | SummaryCells
 """Curves, or what is left of them."""
 
 
@@ -63,7 +79,7 @@ def mean_of_defined(cells: FloatArray | Cells) -> float:
 def mean_of_slots(cells: FloatArray | Cells) -> float:
     """``numpy.nanmean`` of the cells: undefined ones are added as 0, and not counted; NaN for none."""
     if isinstance(cells, Cells):
-        return cells.mean_of_defined()  # so many cells that no reference takes this mean of
+        return cells.mean_of_slots()
     defined = np.count_nonzero(~np.isnan(cells))
     return float(np.sum(np.nan_to_num(cells, nan=0.0)) / defined) if defined else float("nan")
 
@@ -83,36 +99,34 @@ class Kind(NamedTuple):
     """One kind of summary metric."""
 
     name: str
-    cells: Callable[[Drawn, Protocol], FloatArray | Cells]
+    cells: Callable[[Curves | JoinedCurves, Protocol], FloatArray | Cells]
     total: Callable[[Any], float] = mean_of_defined
     """From cells to the value over all classes."""
     per_class: Callable[[Any], FloatArray] = mean_per_class
     """From cells to the value of each class, [K]."""
 
 
-def _precision(curves: Drawn, protocol: Protocol) -> FloatArray | Cells:
+def _precision(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray | Cells:
     """Precision at the recall points where AP is its plain mean, else AP."""
     rules = curves.rules
     pointwise = rules.interpolation == "points" and not rules.sequential_mean
     return curves.cells if pointwise else curves.average_precision
 
 
-def _recall(curves: Drawn, protocol: Protocol) -> FloatArray:
+def _recall(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray:
     return curves.recall
 
 
-def _sensitivity(curves: Drawn, protocol: Protocol) -> FloatArray:
+def _sensitivity(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray:
     return curves.sensitivity(protocol.froc)
 
 
-def _miss_rate(curves: Drawn, protocol: Protocol) -> FloatArray:
-    assert isinstance(curves, Curves), "parts are not made under such a protocol"
-    return log_average(miss_rates(curves.counts, protocol.miss_rate))
+def _miss_rate(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray:
+    return log_average(curves.miss_rates(protocol.miss_rate))
 
 
-def _jaccard(curves: Drawn, protocol: Protocol) -> FloatArray:
-    assert isinstance(curves, Curves), "parts are not made under such a protocol"
-    return jaccard_indices(curves.counts, protocol)
+def _jaccard(curves: Curves | JoinedCurves, protocol: Protocol) -> FloatArray:
+    return curves.jaccard_indices(protocol)
 
 
 _KINDS = (
@@ -127,17 +141,12 @@ KINDS = {kind.name: kind for kind in _KINDS}
 
 def _mean_by_images(cells: FloatArray | Cells, curves: Drawn) -> float:
     """Mean of the cells, each class as often as there are images with an object of it."""
-    assert isinstance(curves, Curves)
-    assert not isinstance(cells, Cells)
-    matches, area = curves.counts.outcomes.matches, curves.counts.outcomes.area
-    assert matches is not None
-    there = matches.taking_part(area)
-    K = len(curves.positive)
-    own = np.unique(matches.truth_image[there].astype(np.int64) * K + matches.truth_category[there])
-    weights = curves.counts.image_weights()
-    often = np.bincount(own % K, weights=None if weights is None else weights[own // K], minlength=K)
-    repeated = np.repeat(np.arange(K), often.astype(np.intp))
-    return mean_of_defined(cells[..., repeated])
+    assert not isinstance(curves, SummaryCells), "a mean by images is taken with all matches"
+    often = curves.images_of_class
+    assert often is not None, "joined under another protocol"
+    return mean_of_defined(
+        cells.repeated(often) if isinstance(cells, Cells) else np.repeat(cells, often, axis=-1)
+    )
 
 
 def _of_classes(cells: FloatArray | Cells, chosen: NDArray[np.bool_]) -> FloatArray | Cells:
@@ -151,7 +160,11 @@ def _cells(
     kind = KINDS[checks.one_of(row.metric, list(KINDS), name=f"summary {row.key}: metric")]
     area = list(protocol.ignore.area_ranges).index(row.area)
     curves = curves_of(area, row.cap % len(protocol.caps), pooled)
-    cells = kind.cells(curves, protocol)
+    cells: FloatArray | Cells
+    if isinstance(curves, SummaryCells):
+        cells = curves.cells[kind.name]
+    else:
+        cells = kind.cells(curves, protocol)
     if row.iou is None:
         return kind, cells, curves
     return kind, cells[[protocol.matching.iou_thresholds.index(row.iou)]], curves
@@ -165,7 +178,7 @@ def summary_total(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> f
     kind, cells, curves = _cells(row, protocol, curves_of)
     if row.classes:
         cells = _of_classes(cells, _chosen(row, curves))
-    if protocol.ap.class_mean == "by_images" and not isinstance(cells, Cells):
+    if protocol.ap.class_mean == "by_images":
         return _mean_by_images(cells, curves) if not row.classes else kind.total(cells)
     if protocol.ap.class_mean == "nanmean" and kind.total is mean_of_defined:
         return mean_of_slots(cells)
@@ -182,3 +195,21 @@ def summary_values(row: SummaryRow, protocol: Protocol, curves_of: CurvesOf) -> 
 def _chosen(row: SummaryRow, curves: Drawn) -> NDArray[np.bool_]:
     """Whether the row takes in each class, [K]."""
     return rows_where(curves.class_columns, row.classes, len(curves.positive))
+
+
+def summary_table(rows: Sequence[SummaryRow], protocol: Protocol, curves_of: CurvesOf) -> FloatArray:
+    """Value of each summary row for each class and, last, over all of them; [rows, K + 1]."""
+    columns = [
+        np.append(summary_values(row, protocol, curves_of), summary_total(row, protocol, curves_of))
+        for row in rows
+    ]
+    return np.array(columns)
+
+
+def summary_keys(rows: Sequence[SummaryRow], protocol: Protocol) -> dict[Key, list[str]]:
+    """Return the area ranges and caps that summary rows read, and the kinds of metrics at each."""
+    areas, caps = list(protocol.ignore.area_ranges), len(protocol.caps)
+    kinds: dict[Key, dict[str, None]] = {}
+    for row in rows:
+        kinds.setdefault((areas.index(row.area), row.cap % caps), {})[row.metric] = None
+    return {key: list(names) for key, names in kinds.items()}

@@ -26,6 +26,7 @@ from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
 from boxscore.scoring.counts import HitCounts, Outcomes, hits_up_to, tie_ends
+from boxscore.scoring.jaccard import with_crowd_counts
 
 __all__ = ["ImageWeights", "WeightedCounts"]
 
@@ -46,7 +47,7 @@ class ImageWeights:
     """The outcomes of one area range and detection cap, prepared to be counted under many weights."""
 
     def __init__(self, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> None:
-        self.outcomes = outcomes = Outcomes.of(matches, protocol, area, cap)
+        self.outcomes = outcomes = Outcomes.of(with_crowd_counts(matches, protocol), protocol, area, cap)
         if outcomes.weight is not None:
             raise InputError("group.weight", "be 0 or 1 to weigh images", got=protocol.group.weight)
         assert outcomes.matches is not None

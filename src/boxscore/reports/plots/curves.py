@@ -310,7 +310,7 @@ class MissRateDisplay(Display):
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation, *, classes: Sequence[str] = ()) -> Self:
         """Read the curves of an evaluation; see :func:`miss_rate`."""
-        from boxscore.scoring.miss_rate import miss_rates
+        from boxscore.scoring.curves import Curves
 
         _check_classes(evaluation, classes)
         protocol = evaluation.protocol
@@ -328,7 +328,7 @@ class MissRateDisplay(Display):
         chosen = classes or evaluation.labels
         for area in dict.fromkeys(areas):
             at = list(protocol.ignore.area_ranges).index(area)
-            rates = miss_rates(evaluation.curves_of(at, -1).counts, rules)[0]
+            rates = Curves.of(evaluation.matched, protocol, at).miss_rates(rules)[0]
             for name in chosen:
                 line = rates[:, evaluation.labels.index(name)]
                 if not np.isnan(line).any():

@@ -1,0 +1,420 @@
+"""Bootstrap, slices and comparisons where the parts are have the bits of one process. Needs no cluster."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import boxscore
+from boxscore import diagnostics
+from boxscore._utils.resampling import Draws, Groups
+from boxscore.data.vocabulary import Images
+from boxscore.distributed import DistributedEvaluation, Part, merge, weighing
+from boxscore.distributed import result as results
+from boxscore.distributed.engine import Here
+from boxscore.distributed.reduction import header_of, reduced
+from boxscore.distributed.weighing import HeldParts, weighed_parts
+from boxscore.protocols import load_protocol
+from support import federated_cases, instances, open_images, voc_cases
+from support.cases import Case, coco_cases
+from support.each import each
+from support.examples import examples
+from support.parted import Tables, drawn_tables, parts_of, whole
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that one example after the other writes its files into."""
+    return tmp_path_factory.mktemp("case")
+
+
+def held(parts: list[Part]) -> HeldParts:
+    return HeldParts(Here(), parts, [header_of(part) for part in parts])
+
+
+def frames_of(answer: Any) -> list[Any]:
+    total = answer.total_frame()
+    return [answer.to_frame(), *([] if total is None else [total])]
+
+
+def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
+    images = len(tables[0].images)
+    if not images:
+        return
+    drawn = st.lists(st.integers(0, 3), min_size=images, max_size=images)
+    parts = parts_of(tables, protocol, data.draw(drawn, label="partition"))
+    sizes = {
+        "most": data.draw(st.sampled_from([1, 2, 5, 10**6]), label="most"),
+        "alone": data.draw(st.sampled_from([-1, -1, 10**6]), label="alone"),
+    }
+    groups = np.array(data.draw(drawn, label="slices"), dtype=np.uint8)
+    result = whole(tables, protocol)
+    rows = result.protocol.rows
+    for weights in (Draws.of_seed(images, 3, seed=images), Groups(groups, 0, 3)):
+        ours, one = weighed_parts(held(parts), rows, weights, **sizes), result.weighed(rows, weights)
+        for mine, theirs in zip(ours, one, strict=True):
+            assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+            assert mine.tobytes() == theirs.tobytes()
+
+
+@given(case=coco_cases(), data=st.data())
+@settings(max_examples=examples(40))
+def test_coco(case: Case, folder: Path, data: st.DataObject) -> None:
+    check(case.load(folder), case.protocol, data)
+
+
+@given(case=voc_cases.voc_cases(), data=st.data())
+@settings(max_examples=examples(20))
+def test_voc(case: voc_cases.Case, data: st.DataObject) -> None:
+    check(voc_cases.tables(case), case.rules, data)
+
+
+@given(seed=st.integers(0, 10_000), kind=st.sampled_from(["segm", "boundary", "keypoints"]), data=st.data())
+@settings(max_examples=examples(4))
+def test_masks_and_keypoints(seed: int, kind: str, folder: Path, data: st.DataObject) -> None:
+    make = instances.keypoint_case if kind == "keypoints" else instances.mask_case
+    tables = instances.load(folder, *make(seed))
+    check(tables, instances.PROTOCOLS[kind], data)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    name=st.sampled_from(["lvis", "lvis-fixed", "lvis-pooled", "openimages-v2"]),
+    cap=st.integers(1, 9),
+    data=st.data(),
+)
+@settings(max_examples=examples(25))
+def test_federated(seed: int, name: str, cap: int, folder: Path, data: st.DataObject) -> None:
+    truth, results = federated_cases.federated_case(seed)
+    protocol = {"extends": name, "name": "case"}
+    if load_protocol(name).matching.max_detections:
+        protocol["matching"] = {"max_detections": [cap]}  # type: ignore[assignment]
+    (folder / "truth.json").write_text(json.dumps(truth))
+    (folder / "results.json").write_text(json.dumps(results))
+    result = whole((folder / "truth.json", folder / "results.json"), protocol)
+    check((result.ground_truth, result.detections), protocol, data)
+
+
+RULES = [
+    {"ap": {"tie_order": "true_positives_first"}},
+    {"ap": {"tie_order": "true_positives_last", "absent_classes": "zero"}},
+    {"ap": {"absent_classes": "all_zero", "sequential_mean": True}},
+    {"ap": {"absent_classes": "zero", "class_mean": "nanmean"}},
+    {"ap": {"interpolation": "area"}},
+    {"matching": {"cap_scope": "image_each"}, "ap": {"absent_classes": "zero"}},
+    {"matching": {"per_class": False}},
+    {"summary": [{"key": "FROC", "metric": "FROC", "iou": 0.5}, {"key": "AP"}]},
+]
+
+
+@given(seed=st.integers(0, 10_000), rules=st.sampled_from(RULES), data=st.data())
+@settings(max_examples=examples(40))
+def test_rules(seed: int, rules: dict[str, Any], data: st.DataObject) -> None:
+    extended = {
+        "extends": "coco",
+        "name": "case",
+        **rules,
+        "matching": {
+            "iou_thresholds": [0.3, 0.5, 0.8],
+            "max_detections": [1, 2, 4],
+            **rules.get("matching", {}),
+        },
+    }
+    check(drawn_tables(seed), extended, data)
+
+
+@given(seed=st.integers(0, 10_000), weight=st.sampled_from([0.25, 1.0]))
+@settings(max_examples=examples(10))
+def test_groups_that_count_in_part_are_refused(seed: int, weight: float) -> None:
+    truths, found, listed, images, labels = federated_cases.open_images_case(seed)
+    tables = open_images.tables_of(truths, found, listed, images, labels)
+    protocol = {"extends": "openimages-v2", "group": {"weight": weight}}
+    parts = parts_of(tables, protocol, np.arange(len(tables[0].images)) % 2)
+
+    def answer(result: boxscore.Evaluation) -> str:
+        try:
+            return str(frames_of(diagnostics.bootstrap_intervals(result, resamples=2)))
+        except boxscore.InputError as error:
+            return str(error)
+
+    one = answer(whole(tables, protocol))
+    assert answer(merge(parts)) == one
+    refused = one == "group.weight must be 0 or 1 to weigh images. Got 0.25."
+    assert refused or "low" in one
+    assert not refused or weight == 0.25
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_curve_of_some_classes_by_ranges(seed: int, folder: Path) -> None:
+    truth, results = federated_cases.federated_case(seed)
+    (folder / "truth.json").write_text(json.dumps(truth))
+    (folder / "results.json").write_text(json.dumps(results))
+    protocol = {"extends": "lvis", "name": "case", "ap": {"pool": "classes"}}
+    result = whole((folder / "truth.json", folder / "results.json"), protocol)
+    tables = result.ground_truth, result.detections
+    images = len(tables[0].images)
+    parts = parts_of(tables, protocol, np.arange(images) % 2)
+    rows, weights = result.protocol.rows, Draws.of_seed(images, 4, seed)
+    assert any(row.classes for row in rows)
+    ours = weighed_parts(held(parts), rows, weights, most=2, alone=-1)
+    assert ours.values.tobytes() == result.weighed(rows, weights).values.tobytes()
+
+
+def test_a_class_that_is_only_detected_by_ranges() -> None:
+    """It has AP 0 where any of its ranges has a detection, and none where no image with one is drawn."""
+    truth = boxscore.GroundTruth.from_arrays([0], [0], [[0, 0, 9, 9]], images=range(3), categories=range(2))
+    found = boxscore.Detections.from_arrays([0, 1], [1, 1], [[0, 0, 9, 9]] * 2, [0.9, 0.1])
+    protocol = {"extends": "coco", "name": "case", "ap": {"absent_classes": "zero"}}
+    parts = parts_of((truth, found), protocol, [0, 0, 1])
+    weights = Groups(np.arange(3, dtype=np.uint8), 0, 3)
+    rows = whole((truth, found), protocol).protocol.rows
+    values = weighed_parts(held(parts), rows, weights, most=1, alone=-1).values
+    np.testing.assert_array_equal(values[:, 0, 1], [0, 0, np.nan])
+
+
+def test_no_slices() -> None:
+    values, truths, found = weighed_parts(
+        held(parts_of(scene(), "coco", np.zeros(12, dtype=int))), [], Groups(np.zeros(12, np.uint8), 0, 0)
+    )
+    assert (values.shape, len(truths), len(found)) == ((0, 0, 4), 0, 0)
+
+
+# ---------------------------------------------------------------- the public questions
+
+
+def scene(seed: int = 5, classes: int = 3) -> Tables:
+    """Draw twelve images with columns, two of them without detections, and one without anything."""
+    rng = np.random.default_rng(seed)
+    corner = rng.integers(0, 60, (60, 2))
+    boxes = np.hstack([corner, corner + rng.integers(8, 40, (60, 2))]).astype(float)
+    image, label = rng.integers(0, 11, 60), rng.integers(0, classes, 60)
+    columns = {"night": np.arange(12) % 3 == 0, "height": np.arange(12) * 1.5}
+    truth = boxscore.GroundTruth.from_arrays(
+        image,
+        label,
+        boxes,
+        images=Images.build(range(12), columns=columns),
+        categories=range(classes),
+    )
+    kept = np.flatnonzero(np.tile(image, 3) > 1)
+    found = boxscore.Detections.from_arrays(
+        np.tile(image, 3)[kept],
+        np.tile(label, 3)[kept],
+        (np.tile(boxes, (3, 1)) + rng.normal(0, 2, (180, 4)).clip(-3, 3))[kept],
+        (rng.integers(1, 12, 180) / 12)[kept],
+    )
+    return truth, found
+
+
+def distributed(tables: Tables, protocol: Any = "coco") -> DistributedEvaluation:
+    parts = parts_of(tables, protocol, np.arange(len(tables[0].images)) % 3)
+    return DistributedEvaluation.of(reduced(Here(), parts), held(parts))
+
+
+def merged(tables: Tables, protocol: Any = "coco") -> boxscore.Evaluation:
+    return merge(parts_of(tables, protocol, np.arange(len(tables[0].images)) % 3))
+
+
+ANSWERED: dict[str, dict[str, Any]] = {
+    "bootstrap_intervals": {"resamples": 12},
+    "confidence_curve": {},
+    "froc_curve": {},
+    "froc_scores": {},
+    "operating_points": {},
+    "slice_scores": {"by": "night"},
+}
+REFUSED = {
+    "calibration_error": "calibration",
+    "confusion_matrix": "confusions",
+    "error_list": "a list of errors",
+    "error_types": "error types",
+    "image_scores": "scores of images",
+    "label_suspects": "label suspects",
+    "localisation_recall_precision": "LRP",
+    "reliability": "calibration",
+    "tie_bounds": "bounds over ties",
+    "top_confusions": "confusions",
+}
+
+
+def test_every_question_is_answered_or_refused() -> None:
+    """So that a new one is thought of here."""
+    asked = [
+        name
+        for name in diagnostics.__all__
+        if inspect.isfunction(getattr(diagnostics, name))
+        and next(iter(inspect.signature(getattr(diagnostics, name)).parameters), "") == "evaluation"
+    ]
+    assert sorted(asked) == sorted([*ANSWERED, *REFUSED, "slice_names"])
+
+
+@each([(name, of) for name in ANSWERED for of in (merged, distributed)])
+def test_answers_have_the_bits_of_one_process(name: str, of: Any) -> None:
+    question, options = getattr(diagnostics, name), ANSWERED[name]
+    pairs = zip(
+        frames_of(question(of(scene()), **options)),
+        frames_of(question(whole(scene(), "coco"), **options)),
+        strict=True,
+    )
+    assert all(ours.equals(one) for ours, one in pairs)
+
+
+@each([(name, what, of) for name, what in REFUSED.items() for of in (merged, distributed)])
+def test_what_needs_rows_is_refused_by_name(name: str, what: str, of: Any) -> None:
+    with pytest.raises(boxscore.InputError, match=f"^{what} of merged parts must be asked of tables"):
+        getattr(diagnostics, name)(of(scene()))
+
+
+@each([({"by": "height", "bins": bins}, of) for bins in (3, [0, 5, 9, 20]) for of in (merged, distributed)])
+def test_slices_of_numbers(options: dict[str, Any], of: Any) -> None:
+    ours, one = (
+        diagnostics.slice_scores(result, **options) for result in (of(scene()), whole(scene(), "coco"))
+    )
+    assert ours.to_frame().equals(one.to_frame())
+
+
+@each(
+    [
+        ("size", "slices by size of merged parts must be asked of tables"),
+        ("crowdedness", "slices by crowdedness of merged parts must be asked of tables"),
+        ("nigth", "by must be one of 'night', 'height'. Got 'nigth'; did you mean 'night'?"),
+    ]
+)
+def test_slices_that_need_objects_are_refused(by: str, message: str) -> None:
+    for of in (merged, distributed):
+        with pytest.raises(boxscore.InputError) as caught:
+            diagnostics.slice_scores(of(scene()), by=by)
+        assert str(caught.value).startswith(message)
+    assert diagnostics.slice_names(merged(scene())) == ["night", "height"]
+
+
+def test_two_results_are_compared_where_their_parts_are() -> None:
+    truth, found = scene()
+    worse = found.replaced(scores=np.roll(found.scores, 7))
+    one = whole((truth, found), "coco").compare(whole((truth, worse), "coco"), resamples=12)
+    columns = [name for name in one.to_frame() if name != "decided_by_ties"]
+    for first, second in (
+        (merged, merged),
+        (distributed, distributed),
+        (merged, distributed),
+        (whole, merged),
+    ):
+        pair = [of((truth, own), "coco") for of, own in ((first, found), (second, worse))]
+        ours = pair[0].compare(pair[1], resamples=12)
+        assert ours.to_frame()[columns].equals(one.to_frame()[columns])
+        assert ours.total_frame()[columns].equals(one.total_frame()[columns])
+        assert pair[0].has_same_truth(pair[1])
+        assert pair[1].has_same_truth(pair[0])
+
+
+@each(["boxes", "classes", "images", "an image without objects"])
+def test_another_ground_truth_is_told_by_its_digest(what: str) -> None:
+    truth, found = scene()
+    ids = truth.images.ids.copy()
+    if what == "images":
+        ids = ids + 100
+    elif what == "an image without objects":
+        ids[11] = 12  # nothing is in it
+    category = truth.category[::-1] if what == "classes" else truth.category
+    other = boxscore.GroundTruth.from_arrays(
+        ids[truth.image],
+        category,
+        truth.boxes + (what == "boxes"),
+        images=ids,
+        categories=range(3),
+    )
+    detections = boxscore.Detections.from_arrays(ids[found.image], found.category, found.boxes, found.scores)
+    for of in (merged, distributed):
+        with pytest.raises(boxscore.InputError, match="be of one ground truth"):
+            whole((truth, found), "coco").compare(of((other, detections)))
+        assert not of((truth, found)).has_same_truth(distributed((other, detections)))
+
+
+def test_whole_and_string_ids_in_different_parts() -> None:
+    """A number has one digest, whether or not strings are among the ids of its part."""
+    boxes = [[0, 0, 9, 9], [3, 3, 20, 20], [5, 0, 30, 8]]
+
+    def tables(ids: list[Any]) -> Tables:
+        truth = boxscore.GroundTruth.from_arrays(ids, ["cat"] * len(ids), boxes[: len(ids)])
+        return truth, boxscore.Detections.from_arrays(
+            ids, ["cat"] * len(ids), boxes[: len(ids)], [0.5] * len(ids)
+        )
+
+    parts = [boxscore.distributed.part_of(whole(tables(ids), "coco")) for ids in ([1, 2], ["x"])]
+    truth = boxscore.GroundTruth.from_arrays(["x", 1, 2], ["cat"] * 3, [boxes[0], boxes[0], boxes[1]])
+    found = boxscore.Detections.from_arrays(["x"], ["cat"], [boxes[0]], [0.5])
+    assert merge(parts).has_same_truth(whole((truth, found), "coco"))
+
+
+def test_numbers_only() -> None:
+    left = pickle.loads(pickle.dumps(distributed(scene())))
+    assert left["AP"] == whole(scene(), "coco")["AP"]
+    for question in (
+        lambda: diagnostics.bootstrap_intervals(left, resamples=2),
+        lambda: diagnostics.slice_scores(left, by="night"),
+        lambda: diagnostics.operating_points(left),
+    ):
+        with pytest.raises(
+            boxscore.InputError, match="the parts of a result must still be where they were matched"
+        ):
+            question()
+
+
+def test_too_many_detections_to_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = distributed(scene())
+    monkeypatch.setattr(results, "FETCHED", 10)
+    with pytest.raises(
+        boxscore.InputError, match=r"^detections whose parts are fetched must be at most 10\."
+    ):
+        diagnostics.operating_points(result)
+    diagnostics.bootstrap_intervals(result, resamples=2)
+
+
+def test_a_class_that_cannot_be_cut_and_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighing, "MOST_OWNED", 20)
+    result = distributed(scene(), {"extends": "coco", "name": "areas", "ap": {"interpolation": "area"}})
+    rows, weights = result.protocol.rows, Draws.of_seed(12, 2, 0)
+    with pytest.raises(
+        boxscore.InputError,
+        match=r"^class '0' must have at most 20 detections to be resampled or sliced\. Got \d+; the protocol areas",
+    ):
+        weighed_parts(result._held, rows, weights, most=5, alone=0)
+    assert len(weighed_parts(result._held, rows, weights, most=1000, alone=0).values) == 2
+
+
+def test_reports_and_parts_of_merged_results_are_refused(tmp_path: Path) -> None:
+    for of in (merged, distributed):
+        result = of(scene())
+        with pytest.raises(boxscore.InputError, match=r"^a report of merged parts"):
+            result.report(tmp_path / "report")
+        with pytest.raises(boxscore.InputError, match=r"^a part of merged parts"):
+            result.save_part(tmp_path / "part.npz")
+
+
+# ---------------------------------------------------------------- weights
+
+
+@given(
+    images=st.integers(1, 40),
+    count=st.integers(1, 20),
+    size=st.integers(1, 25),
+    seed=st.integers(0, 2**64),
+)
+@settings(max_examples=examples(40))
+def test_batches_of_draws_are_the_draws_of_the_seed(images: int, count: int, size: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    expected = [np.bincount(rng.integers(0, images, images), minlength=images) for _ in range(count)]
+    batches = list(Draws.of_seed(images, count, seed).batches(size))
+    assert [len(batch) for batch in batches] == [min(size, count - low) for low in range(0, count, size)]
+    for order in (batches, batches[::-1]):  # each by itself, as often as wanted
+        drawn = {id(batch): list(pickle.loads(pickle.dumps(batch))) for batch in order}
+        made = [weights for batch in batches for weights in drawn[id(batch)]]
+        np.testing.assert_array_equal(made, expected)
