@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore._utils.lazy import shortcut
 from boxscore._utils.pickling import PicklesFields
-from boxscore._utils.progress import progress as shown
 from boxscore._utils.records import record
-from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Images
@@ -29,10 +27,12 @@ from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.counts import ScoreCounts, counted_detections
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.kinds import summary_total, summary_values
-from boxscore.scoring.weighing import Weighed, weighed
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from boxscore._utils.resampling import WeightSets
+    from boxscore.scoring.weighing import Weighed
 
 __all__ = [
     "Evaluation",
@@ -467,6 +467,9 @@ class Evaluation(PicklesFields):
         InputError
             When ground truths have weights of their own.
         """
+        from boxscore._utils.progress import progress as shown
+        from boxscore.scoring.weighing import weighed
+
         sets = shown(weights, total=len(weights), desc="bootstrap", unit="draw") if progress else weights
         return weighed(self.matched, self.protocol, rows, sets)
 
