@@ -1,0 +1,271 @@
+"""What the numbers of YOLO's lines are: boxes, polygons or keypoints, and where the confidence stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils import checks
+from boxscore.data.boxes import BoxFormat, box_convert
+from boxscore.errors import FileFormatError, InputError
+from boxscore.formats._yolo_lines import Lines
+
+__all__ = [
+    "OUTSIDE",
+    "Kind",
+    "Shapes",
+    "by_count",
+    "check_fractions",
+    "is_last",
+    "label_kinds",
+    "prediction_kinds",
+    "second_kinds",
+    "shapes_of",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+OUTSIDE = 0.01
+"""How far a label may reach beyond its image; ultralytics skips images with labels that reach further."""
+
+_NO_CONFIDENCE = "write them with confidence: yolo predict|val ... save_txt=True save_conf=True"
+
+
+# ---------------------------------------------------------------- kinds of lines
+
+
+class Kind(NamedTuple):
+    """What lines with one count of numbers are."""
+
+    form: str  # "box", "polygon" or "keypoints"
+    scores: int = 0  # where the confidence is, from the end; 0: nowhere
+    end: int = 0  # numbers after the shape
+    first: int = 1  # where the shape begins
+    side: int = 3  # numbers of a keypoint
+
+
+def label_kinds(lines: Lines, keypoint_shape: tuple[int, int] | None) -> dict[int, Kind]:
+    """Return the kind of labels by their count of numbers."""
+    kinds = {}
+    for count in np.unique(lines.counts).tolist():
+        if keypoint_shape is not None:
+            joints, side = keypoint_shape
+            if count == 5 + joints * side:
+                kinds[count] = Kind("keypoints", side=side)
+                continue
+            rule = f"be class cx cy w h and {joints} keypoints of {side} numbers, as kpt_shape says"
+            _refuse(lines, count, "a line of labels", rule, "")
+        if count == 5:
+            kinds[count] = Kind("box")
+        elif count % 2 and count >= 7 and lines.words is None:
+            kinds[count] = Kind("polygon")
+        else:
+            rule = "be class cx cy w h, or class and the corners of a polygon, x y each"
+            cause = {6: "are these predictions with their confidence?", 10: "are these DOTA labels?"}
+            pose = "keypoints need kpt_shape in data.yaml" if count > 6 else ""
+            _refuse(lines, count, "a line of labels", rule, cause.get(count, pose))
+    return kinds
+
+
+def prediction_kinds(lines: Lines, joints: Callable[[], int | None]) -> dict[int, Kind]:
+    """Return the kind of predictions with the confidence last, by their count of numbers."""
+    kinds = {}
+    counts = np.unique(lines.counts).tolist()
+    known = joints() if any(count > 7 for count in counts) else None
+    for count in counts:
+        rows = np.flatnonzero(lines.counts == count)
+        last = lines.columns(rows)[:, -1]
+        tracked = bool((last == np.floor(last)).all() and (last >= 1).any())
+        of_keypoints = (
+            {
+                6 + known * side + track: (side, track)
+                for track in (1, 0)
+                for side in (2, 3)
+                if known is not None
+            }
+            if known
+            else {}
+        )
+        if count == 6 and tracked and (last > 1).any():
+            cause = f"are these numbers of tracks? {_NO_CONFIDENCE}"
+            _refuse(lines, count, "a confidence", "be a number from 0 to 1", cause)
+        if count == 6 or (count == 7 and tracked):
+            kinds[count] = Kind("box", scores=count - 5, end=count - 5)
+        elif count in of_keypoints and len(counts) == 1:
+            side, track = of_keypoints[count]
+            kinds[count] = Kind("keypoints", scores=1 + track, end=1 + track, side=side)
+        elif count >= 8 and count % 2 == 0:
+            kinds[count] = Kind("polygon", scores=1, end=1)
+        elif count >= 9 and tracked:
+            kinds[count] = Kind("polygon", scores=2, end=2)
+        elif count >= 9 and len(counts) == 1 and count % 3 == 0:
+            kinds[count] = Kind("keypoints", scores=1, end=1)
+        else:
+            _refuse(lines, count, "a line of predictions", "be class cx cy w h confidence", _NO_CONFIDENCE)
+    return kinds
+
+
+def second_kinds(lines: Lines) -> dict[int, Kind]:
+    """Return the kind of predictions with the confidence second."""
+    for count in np.unique(lines.counts).tolist():
+        if count != 6:
+            _refuse(lines, count, "a line of predictions", "be class confidence cx cy w h", "")
+    return {6: Kind("box", scores=5, first=2)}
+
+
+def _refuse(lines: Lines, count: int, name: str, rule: str, cause: str) -> NoReturn:
+    row = int(np.argmax(lines.counts == count))
+    number = count - (lines.words is not None)
+    got = f"{lines.text(row)!r}, {number} number{'s' * (number != 1)},"
+    raise FileFormatError(name, rule, got=got, place=lines.place(row), cause=cause)
+
+
+def is_last(columns: FloatArray, path: Path) -> bool:
+    """Whether the confidence of lines of 6 numbers [N, 6] is the last of them, not the second.
+
+    A confidence lies in 0..1, and most boxes of predictions lie inside their image: read at the wrong place,
+    some do not.
+    """
+    for test in (_is_no_confidence, _reaches_out):
+        last = not test(columns[:, 1:5], columns[:, 5])
+        second = not test(columns[:, 2:], columns[:, 1])
+        if last != second:
+            return last
+    raise InputError(
+        "the confidence of predictions",
+        "be said to be last or second",
+        got=f"lines that {'fit both' if last else 'fit neither'}, class cx cy w h confidence "
+        "and class confidence cx cy w h",
+        place=str(path),
+        cause="say --dt-format yolo (last, as ultralytics writes it) or --dt-format darknet (second)",
+    )
+
+
+def _is_no_confidence(boxes: FloatArray, scores: FloatArray) -> bool:
+    """Whether any number [N] is no confidence, or any size of a box [N, 4] is negative."""
+    return bool(((scores < 0) | (scores > 1)).any() or (boxes[:, 2:] < 0).any())
+
+
+def _reaches_out(boxes: FloatArray, scores: FloatArray) -> bool:
+    """Whether any box [N, 4] leaves its image."""
+    return bool((np.abs(boxes[:, :2] - 0.5) + boxes[:, 2:] / 2 > 0.5 + OUTSIDE).any())
+
+
+# ---------------------------------------------------------------- shapes
+
+
+class Shapes(NamedTuple):
+    """What lines say apart from their class."""
+
+    boxes: FloatArray
+    box_format: BoxFormat
+    scores: FloatArray | None
+    outlines: list[list[FloatArray] | None] | None
+    corners: FloatArray | None
+    keypoints: FloatArray | None
+    area: FloatArray | None
+
+
+def shapes_of(lines: Lines, kinds: Mapping[int, Kind]) -> Shapes:
+    """Return the boxes, polygons and keypoints of lines."""
+    number = len(lines.counts)
+    forms = {kind.form for kind in kinds.values()}
+    polygons = "polygon" in forms
+    four = polygons and all(
+        kind.form == "box" or count - kind.first - kind.end == 8 for count, kind in kinds.items()
+    )
+    boxes = np.empty((number, 4))
+    scores = np.empty(number) if all(kind.scores for kind in kinds.values()) else None
+    outlines: list[list[FloatArray] | None] | None = [None] * number if polygons else None
+    corners = np.empty((number, 4, 2)) if four else None
+    area = np.empty(number) if polygons else None
+    keypoints = None
+    for rows in by_count(lines.counts):
+        columns = lines.columns(rows)
+        kind = kinds[columns.shape[1]]
+        shape = columns[:, kind.first : columns.shape[1] - kind.end]
+        if scores is not None:
+            scores[rows] = columns[:, -kind.scores]
+        check_fractions(shape[:, :4] if kind.form == "keypoints" else shape, rows, lines)
+        if kind.form == "polygon":
+            points = shape.reshape(len(rows), -1, 2)
+            boxes[rows] = np.hstack([points.min(axis=1), points.max(axis=1)])
+            for row, outline in zip(rows.tolist(), shape, strict=True):
+                outlines[row] = [outline]  # type: ignore[index]
+            if corners is not None:
+                corners[rows] = points
+            if area is not None:
+                area[rows] = _polygon_areas(points)
+            continue
+        boxes[rows] = box_convert(shape[:, :4], "cxcywh", "xyxy") if polygons else shape[:, :4]
+        _check_sizes(shape[:, 2:4], rows, lines)
+        if area is not None:
+            area[rows] = shape[:, 2] * shape[:, 3]
+        if corners is not None:
+            corners[rows] = boxes[rows][:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
+        if kind.form == "keypoints":  # the only form then
+            keypoints = _keypoints(shape[:, 4:], kind.side)
+    if scores is not None:
+        _check_scores(scores, lines)
+    return Shapes(boxes, "xyxy" if polygons else "cxcywh", scores, outlines, corners, keypoints, area)
+
+
+def _polygon_areas(points: FloatArray) -> FloatArray:
+    """Return the areas of polygons [N, P, 2]."""
+    x, y = (points - points[:, :1]).transpose(2, 0, 1)
+    areas: FloatArray = np.abs((x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1)).sum(axis=1)) / 2
+    return areas
+
+
+def by_count(counts: IntArray) -> list[IntArray]:
+    """Return the rows of lines with equally many numbers."""
+    if not len(counts) or (counts == counts[0]).all():
+        return [np.arange(len(counts))] if len(counts) else []
+    order = np.argsort(counts, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(counts[order])) + 1)
+
+
+def _keypoints(numbers: FloatArray, side: int) -> FloatArray:
+    """Return keypoints [N, J, 3]; where the files do not say which are labelled, negative ones are not."""
+    points = numbers.reshape(len(numbers), -1, side)
+    if side == 3:
+        return points
+    labelled = (points >= 0).all(axis=2, keepdims=True)
+    return np.concatenate([points, labelled], axis=2)
+
+
+def check_fractions(numbers: FloatArray, rows: IntArray, lines: Lines) -> None:
+    """Refuse coordinates [n, C] that cannot be fractions; NaN and infinity are among them."""
+    if not numbers.size or -1 <= numbers.min() <= numbers.max() <= 2:
+        return
+    at = int(np.argmax(~((numbers >= -1) & (numbers <= 2)).all(axis=1)))
+    bad = numbers[at][~((numbers[at] >= -1) & (numbers[at] <= 2))][0]
+    raise FileFormatError(
+        "coordinates",
+        "be fractions of the image's size",
+        got=f"{bad:g}",
+        place=lines.place(int(rows[at])),
+        cause="are these pixels?",
+    )
+
+
+def _check_sizes(sizes: FloatArray, rows: IntArray, lines: Lines) -> None:
+    checks.sizes_not_negative(sizes, place=lambda at: lines.place(int(rows[at])), cause="")
+
+
+def _check_scores(scores: FloatArray, lines: Lines) -> None:
+    wrong = ~((scores >= 0) & (scores <= 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise FileFormatError(
+            "a confidence",
+            "be a number from 0 to 1",
+            got=f"{scores[row]:g}",
+            place=lines.place(row),
+            cause="is the confidence at the other place (--dt-format yolo: last, darknet: second)?",
+        )
