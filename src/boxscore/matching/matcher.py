@@ -413,40 +413,29 @@ class Matcher:
         return _Shares(shares)
 
     def _pairs(self, ranking: Ranking, *, workers: int = 1) -> Iterable[Pairs] | _RangeByRange:
-        """Find the candidate pairs of all detections: once and together, or block by block if very many."""
+        """Find the candidate pairs of all detections, and keep them unless there are very many."""
         if self.protocol.ignore.range_by_range:
             return _RangeByRange(functools.partial(self._pairs_under, ranking))
-        if self._shares:
-            return [self._overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)]
-        if self._candidates is None:
-            tables = self._ordered_truth, self._ordered_detections
-            try:
-                self._candidates = candidate_pairs(
-                    *tables, ranking, self.protocol, self._truth_ignoring, most=MOST_PAIRS, workers=workers
-                )
-            except TooManyPairsError as many:
-                return candidate_blocks(
-                    *tables, ranking, self.protocol, self._truth_ignoring, compared=many.compared // 2
-                )
-        return [self._candidates]
+        if self._candidates is not None and not self._shares:
+            return [self._candidates]
+        pairs = self._pairs_under(ranking, self._truth_ignoring, workers=workers)
+        if isinstance(pairs, list) and not self._shares:
+            (self._candidates,) = pairs
+        return pairs
 
-    def _pairs_under(self, ranking: Ranking, flags: Ignoring) -> Iterable[Pairs]:
-        """Find the candidate pairs of all detections with ground truths measured as flags say."""
+    def _pairs_under(self, ranking: Ranking, flags: Ignoring, *, workers: int = 1) -> Iterable[Pairs]:
+        """Find the candidate pairs of all detections with ground truths measured as flags say.
+
+        One list of all, or block by block if very many.
+        """
         if self._shares:
-            pairs = self._overlaps_under(flags).under(
-                ranking.rows[ranking.grouped], ranking.grouped, self._floor
-            )
-            return [pairs]
+            overlaps = self._overlaps_under(flags)
+            return [overlaps.under(ranking.rows[ranking.grouped], ranking.grouped, self._floor)]
         asked = self._ordered_truth, self._ordered_detections, ranking, self.protocol, flags
         try:
-            return [candidate_pairs(*asked, most=MOST_PAIRS)]
+            return [candidate_pairs(*asked, most=MOST_PAIRS, workers=workers)]
         except TooManyPairsError as many:
             return candidate_blocks(*asked, compared=many.compared // 2)
-
-    @property
-    def _overlaps(self) -> _Overlaps:
-        """Overlaps of all rows, class by class."""
-        return self._overlaps_under(self._truth_ignoring)
 
     def _overlaps_under(self, flags: Ignoring) -> _Overlaps:
         """Overlaps of all rows, class by class, with ground truths measured as flags say."""
