@@ -281,8 +281,8 @@ class Matcher:
 
         by_range = self.protocol.ignore.range_by_range
         blocks = _RangeByRange(pairs_under) if by_range else pairs_under(self._truth_ignoring)
-        matches = self._matches(detections, ranking, blocks, self._ordered(self.areas)[chosen], self.protocol)
-        return dataclasses.replace(matches, row=self._given_rows(chosen[ranking.rows]))
+        areas = self._ordered(self.areas)[chosen]
+        return self._matches(detections, ranking, blocks, areas, self.protocol, rows=chosen)
 
     def match_ranges(
         self,
@@ -484,8 +484,12 @@ class Matcher:
         protocol: Protocol,
         *,
         truth_values: FloatArray | None = None,
+        rows: Rows | None = None,
     ) -> Matches:
-        """Match candidate pairs of ranked detections; ground truths come back in the order given."""
+        """Match candidate pairs of ranked detections; ground truths come back in the order given.
+
+        ``rows`` are those of ``detections`` in the table that is matched, where they are some of it.
+        """
         truth, rules = self._ordered_truth, self._truth_ignoring
         ranges = protocol.ignore.bounds
         values = self.similarity.truth_areas(self.ground_truth) if truth_values is None else truth_values
@@ -531,7 +535,7 @@ class Matcher:
             in_range = np.full(len(ranking.rows), np.iinfo(bit_type(len(ranges))).max, bit_type(len(ranges)))
         else:
             in_range = pack_bits(inside_ranges(np.take(areas, ranking.rows), ranges))
-        given_rows = self._given_rows(ranking.rows)
+        given_rows = self._given_rows(ranking.rows if rows is None else rows[ranking.rows])
         if near is not None:
             in_range &= pack_bits(near)
         ignored = inexhaustive(self.ground_truth.image_labels, self.detections, given_rows, protocol)
