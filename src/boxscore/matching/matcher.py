@@ -243,6 +243,13 @@ class Matcher:
         return admitted(self.ground_truth, self.detections, lambda: self.areas, self.ignoring, self.protocol)
 
     @property
+    def inexhaustive(self) -> BoolArray:
+        """Whether each detection of the given table is ignored where it matches nothing, [D]."""
+        rows = np.arange(len(self.detections))
+        found = inexhaustive(self.ground_truth.image_labels, self.detections, rows, self.protocol)
+        return np.zeros(len(rows), dtype=bool) if found is None else found
+
+    @property
     def areas(self) -> FloatArray:
         """What area ranges measure in each detection of the given table, [D]."""
         if self._given_areas is not None:
@@ -325,8 +332,10 @@ class Matcher:
         """Find the pairs in the same image that overlap by ``iou_threshold`` or more, across classes.
 
         With ``by_foreground`` [G] these ground truths, not the protocol's, are measured by intersection over
-        the detection's area, and none is deleted.
+        the detection's area, where the similarity knows it, and none is deleted.
         """
+        if by_foreground is not None and not self.similarity.measures_foreground:
+            by_foreground = np.zeros_like(by_foreground)
         rules = MatchingRules(
             iou_thresholds=(iou_threshold,),
             max_detections=() if max_detections is None else (max_detections,),
