@@ -53,11 +53,12 @@ def check(truth: boxscore.GroundTruth, found: boxscore.Detections, protocol: str
     refused = 0
     for method in METHODS:
         setting = {"method": method, "iou_threshold": 0.5, **options}
-        expected: list[boxscore.Evaluation] = []
-        message = None
+        message, expected = None, []
         try:
-            for floor in FLOORS:
-                expected.append(one_after_the_other(truth, found, protocol, score_threshold=floor, **setting))
+            expected = [
+                one_after_the_other(truth, found, protocol, score_threshold=floor, **setting)
+                for floor in FLOORS
+            ]
         except boxscore.InputError as error:
             message = str(error)
         if message is not None:

@@ -22,8 +22,8 @@ Conventions
   each to the free object of its class that it overlaps most (of equal overlaps the first). A detection of
   which an ignored region covers more than ``iou_threshold`` is not counted; TIDE still names its error. Where
   ProbIoU is compared, which knows no share that is covered, it is ProbIoU itself that exceeds the threshold.
-- Where a class is not annotated exhaustively and the protocol ignores what matches nothing, so does this: such
-  a detection is not counted and is no error.
+- Where a class is not annotated exhaustively and the protocol ignores what matches nothing, so does this:
+  such a detection is not counted and is no error.
 - AP is read at 101 recall points. ``absent_classes="zero"`` takes the mean as ``tidecv`` does: a class that
   is detected and has no object counts as AP 0, and leaves the mean when its detections are fixed. The
   default leaves such classes out of every mean, as COCO does.
