@@ -14,8 +14,8 @@ Conventions
   ``iou_threshold``, and no other detection matches it.
 - Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are not
   listed. Nor are those of a class that is not annotated exhaustively in its image, where the protocol ignores
-  what matches nothing there. Of detections of one class that overlap each other by ``iou_threshold`` or more, only the
-  most suspicious is listed.
+  what matches nothing there. Of detections of one class that overlap each other by ``iou_threshold`` or more,
+  only the most suspicious is listed.
 - ``suspicion`` is the best precision of the class at any confidence threshold up to the detection's score:
   the disagreement of a detector that is nearly always right weighs most. Ties come by descending score.
 """
