@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.errors import InputError
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
 
-__all__ = ["area_index", "check_overlaps", "greedy_one_to_one", "threshold_index"]
+__all__ = ["area_index", "check_overlaps", "greedy_one_to_one", "threshold_index", "warn_of_subsets"]
 
 
 def threshold_index(evaluation: Evaluation, iou_threshold: float | None) -> int:
@@ -32,6 +34,14 @@ def area_index(evaluation: Evaluation, area: str) -> int:
     if area == "all" and "all" not in names:
         return 0
     return names.index(checks.one_of(area, names, name="area"))
+
+
+def warn_of_subsets(evaluation: Evaluation, what: str) -> None:
+    """Warn that a question is answered over all objects, whatever the protocol's subsets of them."""
+    if evaluation.protocol.ignore.column_ranges:
+        name = evaluation.protocol.name
+        message = f"{what} told over all objects; the subsets of the protocol {name} are left out."
+        warnings.warn(message, BoxscoreWarning, stacklevel=4)
 
 
 def check_overlaps(iou_threshold: float, background_iou: float) -> None:

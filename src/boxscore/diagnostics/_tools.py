@@ -33,7 +33,7 @@ __all__ = [
     "tool_of",
     "tool_protocols",
     "with_choice",
-    "with_field",
+    "with_fields",
     "with_similarity",
 ]
 
@@ -182,16 +182,19 @@ def with_similarity(tool: Tool, other: Tool) -> Tool:
 
 def with_choice(tool: Tool, other: Tool, choice: Choice) -> Tool:
     """Return the tool with this choice made as the other makes it."""
-    for path in choice.paths:
-        tool = with_field(tool, path, operator.attrgetter(path)(other.protocol))
-    return tool
+    return with_fields(tool, {path: operator.attrgetter(path)(other.protocol) for path in choice.paths})
 
 
-def with_field(tool: Tool, path: str, value: Any) -> Tool:
-    """Return a tool with one field of its protocol, ``table.name`` or ``name``, changed."""
-    table, _, name = path.rpartition(".")
-    if not table:
-        return tool._replace(protocol=dataclasses.replace(tool.protocol, **{name: value}))
-    changed: Any = dataclasses.replace(getattr(tool.protocol, table), **{name: value})
-    tables: dict[str, Any] = {table: changed}
-    return tool._replace(protocol=dataclasses.replace(tool.protocol, **tables))
+def with_fields(tool: Tool, values: Mapping[str, Any]) -> Tool:
+    """Return a tool with fields of its protocol, ``table.name`` or ``name``, changed at once.
+
+    One of them alone can break a rule.
+    """
+    fields: dict[str, dict[str, Any]] = {}
+    for path, value in values.items():
+        table, _, name = path.rpartition(".")
+        fields.setdefault(table, {})[name] = value
+    changed = fields.pop("", {})
+    for table, some in fields.items():
+        changed[table] = dataclasses.replace(getattr(tool.protocol, table), **some)
+    return tool._replace(protocol=dataclasses.replace(tool.protocol, **changed))

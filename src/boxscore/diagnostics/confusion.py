@@ -9,7 +9,8 @@ Conventions
   whatever their classes. ``assign="score"``: by descending score, each to the free object it overlaps most.
   ``assign="iou"``: pairs by descending IoU. Of equal IoUs the object that comes first in the file is taken.
 - Ignored ground truths (crowds, difficult objects) are left out, and so is an unassigned detection that
-  overlaps an ignored ground truth of its own class.
+  overlaps an ignored ground truth of its own class, or whose class is not annotated exhaustively in its image
+  where the protocol ignores what matches nothing there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.diagnostics._reading import greedy_one_to_one
+from boxscore.diagnostics._reading import greedy_one_to_one, warn_of_subsets
 from boxscore.diagnostics._result import SHOWN_ROWS, DiagnosticResult, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -295,6 +296,7 @@ def _checked_cells(
     checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     checks.one_of(assign, get_args(Assign), name="assign")
     evaluation.require_overlaps("confusions")
+    warn_of_subsets(evaluation, "confusions are")
     return _cells(evaluation, float(iou_threshold), float(score_threshold), assign)
 
 
@@ -315,6 +317,7 @@ def _cells(evaluation: Evaluation, iou_threshold: float, score_threshold: float,
     free[detection_row] = False
     excused = ignored[pairs.truth] & (truth.category[pairs.truth] == detections.category[pairs.detection])
     free[pairs.detection[excused]] = False
+    free[evaluation.matcher.inexhaustive] = False
     lone = pairs.rows[free[pairs.rows]]
     missed = ~ignored
     missed[object_row] = False

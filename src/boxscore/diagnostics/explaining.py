@@ -44,7 +44,7 @@ from boxscore.diagnostics._tools import (
     tool_of,
     tool_protocols,
     with_choice,
-    with_field,
+    with_fields,
     with_similarity,
 )
 from boxscore.diagnostics.ties import tie_bounds
@@ -54,7 +54,7 @@ from boxscore.matching.ignoring import ignoring
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol, protocol_names
-from boxscore.protocols.protocol import Protocol
+from boxscore.protocols.protocol import Interpolation, Protocol
 from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:
@@ -167,13 +167,15 @@ def explain(
     return Explanation(start.name, end.name, first_value, value, tuple(steps))
 
 
+def _recall_points(interpolation: Interpolation, count: int) -> dict[str, Any]:
+    points = tuple(np.linspace(0, 1, count).tolist())
+    return {"ap.interpolation": interpolation, "ap.recall_points": points, "ap.score_steps": 0}
+
+
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
-    "11 recall points": {"ap.interpolation": "points", "ap.recall_points": 11},
-    "101 recall points": {"ap.interpolation": "points", "ap.recall_points": 101},
-    "straight lines, the last to (1, 0)": {
-        "ap.interpolation": "trapezoid_to_one",
-        "ap.recall_points": 101,
-    },
+    "11 recall points": _recall_points("points", 11),
+    "101 recall points": _recall_points("points", 101),
+    "straight lines, the last to (1, 0)": _recall_points("trapezoid_to_one", 101),
     "exact pixels": {"boxes.pixel_offset": 0},
     "+1 pixels": {"boxes.pixel_offset": 1},
     "difficult objects counted": {"ignore.difficult": "count"},
@@ -221,11 +223,7 @@ def ablation(
     value = tables.value(tool)
     rows = [(tool.name, math.nan, value)]
     for name, changes in VARIANTS.items():
-        changed = tool
-        for field, setting in changes.items():
-            if field == "ap.recall_points":
-                setting = tuple(np.linspace(0, 1, setting).tolist())
-            changed = with_field(changed, field, setting)
+        changed = with_fields(tool, changes)
         if changed != tool:
             after = tables.value(changed)
             rows.append((name, after - value, after))

@@ -13,8 +13,9 @@ Conventions
 - ``poor box``: an annotation of its own class overlaps it by ``background_iou`` to
   ``iou_threshold``, and no other detection matches it.
 - Ignored ground truths (crowds, difficult objects) explain whatever they overlap: such detections are not
-  listed. Of detections of one class that overlap each other by ``iou_threshold`` or more, only the
-  most suspicious is listed.
+  listed. Nor are those of a class that is not annotated exhaustively in its image, where the protocol ignores
+  what matches nothing there. Of detections of one class that overlap each other by ``iou_threshold`` or more,
+  only the most suspicious is listed.
 - ``suspicion`` is the best precision of the class at any confidence threshold up to the detection's score:
   the disagreement of a detector that is nearly always right weighs most. Ties come by descending score.
 """
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from boxscore._utils import checks
 from boxscore.data.boxes import without_inverted
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.diagnostics._reading import check_overlaps
+from boxscore.diagnostics._reading import check_overlaps, warn_of_subsets
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
@@ -138,6 +139,7 @@ def label_suspects(
     checks.number_between(score_threshold, -np.inf, np.inf, name="score_threshold")
     check_overlaps(iou_threshold, background_iou)
     evaluation.require_overlaps("label suspects")
+    warn_of_subsets(evaluation, "label suspects are")
     truth, detections = evaluation.ground_truth, evaluation.detections
     ignored = evaluation.matcher.ignoring.ignored
     pairs = evaluation.matcher.across_classes(
@@ -146,7 +148,7 @@ def label_suspects(
     own = truth.category[pairs.truth] == detections.category[pairs.detection]
     close = pairs.iou >= iou_threshold
     D = len(detections)
-    explained = _any(pairs, ignored[pairs.truth] | (own & close), D)
+    explained = _any(pairs, ignored[pairs.truth] | (own & close), D) | evaluation.matcher.inexhaustive
     seen = np.zeros(len(truth), dtype=bool)
     seen[pairs.truth[own & close]] = True
     other_class = _any(pairs, ~own & close, D)

@@ -12,12 +12,15 @@ truth. Each setting selects from them. For methods that merge boxes, the latter 
 
 Every method and IoU threshold (and sigma) is suppressed and matched once. A score threshold then costs next
 to nothing: a detection affects only lower scores, in suppression and in matching, so the matches at a
-threshold are those without it, minus the detections below it. Merging is the exception, because low scores
-change the boxes of higher ones: there every score threshold is computed separately.
+threshold are those without it, minus the detections below it. There are two exceptions, in which every score
+threshold is computed separately. Merging, because low scores change the boxes of higher ones. And protocols
+that round scores, stretch them over those that are left, clip boxes, drop what lies in regions, or take files
+as ranked: they prepare the tables anew for what each setting leaves.
 
 Conventions
 -----------
-- A setting's numbers are those of ``boxscore nms`` followed by ``boxscore evaluate`` with it.
+- A setting's numbers are those of ``boxscore nms`` followed by ``boxscore evaluate`` with it. What evaluation
+  refuses of any setting (one score alone, where scores are stretched) is refused here too.
 - The metrics are those of the protocol under the names that they have per class: ``mAP`` is ``AP``.
 - The best setting has the highest value; of equal ones the first in the grid.
 """
@@ -37,13 +40,14 @@ from boxscore._utils import checks
 from boxscore._utils.progress import progress
 from boxscore._utils.threads import in_threads
 from boxscore.data.alignment import align, select
-from boxscore.data.rounding import rounded
+from boxscore.data.rounding import rounded_values
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.diagnostics._result import EVERY_CLASS, DiagnosticResult
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.matching.matcher import Matcher
+from boxscore.matching.preparing import is_prepared_by_row, prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.suppression.methods import METHODS, Setting, check_method
@@ -235,7 +239,8 @@ def sweep(
     _refuse_settings(options)
     checks.whole_number(workers, 1, name="workers", high=checks.MOST_WORKERS)
     chosen = load_protocol(protocol)
-    jobs = _jobs(methods, iou_thresholds, sigmas, score_thresholds, apart=chosen.rounding.scores is not None)
+    apart = chosen.rounding.scores is not None or not is_prepared_by_row(chosen)
+    jobs = _jobs(methods, iou_thresholds, sigmas, score_thresholds, apart=apart)
     for table, kind, name in (
         (ground_truth, GroundTruth, "ground_truth"),
         (detections, Detections, "detections"),
@@ -249,10 +254,8 @@ def sweep(
             )
     # Evaluates nothing: checks every option once, before the work.
     evaluate(ground_truth, detections.take(np.arange(0)), protocol=chosen, images=images, classes=classes)
-    detections = align(detections, ground_truth)  # warns once about what is left out
-    if chosen.boxes.degenerate == "drop_detections":  # what has no area is not evaluated, nor suppressed
-        detections = detections.take(np.flatnonzero((detections.sizes > 0).all(axis=1)))
-
+    if chosen.boxes.degenerate == "drop_detections":  # inside out: not evaluated, and not to be suppressed
+        detections = detections.take(np.flatnonzero((detections.sizes >= 0).all(axis=1)))
     grid = _Grid(ground_truth, detections, chosen, images, classes, options, jobs)
     show: dict[str, Any] = {"total": len(jobs), "unit": "setting", "delay": 1, "leave": False}
     if workers == 1:
@@ -330,7 +333,8 @@ def _jobs(
 ) -> list[_Job]:
     """List what is suppressed together; if ``apart``, every score threshold is a job of its own.
 
-    Rounded scores can tie across a threshold; then what lies below it cannot be cut after matching.
+    Rounded scores can tie across a threshold; then what lies below it cannot be cut after matching. Nor can
+    it where it decides how the rest is prepared.
     """
     given = {"methods": methods, "iou_thresholds": iou_thresholds}
     given |= {"sigmas": sigmas if sigmas is not None else [0.0]}
@@ -380,50 +384,66 @@ class _Grid:
         options: GroupOptions,
         jobs: Sequence[_Job],
     ) -> None:
-        self._detections, self._protocol = detections, protocol
+        self._given, self._protocol = ground_truth, protocol
+        self._images, self._classes = images, classes
         self._suppressor = Suppressor(detections, **options)
         self._ranked = self._suppressor.shared([job.setting for job in jobs])
-        self._truth, evaluated = select(ground_truth, detections, images=images, classes=classes)
-        self._evaluated = rounded(evaluated, scores=None, boxes=protocol.rounding.boxes)
-        image = self._truth.images.rows(detections.images.ids)[detections.image]
-        category = self._truth.categories.rows(detections.categories.ids)[detections.category]
-        known = (image >= 0) & (category >= 0)
-        self._evaluated_row = np.where(known, np.cumsum(known) - 1, -1)  # [D]
-        self._nothing = self._evaluated.take(np.arange(0))
-        self._matcher = Matcher(self._truth, self._evaluated, protocol)
+        self._aligned = align(detections, ground_truth)  # warns once about what is left out
+        known = ground_truth.categories.rows_by_id_or_name(detections.categories.ids.tolist()) >= 0
+        self._aligned_row = _numbered(known[detections.category])  # [D], of all given
+        if not is_prepared_by_row(protocol):
+            self._matcher = None
+            return
+        self._truth, evaluated = self._evaluated(self._aligned)
+        image = self._truth.images.rows(self._aligned.images.ids)[self._aligned.image]
+        category = self._truth.categories.rows(self._aligned.categories.ids)[self._aligned.category]
+        self._evaluated_row = _numbered((image >= 0) & (category >= 0))  # [D], of all aligned
+        self._category = evaluated.category
+        self._matcher = Matcher(self._truth, evaluated, protocol)
 
     def run(self, job: _Job) -> list[_Row]:
         """Suppress and match once, and read off every score threshold."""
-        left = self._suppressor.suppress(job.setting, self._ranked[job.setting])
-        rows = self._evaluated_row[left.indices]
-        chosen = np.flatnonzero(rows >= 0)
-        rows, scores = rows[chosen], left.scores[chosen]
-        if left.changes == "boxes":
-            matches = Matcher(self._truth, self._merged(left), self._protocol).match()
+        left = self._aligned_part(self._suppressor.suppress(job.setting, self._ranked[job.setting]))
+        if self._matcher is None or left.changes == "boxes":
+            truth, detections = self._evaluated(left.apply(self._aligned))
+            matches = Matcher(truth, detections, self._protocol).match()
+            scores, category = detections.scores, detections.category
         else:
+            rows = self._evaluated_row[left.indices]
+            chosen = np.flatnonzero(rows >= 0)
+            rows, scores = rows[chosen], left.scores[chosen]
+            truth, category = self._truth, self._category[rows]
             decimals = self._protocol.rounding.scores
-            scores_matched = scores if decimals is None else np.round(scores, decimals)
-            matches = self._matcher.match_some(rows, scores_matched)
+            matches = self._matcher.match_some(
+                rows, scores if decimals is None else rounded_values(scores, decimals)
+            )
+        nothing = self._aligned.take(np.arange(0))
         result = []
         for floor in job.floors:
-            above = slice(None) if floor is None else scores >= floor
             setting = job.setting._replace(score_threshold=floor)
-            if floor is None or len(job.floors) == 1:  # the suppression left nothing below it
-                left_over = matches
-            else:
-                left_over = matches.take_scores_from(floor)
-            evaluation = Evaluation(self._truth, self._nothing, self._protocol, left_over)
-            result.append(_row(setting, evaluation, self._evaluated.category[rows[above]]))
+            left_over, of_class = matches, category
+            if floor is not None and len(job.floors) > 1:  # else the suppression left nothing below it
+                left_over, of_class = matches.take_scores_from(floor), category[scores >= floor]
+            result.append(_row(setting, Evaluation(truth, nothing, self._protocol, left_over), of_class))
         return result
 
-    def _merged(self, left: Suppression) -> Detections:
-        """Return the detections that are left and evaluated, with merged boxes."""
-        kept = left.apply(self._detections)
-        rows = self._evaluated_row[np.sort(left.indices)]
-        chosen = np.flatnonzero(rows >= 0)
-        evaluated = self._evaluated.take(rows[chosen])
-        merged = dataclasses.replace(evaluated, boxes=kept.boxes[chosen], sizes=kept.sizes[chosen])
-        return rounded(merged, scores=self._protocol.rounding.scores, boxes=self._protocol.rounding.boxes)
+    def _aligned_part(self, left: Suppression) -> Suppression:
+        """Return what is left of the classes of the ground truth, by rows of the aligned table."""
+        rows = self._aligned_row[left.indices]
+        kept = np.flatnonzero(rows >= 0)
+        return dataclasses.replace(
+            left, indices=rows[kept], scores=left.scores[kept], boxes=left.boxes[kept], suppressed_by=None
+        )
+
+    def _evaluated(self, detections: Detections) -> tuple[GroundTruth, Detections]:
+        """Return both tables as :func:`boxscore.evaluate` matches them."""
+        tables = prepared(self._given, detections, self._protocol)
+        return select(*tables, images=self._images, classes=self._classes)
+
+
+def _numbered(kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Row that each kept row has among the kept, [D]; -1 where it is left out."""
+    return np.where(kept, np.cumsum(kept) - 1, -1)
 
 
 def _row(setting: Setting, evaluation: Evaluation, category: NDArray[np.int32]) -> _Row:

@@ -20,7 +20,10 @@ Conventions
   AP.
 - Matching is TIDE's at one IoU threshold: detections by descending score, 100 per image over all classes,
   each to the free object of its class that it overlaps most (of equal overlaps the first). A detection of
-  which an ignored region covers more than ``iou_threshold`` is not counted; TIDE still names its error.
+  which an ignored region covers more than ``iou_threshold`` is not counted; TIDE still names its error. Where
+  ProbIoU is compared, which knows no share that is covered, it is ProbIoU itself that exceeds the threshold.
+- Where a class is not annotated exhaustively and the protocol ignores what matches nothing, so does this:
+  such a detection is not counted and is no error.
 - AP is read at 101 recall points. ``absent_classes="zero"`` takes the mean as ``tidecv`` does: a class that
   is detected and has no object counts as AP 0, and leaves the mean when its detections are fixed. The
   default leaves such classes out of every mean, as COCO does.
@@ -34,7 +37,6 @@ D. Bolya et al., "TIDE: A General Toolbox for Identifying Object Detection Error
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -43,9 +45,8 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.ordering import descending_order, stable_order
-from boxscore.diagnostics._reading import check_overlaps, greedy_one_to_one
+from boxscore.diagnostics._reading import check_overlaps, greedy_one_to_one, warn_of_subsets
 from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, Floats, once_per_evaluation
-from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
 from boxscore.protocols.protocol import ApRules
@@ -336,12 +337,7 @@ def _errors(
     """Match as TIDE does and name every error, once per evaluation and options."""
     check_overlaps(iou_threshold, background_iou)
     checks.whole_number(max_detections, 1, name="max_detections")
-    if evaluation.protocol.ignore.column_ranges:
-        name = evaluation.protocol.name
-        message = (
-            f"types of errors are told over all objects; the subsets of the protocol {name} are left out."
-        )
-        warnings.warn(message, BoxscoreWarning, stacklevel=3)
+    warn_of_subsets(evaluation, "types of errors are")
     return evaluation.once(
         ("errors of TIDE", iou_threshold, background_iou, max_detections),
         lambda: _named_errors(evaluation, iou_threshold, background_iou, max_detections),
@@ -367,7 +363,8 @@ def _named_errors(
     true[pairs.detection[hit]] = True
     matched[pairs.truth[hit]] = True
     excused[pairs.detection[own & region & (pairs.iou > iou_threshold)]] = True
-    excused &= ~true
+    unjudged = evaluation.matcher.inexhaustive & ~true
+    excused = (excused & ~true) | unjudged
 
     same, same_row = _best(pairs, own & ~region, D)
     other, other_row = _best(pairs, ~own & ~region, D)
@@ -385,7 +382,7 @@ def _named_errors(
     kind = np.select(rules, order, ERROR_TYPES.index("both")).astype(np.int8)
     took_part = np.zeros(D, dtype=bool)
     took_part[pairs.rows] = True
-    kind[true | ~took_part] = NO_ERROR
+    kind[true | unjudged | ~took_part] = NO_ERROR
 
     about = np.where(kind == ERROR_TYPES.index("localisation"), same_row, other_row)
     open_object = (kind == 0) | (kind == 1)

@@ -260,6 +260,13 @@ class Matcher:
         return admitted(self.ground_truth, self.detections, lambda: self.areas, self.ignoring, self.protocol)
 
     @property
+    def inexhaustive(self) -> BoolArray:
+        """Whether each detection of the given table is ignored where it matches nothing, [D]."""
+        rows = np.arange(len(self.detections))
+        found = inexhaustive(self.ground_truth.image_labels, self.detections, rows, self.protocol)
+        return np.zeros(len(rows), dtype=bool) if found is None else found
+
+    @property
     def areas(self) -> FloatArray:
         """What area ranges measure in each detection of the given table, [D]."""
         if self._given_areas is not None:
@@ -298,8 +305,8 @@ class Matcher:
 
         by_range = self.protocol.ignore.range_by_range
         blocks = _RangeByRange(pairs_under) if by_range else pairs_under(self._truth_ignoring)
-        matches = self._matches(detections, ranking, blocks, self._ordered(self.areas)[chosen], self.protocol)
-        return dataclasses.replace(matches, row=self._given_rows(chosen[ranking.rows]))
+        areas = self._ordered(self.areas)[chosen]
+        return self._matches(detections, ranking, blocks, areas, self.protocol, rows=chosen)
 
     def match_ranges(
         self,
@@ -342,8 +349,10 @@ class Matcher:
         """Find the pairs in the same image that overlap by ``iou_threshold`` or more, across classes.
 
         With ``by_foreground`` [G] these ground truths, not the protocol's, are measured by intersection over
-        the detection's area, and none is deleted.
+        the detection's area, where the similarity knows it, and none is deleted.
         """
+        if by_foreground is not None and not self.similarity.measures_foreground:
+            by_foreground = np.zeros_like(by_foreground)
         rules = MatchingRules(
             iou_thresholds=(iou_threshold,),
             max_detections=() if max_detections is None else (max_detections,),
@@ -490,8 +499,12 @@ class Matcher:
         protocol: Protocol,
         *,
         truth_values: FloatArray | None = None,
+        rows: Rows | None = None,
     ) -> Matches:
-        """Match candidate pairs of ranked detections; ground truths come back in the order given."""
+        """Match candidate pairs of ranked detections; ground truths come back in the order given.
+
+        ``rows`` are those of ``detections`` in the table that is matched, where they are some of it.
+        """
         truth, back = self._ordered_truth, self._truth_rows
         ranges = self._ranges(detections, ranking, protocol, truth_values)
         score = np.take(detections.scores, ranking.rows)
@@ -505,7 +518,7 @@ class Matcher:
             given = np.empty_like(counted_bits)
             given[back] = counted_bits
             counted_bits, truth_category = given, np.zeros(len(truth), dtype=np.int32)
-        given_rows = self._given_rows(ranking.rows)
+        given_rows = self._given_rows(ranking.rows if rows is None else rows[ranking.rows])
         truth_weight = None
         if protocol.group.weighs:
             truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)

@@ -29,7 +29,14 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.protocols.protocol import Protocol
 
-__all__ = ["GivenScores", "is_prepared_alone", "prepared", "shares_of_regions", "stretched"]
+__all__ = [
+    "GivenScores",
+    "is_prepared_alone",
+    "is_prepared_by_row",
+    "prepared",
+    "shares_of_regions",
+    "stretched",
+]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -97,6 +104,17 @@ def prepared(
 def is_prepared_alone(protocol: Protocol) -> bool:
     """Whether the detections of some images can be prepared without those of all others."""
     return not protocol.rounding.stretch_scores
+
+
+def is_prepared_by_row(protocol: Protocol) -> bool:
+    """Whether every row is prepared without any other, and none is dropped."""
+    dependent = (
+        protocol.rounding.stretch_scores,
+        protocol.matching.ranked_files,
+        protocol.boxes.clip != "none",  # the size of an image can stand beside its detections alone
+        protocol.ignore.regions,
+    )
+    return not any(dependent)
 
 
 def _check_ranked(detections: Detections) -> None:

@@ -37,6 +37,9 @@ class Similarity(abc.ABC):
     shares_pairs: ClassVar[bool] = False
     """Whether it shares the pairs out itself; else the matcher does, and the processes match them as well."""
 
+    measures_foreground: ClassVar[bool] = True
+    """Whether it knows the intersection over the detection."""
+
     def __init__(self, protocol: Protocol) -> None:
         self.pixel_offset = protocol.boxes.pixel_offset
         self.edges = protocol.boxes.edges

@@ -130,6 +130,8 @@ class ProbIouMeasure:
 class ProbIouSimilarity(RotatedSimilarity):
     """ProbIoU of rotated boxes; there is none against crowds, which are measured as any object."""
 
+    measures_foreground = False
+
     def of_pairs(
         self, ground_truth: GroundTruth, detections: Detections, comparison: Comparison
     ) -> PairValues:
