@@ -23,6 +23,7 @@ from boxscore._utils.records import record
 from boxscore._utils.resampling import WeightSets
 from boxscore._utils.text import html_folded, html_summary, html_table
 from boxscore.data.alignment import align, select
+from boxscore.data.image_labels import ImageLabels
 from boxscore.data.numbering import (
     AS_THEY_ARE,
     BY_EVIDENCE,
@@ -33,7 +34,7 @@ from boxscore.data.numbering import (
     with_classes,
 )
 from boxscore.data.tables import Detections, GroundTruth
-from boxscore.data.vocabulary import Id, Images
+from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.formats import reading
 from boxscore.matching.ignoring import zero_ids
@@ -137,7 +138,7 @@ def evaluate(
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     result = _matched(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
     matcher = result.matcher
-    check_class_labels(ground_truth, chosen)
+    check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen)
     if workers > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
         _summarise_in_processes(result, workers)
     _warn_of_id_zero(result)
@@ -224,8 +225,10 @@ def tables_of(
     return ground_truth, detections
 
 
-def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
-    """Check what a federated protocol asks of ground truth: labels of images, and groups of classes.
+def check_class_labels(
+    source: str, categories: Categories, image_labels: ImageLabels | None, protocol: Protocol
+) -> None:
+    """Check what a federated protocol asks of ground truth: groups of classes, and labels of images.
 
     Raises
     ------
@@ -237,7 +240,6 @@ def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
         if row.classes:
             name, _, value = row.classes.partition("=")
             selected.setdefault(name, {}).setdefault(value, []).append(row.key)
-    categories = ground_truth.categories
     for name, keys in selected.items():
         metrics = ", ".join(key for group in keys.values() for key in group)
         values = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
@@ -247,7 +249,7 @@ def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
                 name,
                 f"be one of {', '.join(keys)} for {protocol.name}",
                 got=repr(values[unknown[0]]),
-                place=f"class {categories.labels[unknown[0]]} of {ground_truth.source}",
+                place=f"class {categories.labels[unknown[0]]} of {source}",
             )
         without = sum(value is None for value in values)
         if without:
@@ -255,10 +257,10 @@ def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
                 "no class has" if without == len(values) else f"{without} of {len(values)} classes have no"
             )
             effect = "are undefined" if without == len(values) else "leave these out"
-            _warn(f"{ground_truth.source}: {which} {name}; {metrics} {effect}.")
-    if protocol.labels.unlisted == "drop" and ground_truth.image_labels is None:
+            _warn(f"{source}: {which} {name}; {metrics} {effect}.")
+    if protocol.labels.unlisted == "drop" and image_labels is None:
         _warn(
-            f"{ground_truth.source}: no image says which classes were looked for (neg_category_ids in LVIS's "
+            f"{source}: no image says which classes were looked for (neg_category_ids in LVIS's "
             "files, --image-labels for Open Images), so detections of every class without an object in their "
             "image are left out. Is this data annotated in full? Then another protocol fits, such as coco."
         )

@@ -40,7 +40,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.distributed.bounds import bounds_of, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable
 from boxscore.distributed.reduction import MOST
-from boxscore.distributed.result import evaluation_of, headers_of, warn_of_classes
+from boxscore.distributed.result import evaluation_of, headers_of, warn_of_parts
 from boxscore.distributed.scanning import Task, needs_of, streamed, table_tasks
 from boxscore.distributed.streaming import StreamTask, is_parquet
 from boxscore.errors import InputError, MissingDependencyError
@@ -184,10 +184,10 @@ def evaluate_tasks(tasks: Sequence[Task], client: Any, *, exact: bool = True) ->
             parts = engine.match(tasks)
             if not exact:
                 bounds = bounds_of(engine, parts)
-                warn_of_classes([bounds.histogram.header])
+                warn_of_parts([bounds.histogram.header])
                 return bounds
             headers = headers_of(engine, parts)
-            warn_of_classes(headers)
+            warn_of_parts(headers)
             return evaluation_of(engine, parts, headers, most=MOST)
 
 
