@@ -54,6 +54,7 @@ __all__ = [
     "RangeNumbers",
     "Totals",
     "added_headers",
+    "added_stand_ins",
     "asked_keys",
     "can_be_split",
     "cut",
