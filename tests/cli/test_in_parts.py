@@ -12,7 +12,7 @@ import pytest
 import boxscore
 from boxscore.cli import main
 
-pytest.importorskip("pyarrow", reason="needs boxscore[parquet]")
+pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
 
 SHAPES = Path(__file__).parents[2] / "datasets" / "shapes_coco"
 TRUTH, FOUND = str(SHAPES / "instances.json"), str(SHAPES / "detections.json")

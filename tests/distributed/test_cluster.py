@@ -315,3 +315,14 @@ def test_no_scheduler_there() -> None:
         on_cluster.cluster_client("tcp://127.0.0.1:9"),
     ):
         os.abort()
+
+
+@pytest.mark.long
+def test_a_script_that_starts_processes_needs_no_guard(tmp_path: Path) -> None:
+    truth, found = written(tmp_path)
+    call = f"boxscore.distributed.evaluate({str(truth)!r}, {str(found)!r})"
+    script = tmp_path / "script.py"
+    script.write_text(f"import boxscore\nprint('once')\nprint(repr({call}['AP']))\n")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    assert done.stdout.split() == ["once", repr(boxscore.evaluate(truth, found)["AP"])]

@@ -168,8 +168,8 @@ def run(arguments: argparse.Namespace) -> int:
         _write_labels(table, arguments.output_image_labels)
         table = table.replaced(image_labels=None)  # a file of boxes need not hold them
     if arguments.partitions is not None:
-        target.check(table)
-        FORMAT_OF_PARTITIONS.save_partitions(table, arguments.output, arguments.partitions)
+        kept, _ = target.kept(table, arguments.output)
+        FORMAT_OF_PARTITIONS.save_partitions(kept, arguments.output, arguments.partitions)
         say(f"{len(table):,} rows written to {arguments.output}")
         return 0
     if shares is None:

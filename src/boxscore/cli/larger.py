@@ -29,7 +29,7 @@ from boxscore.distributed.engine import Here
 from boxscore.distributed.local import LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
 from boxscore.distributed.parts import check_mergeable, part_of
 from boxscore.distributed.reduction import asked_keys
-from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_classes
+from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_parts
 from boxscore.distributed.scanning import Task, streamed
 from boxscore.distributed.streaming import is_parquet
 from boxscore.errors import InputError
@@ -91,7 +91,7 @@ def evaluation_in_parts(arguments: argparse.Namespace) -> Iterator[Evaluation]:
 def _evaluated(engine: LocalEngine, tasks: Sequence[Task], plan: Plan) -> DistributedEvaluation:
     parts = engine.match(tasks)
     headers = headers_of(engine, parts)
-    warn_of_classes(headers)
+    warn_of_parts(headers)
     check_scoring(headers, plan)
     keys = asked_keys(headers[0].protocol)
     return evaluation_of(engine, parts, headers, most=plan.most, keys=keys, room=plan.room)
@@ -113,7 +113,7 @@ def bounds_larger(arguments: argparse.Namespace) -> BoundedEvaluation:
         return bounds_of(Here(), [dataclasses.replace(part, row_order="shared")])  # by no other part
     with _partitions(arguments, bounds=True) as (engine, tasks, _):
         bounds = bounds_of(engine, engine.match(tasks))
-        warn_of_classes([bounds.histogram.header])
+        warn_of_parts([bounds.histogram.header])
         return bounds
 
 

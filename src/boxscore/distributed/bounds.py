@@ -33,13 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore.data.alignment import warn_left_out
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.distributed.cells import MOST, Cells, score_keys
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import COUNTED, Part
 from boxscore.distributed.reduction import PartHeader, added_headers, header_of
+from boxscore.distributed.result import warn_of_parts
 from boxscore.errors import InputError, ProtocolError
 from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Bits, Matches, bit_type
@@ -340,7 +340,7 @@ def bounds_of_tasks(tasks: Sequence[Task], run_all: Callable[..., Iterable[Any]]
             raise InputError("map", "give the histogram of every task", got=got, cause=cause)
         total = [added([*total, *histograms])]
     header = total[0].header
-    warn_left_out(dict(header.left_out), header.source.partition(" of ")[2], stacklevel=4)
+    warn_of_parts([header])
     return bounded(total[0])
 
 

@@ -22,7 +22,9 @@ import importlib.util
 import itertools
 import logging
 import os
+import sys
 import time
+import types
 import uuid
 import warnings
 import weakref
@@ -40,7 +42,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.distributed.bounds import bounds_of, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable
 from boxscore.distributed.reduction import MOST
-from boxscore.distributed.result import evaluation_of, headers_of, warn_of_classes
+from boxscore.distributed.result import evaluation_of, headers_of, warn_of_parts
 from boxscore.distributed.scanning import Task, needs_of, streamed, table_tasks
 from boxscore.distributed.streaming import StreamTask, is_parquet
 from boxscore.errors import InputError, MissingDependencyError
@@ -184,10 +186,10 @@ def evaluate_tasks(tasks: Sequence[Task], client: Any, *, exact: bool = True) ->
             parts = engine.match(tasks)
             if not exact:
                 bounds = bounds_of(engine, parts)
-                warn_of_classes([bounds.histogram.header])
+                warn_of_parts([bounds.histogram.header])
                 return bounds
             headers = headers_of(engine, parts)
-            warn_of_classes(headers)
+            warn_of_parts(headers)
             return evaluation_of(engine, parts, headers, most=MOST)
 
 
@@ -542,6 +544,17 @@ async def _greet(address: str) -> None:
 
 
 @contextlib.contextmanager
+def _without_script() -> Iterator[None]:
+    """Keep new processes from running the caller's script again; tasks need nothing of it."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")  # multiprocessing asks it for a file
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+@contextlib.contextmanager
 def local_cluster(workers: int | None = None) -> Iterator[Any]:
     """Start a cluster on this machine, and end it with all its processes.
 
@@ -556,7 +569,7 @@ def local_cluster(workers: int | None = None) -> Iterator[Any]:
     """
     dask, distributed = _dask()
     count = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
-    with temporary_folder() as folder:  # of what workers spill to disk
+    with _without_script(), temporary_folder() as folder:  # of what workers spill to disk
         temporary = dask.config.set({**KEEPING, "temporary-directory": str(folder)})
         with warnings.catch_warnings(), temporary, quiet_children():
             warnings.simplefilter("ignore")  # of ports in use

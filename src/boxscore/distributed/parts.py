@@ -112,6 +112,8 @@ class Part(PicklesFields):
         For messages.
     version : str
         The boxscore that made it.
+    stand_ins : (str, int)
+        Where something else was compared than what was there, and in how many parts; not saved.
     """
 
     protocol: Protocol
@@ -128,6 +130,7 @@ class Part(PicklesFields):
     score_ends: tuple[float, float] | None = None
     source: str = "a part"
     version: str = __version__
+    stand_ins: tuple[str, int] = ("", 0)
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -303,7 +306,7 @@ class Part(PicklesFields):
             return _read(archive, source)
 
 
-WHAT, WRITER = "a part's file", "Evaluation.save_part"
+WHAT, WRITER = "a part's file", "boxscore evaluate --save-part or Evaluation.save_part"
 
 
 def load_part(path: str | Path) -> Part:

@@ -54,6 +54,7 @@ __all__ = [
     "RangeNumbers",
     "Totals",
     "added_headers",
+    "added_stand_ins",
     "asked_keys",
     "can_be_split",
     "cut",
@@ -105,6 +106,7 @@ class PartHeader(NamedTuple):
     weighted: bool
     nbytes: int
     identity: TruthIdentity
+    stand_ins: tuple[str, int]
 
 
 def header_of(part: Part) -> PartHeader:
@@ -126,6 +128,7 @@ def header_of(part: Part) -> PartHeader:
         part.matches.truth_weight is not None,
         part.nbytes,
         part.identity,
+        part.stand_ins,
     )
 
 
@@ -152,7 +155,14 @@ def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
         detections=np.sum([header.detections for header in headers], axis=0),
         weighted=any(header.weighted for header in headers),
         nbytes=sum(header.nbytes for header in headers),
+        stand_ins=added_stand_ins(headers),
     )
+
+
+def added_stand_ins(headers: Sequence[PartHeader | Part]) -> tuple[str, int]:
+    """Return what one part says, the first by its text, and in how many something stood in."""
+    texts, counts = zip(*(header.stand_ins for header in headers), strict=True)
+    return min(filter(None, texts), default=""), sum(counts)
 
 
 def sample_of(part: Part, blocks: Sequence[Cut]) -> list[list[tuple[FloatArray, float]]]:

@@ -10,6 +10,7 @@ Conventions
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -30,13 +31,14 @@ from boxscore.distributed.reduction import (
     Key,
     Numbers,
     PartHeader,
+    added_stand_ins,
     asked_keys,
     every_key,
     header_of,
     reduced,
 )
 from boxscore.distributed.weighing import HeldParts, weighed_parts, weighs_by_class
-from boxscore.errors import InputError
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import SummaryRow
@@ -49,7 +51,7 @@ __all__ = [
     "evaluation_of",
     "headers_of",
     "merge",
-    "warn_of_classes",
+    "warn_of_parts",
 ]
 
 FETCHED = 1 << 24
@@ -357,12 +359,16 @@ def headers_of(engine: Engine, parts: Sequence[Any]) -> list[PartHeader]:
     return engine.results([engine.submit("header", header_of, part) for part in parts], shown="matching")
 
 
-def warn_of_classes(headers: Sequence[PartHeader | Part], *, stacklevel: int = 4) -> None:
-    """Warn once of the detections of all parts that were left out."""
+def warn_of_parts(headers: Sequence[PartHeader | Part], *, stacklevel: int = 4) -> None:
+    """Warn once of the detections of all parts that were left out, and of what stood in for another."""
     left_out: Counter[str] = Counter()
     for header in headers:
         left_out.update(header.left_out)
     warn_left_out(left_out, headers[0].source.partition(" of ")[2], stacklevel=stacklevel + 1)
+    text, count = added_stand_ins(headers)
+    if count:
+        more = f" So in {count - 1} more partition{'s' * (count > 2)}." if count > 1 else ""
+        warnings.warn(text + more, BoxscoreWarning, stacklevel=stacklevel)
 
 
 def evaluation_of(

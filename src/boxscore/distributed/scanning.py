@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,9 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.distributed.bounds import bounds_of_tasks, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable, match_part
-from boxscore.distributed.result import MergedEvaluation, merge, warn_of_classes
+from boxscore.distributed.result import MergedEvaluation, merge, warn_of_parts
 from boxscore.distributed.streaming import PARTITION, StreamTask, is_parquet, stream_tasks
-from boxscore.errors import InputError
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import check_class_labels, tables_of
 from boxscore.formats.reading import read_options
 from boxscore.matching.preparing import prepared
@@ -170,7 +171,7 @@ def _merged(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
         raise InputError(
             "map", "give the part of every task", got=got, cause="did a task fail without a word?"
         )
-    warn_of_classes(parts)
+    warn_of_parts(parts)
     return merge(parts)
 
 
@@ -219,9 +220,12 @@ def table_tasks(
     partitions: int | Sequence[Sequence[Id]] | None,
 ) -> list[TableTask]:
     """Cut two tables into tasks."""
-    check_class_labels(ground_truth, protocol)
+    check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, protocol)
     detections = align(detections, ground_truth)
     ground_truth, detections = prepared(ground_truth, detections, protocol)
+    stand_ins = similarity_of(protocol).stand_ins(ground_truth, detections)
+    if stand_ins:
+        warnings.warn(stand_ins, BoxscoreWarning, stacklevel=3)
     images = ground_truth.images
     if partitions is None:
         partitions = max(1, len(detections) // PARTITION)

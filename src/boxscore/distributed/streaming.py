@@ -36,6 +36,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids
 from boxscore.distributed.parts import Part, match_part
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.evaluation import check_class_labels
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import Rows, detections_of, ground_truth_of, own_categories
 from boxscore.formats._tables import classes_of, rows_of
@@ -44,6 +45,7 @@ from boxscore.formats.parquet_groups import KEY, BoxesTable, ParquetGroups, RowG
 from boxscore.formats.reading import read_ground_truth
 from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
+from boxscore.similarity.registry import similarity_of
 
 __all__ = ["PARTITION", "Side", "Source", "StreamTask", "is_parquet", "stream_tasks"]
 
@@ -175,7 +177,10 @@ class StreamTask(PicklesFields):
             if found is not None:
                 keys = detections.columns[KEY]
             part = match_part(truth, detections, self.protocol, rows=keys)
-        return dataclasses.replace(part, source=f"partition {self.number} of {self.detections.groups.path}")
+            source = f"partition {self.number} of {self.detections.groups.path}"
+            named = detections.replaced(source=source)
+            text = similarity_of(self.protocol).stand_ins(truth, named)
+        return dataclasses.replace(part, source=source, stand_ins=(text, int(text != "")))
 
     def _truth(self) -> GroundTruth:
         if isinstance(self.truth, GroundTruth):
@@ -267,6 +272,10 @@ def stream_tasks(
     if isinstance(truth, ParquetGroups):
         truth_side = _settled(truth, truth_options, None, None, of_results=False)
         truth_sources = _truth_sources(truth_side, seen, cut.partition, count, folder / "ground_truth")
+    if isinstance(truth, GroundTruth):
+        check_class_labels(truth.source, seen.categories, truth.image_labels, protocol)
+    else:
+        check_class_labels(str(truth.path), seen.categories, None, protocol)
     order = np.argsort(cut.partition, kind="stable")
     bounds = np.searchsorted(cut.partition[order], np.arange(count + 1))
     some = None if classes is None else classes(seen.categories)

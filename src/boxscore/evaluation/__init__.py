@@ -105,7 +105,7 @@ def evaluate(
         ground_truth, detections = select(ground_truth, detections, images=images, classes=classes)
     result = matched_tables(ground_truth, detections, chosen, workers, chosen_classes=classes is not None)
     matcher = result.matcher
-    check_class_labels(ground_truth, chosen)
+    check_class_labels(ground_truth.source, ground_truth.categories, ground_truth.image_labels, chosen)
     if workers > 1 and len(detections) >= SUMMARY_SHARED_FROM and matcher.similarity.forks_for(detections):
         _summarise_in_processes(result, workers)
     warn_of_id_zero(result)

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from boxscore.data.image_labels import ImageLabels
 from boxscore.data.numbering import (
     AS_THEY_ARE,
     BY_EVIDENCE,
@@ -15,7 +16,7 @@ from boxscore.data.numbering import (
     mapped_rows,
     with_classes,
 )
-from boxscore.data.tables import GroundTruth
+from boxscore.data.vocabulary import Categories
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation.result import Evaluation, matched_tables, without_matches_of_id_zero
 from boxscore.matching.ignoring import zero_ids
@@ -32,8 +33,10 @@ RISE = 0.05
 """Least rise of the first metric that speaks for other class numbers."""
 
 
-def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
-    """Check what a federated protocol asks of ground truth: labels of images, and groups of classes.
+def check_class_labels(
+    source: str, categories: Categories, image_labels: ImageLabels | None, protocol: Protocol
+) -> None:
+    """Check what a federated protocol asks of ground truth: groups of classes, and labels of images.
 
     Raises
     ------
@@ -45,7 +48,6 @@ def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
         if row.classes:
             name, _, value = row.classes.partition("=")
             selected.setdefault(name, {}).setdefault(value, []).append(row.key)
-    categories = ground_truth.categories
     for name, keys in selected.items():
         metrics = ", ".join(key for group in keys.values() for key in group)
         values = categories.columns[name].tolist() if name in categories.columns else [None] * len(categories)
@@ -55,7 +57,7 @@ def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
                 name,
                 f"be one of {', '.join(keys)} for {protocol.name}",
                 got=repr(values[unknown[0]]),
-                place=f"class {categories.labels[unknown[0]]} of {ground_truth.source}",
+                place=f"class {categories.labels[unknown[0]]} of {source}",
             )
         without = sum(value is None for value in values)
         if without:
@@ -63,10 +65,10 @@ def check_class_labels(ground_truth: GroundTruth, protocol: Protocol) -> None:
                 "no class has" if without == len(values) else f"{without} of {len(values)} classes have no"
             )
             effect = "are undefined" if without == len(values) else "leave these out"
-            _warn(f"{ground_truth.source}: {which} {name}; {metrics} {effect}.")
-    if protocol.labels.unlisted == "drop" and ground_truth.image_labels is None:
+            _warn(f"{source}: {which} {name}; {metrics} {effect}.")
+    if protocol.labels.unlisted == "drop" and image_labels is None:
         _warn(
-            f"{ground_truth.source}: no image says which classes were looked for (neg_category_ids in LVIS's "
+            f"{source}: no image says which classes were looked for (neg_category_ids in LVIS's "
             "files, --image-labels for Open Images), so detections of every class without an object in their "
             "image are left out. Is this data annotated in full? Then another protocol fits, such as coco."
         )
@@ -96,7 +98,7 @@ def warn_of_id_zero(result: Evaluation) -> None:
         )
     plural = "s" * (hits > 1)
     warnings.warn(
-        f"{result.ground_truth.source}: an annotation has id 0. It is counted as any other{here}; "
+        f"{result.source}: an annotation has id 0. It is counted as any other{here}; "
         f"pycocotools reads a match with it as no match ({hits} true positive{plural} here){there}. "
         "For pycocotools' number choose "
         'matching.annotation_id_zero = "unmatched" in the protocol, or --annotation-id-zero unmatched.',

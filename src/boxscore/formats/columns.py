@@ -317,6 +317,9 @@ def _read_header(archive: Archive, schema: Schema, path: Path) -> dict[str, Any]
         header = json.loads(text)
     except (ValueError, RecursionError):
         raise _other_program(path) from None
+    if isinstance(header, dict) and "boxscore_part" in header:
+        cause = "boxscore merge reads parts"
+        raise FileFormatError("a file of columns", "hold boxes", got=f"a part, {path}", cause=cause)
     if not isinstance(header, dict) or header.get("boxscore") != FORMAT_VERSION:
         raise FileFormatError(
             "a file of columns",

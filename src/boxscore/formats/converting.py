@@ -120,16 +120,21 @@ class Target:
 
     def save(self, table: GroundTruth | Detections, path: Path) -> list[str]:
         """Write a table; return what was left out."""
+        kept, words = self.kept(table, path)
+        self.format.save(kept, path)
+        return words
+
+    def kept(self, table: GroundTruth | Detections, path: Path) -> tuple[GroundTruth | Detections, list[str]]:
+        """Warn of what is left out; return the rest, and what it was."""
         words = self._left_out(table)
         if words:
             what = ", ".join(words.values())
             warnings.warn(
                 f"{path}: left out, for {self.format.name} files cannot hold it: {what}.",
                 BoxscoreWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        self.format.save(_without(table, [*words]), path)
-        return list(words.values())
+        return _without(table, [*words]), list(words.values())
 
     def _left_out(self, table: BoxTable) -> dict[str, str]:
         """Return what is left out, and refuse what may not be."""
