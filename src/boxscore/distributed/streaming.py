@@ -97,7 +97,7 @@ class Side(PicklesFields):
             if not len(chosen):
                 continue
             some = table.take(pa.array(chosen)) if len(chosen) < len(table) else table
-            column = pa.DictionaryArray.from_arrays(pa.array(rows[chosen]), pa.array(ids.tolist()))
+            column = pa.DictionaryArray.from_arrays(pa.array(rows[chosen]), _arrow_ids(ids))
             some = some.set_column(some.schema.get_field_index(name), name, column)
             kept.append(some.replace_schema_metadata(table.schema.metadata))
         return BoxesTable(self.groups, kept) if kept else None
@@ -252,7 +252,7 @@ def stream_tasks(
             "detections", rule, got=f"only {', '.join(found.names)}", place=str(detections), cause=cause
         )
     if partitions is not None:
-        partition = -(-found.boxes // partitions)
+        partition = max(1, -(-found.boxes // partitions))
     seen = _Images.of(truth, truth_options)
     images_of_group, names = _images_of_groups(found, seen.images)
     table = truth if isinstance(truth, GroundTruth) else None
@@ -273,23 +273,21 @@ def stream_tasks(
     tasks: list[StreamTask] = []
     for number in range(count):
         rows = order[bounds[number] : bounds[number + 1]]
-        if not len(rows):
+        if not len(rows) and count > 1:
             continue
-        own = truth_side
+        own: GroundTruth | Side | None = truth_side if len(rows) else _nothing(seen.categories)
         if own is None:
             assert isinstance(truth, GroundTruth)
             table = of_images(truth, rows)
-            own_truth: GroundTruth | Side = _with_bounded_columns(
+            own = _with_bounded_columns(
                 table.replaced(images=_without_names(table.images)), protocol
             )
-        else:
-            own_truth = own
         tasks.append(
             StreamTask(
                 len(tasks),
                 protocol,
                 seen.images.ids[rows],
-                own_truth,
+                own,
                 truth_sources[number],
                 seen.categories,
                 side,
@@ -298,6 +296,12 @@ def stream_tasks(
             )
         )
     return tasks
+
+
+def _nothing(categories: Categories) -> GroundTruth:
+    """Return ground truth without an image."""
+    nothing: Any = []
+    return GroundTruth.from_arrays(nothing, nothing, np.empty((0, 4)), categories=categories)
 
 
 # ---------------------------------------------------------------- what all rows together say
@@ -344,7 +348,7 @@ def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
     of_group: list[Ids] = []
     names: dict[Id, str] = {}
     categories: list[Categories] = []
-    columns = (parts.image, parts.class_name, parts.class_id, parts.file_name)
+    columns = (parts.image, parts.class_name, parts.class_id, parts.file_name, *parts.box[:1])
     for group in progress(truth.groups, desc="ground truth", unit="row group"):
         table = truth.some(group, columns)
         values, positions = truth.images(table)
@@ -383,8 +387,7 @@ def _each_once(ids_of_group: Sequence[Ids]) -> Ids:
 
 def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) -> Categories:
     """Return the classes of some rows, those without a box aside."""
-    column = parts.class_name if parts.class_id is None else parts.class_id
-    kept = np.arange(table.count) if column is None else np.flatnonzero(table.distinct(column).positions >= 0)
+    kept = np.flatnonzero(_have_boxes(table, parts))
     labels, label, names = classes_of(table, parts, options, kept, lambda row: table.place(int(kept[row])))
     nothing = np.empty(0, dtype=np.int64)
     rows = Rows(
@@ -400,6 +403,16 @@ def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) 
         label_names=names,
     )
     return own_categories(rows, options)[0]
+
+
+def _have_boxes(table: BoxesTable, parts: ColumnParts) -> NDArray[np.bool_]:
+    """Whether rows have a box, or a mask; by the first of its numbers, without which none may be there."""
+    if not parts.box:
+        assert parts.mask is not None
+        return table.distinct(parts.mask).positions >= 0
+    if len(parts.box) == 1:
+        return ~np.isnan(table.fours(parts.box[0])[:, 0])
+    return ~np.isnan(table.numbers(parts.box[0]))
 
 
 def _settled(
@@ -583,6 +596,15 @@ def _regrouped(side: Side, partition: IntArray, ids: Ids, count: int, folder: Pa
             with contextlib.suppress(OSError):  # a full disk has been told
                 writer.close()
     return [Source(file=file) for file in files]
+
+
+def _arrow_ids(ids: Ids) -> Any:
+    """Return ids as Arrow has them; those above 2 ** 63 without a sign."""
+    pa, _ = arrow()
+    values = ids.tolist()
+    if any(type(one) is int and one >= 2**63 for one in values):
+        return pa.array(values, pa.uint64())
+    return pa.array(values)
 
 
 def _decoded(table: Any) -> Any:

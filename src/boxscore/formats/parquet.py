@@ -49,6 +49,7 @@ __all__ = [
     "by_box",
     "class_names_of",
     "is_list",
+    "joined",
     "lengths_of",
     "part_files",
     "refused",
@@ -168,13 +169,17 @@ def _read(path: Path, options: ReadOptions) -> pa.Table:
     for file in part_files(path, options):
         with refused(str(file)), pq.ParquetFile(file) as parquet:
             tables.append(parquet.read(columns=wanted_columns(parquet, str(file))))
+    return joined(tables, str(path))
+
+
+def joined(tables: Sequence[pa.Table], place: str) -> pa.Table:
+    """Return the rows of tables, a column that one does not have empty there, numbers of a type for all."""
+    pa, _ = arrow()
     try:
-        if len(tables) == 1:
-            return tables[0]
-        return pa.concat_tables(tables, promote_options="permissive")
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowException, TypeError) as error:
         got = str(error).partition("\n")[0][:150]
-        raise FileFormatError("part files", "have the same columns", got=got, place=str(path)) from None
+        raise FileFormatError("part files", "have the same columns", got=got, place=place) from None
 
 
 def part_files(path: Path, options: ReadOptions) -> list[Path]:
