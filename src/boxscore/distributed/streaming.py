@@ -37,7 +37,13 @@ from boxscore.data.vocabulary import Categories, Id, Images, Vocabulary, as_ids
 from boxscore.distributed.parts import Part, match_part
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._rows import Rows, detections_of, ground_truth_of, own_categories
+from boxscore.formats._rows import (
+    Rows,
+    detections_of,
+    ground_truth_of,
+    images_of_unknown_size,
+    own_categories,
+)
 from boxscore.formats._tables import classes_of, rows_of
 from boxscore.formats.parquet import arrow
 from boxscore.formats.parquet_groups import KEY, BoxesTable, ParquetGroups, RowGroup
@@ -73,6 +79,8 @@ class Side(PicklesFields):
     options : ReadOptions
         With what was told from the whole.
     fractions : bool
+    stays_in_fractions : bool
+        Whether sizes are missing, so that boxes of the ground truth stay fractions.
     names : mapping, or None
         The image behind each name that is no id.
     """
@@ -81,6 +89,7 @@ class Side(PicklesFields):
     options: ReadOptions
     fractions: bool
     names: Mapping[Id, Id] | None = None
+    stays_in_fractions: bool = False
 
     def read(self, source: Source, ids: Ids) -> BoxesTable | None:
         """Read the boxes of some images, whose column then holds their ids; None where there are none."""
@@ -184,6 +193,7 @@ class StreamTask(PicklesFields):
         assert table is not None, "every image of a partition has a row"
         options = self.truth.options
         rows = rows_of(table, options, None, of_results=False, fractions=self.truth.fractions)
+        rows = dataclasses.replace(rows, stays_in_fractions=self.truth.stays_in_fractions)
         truth = ground_truth_of(rows, options)
         category = self.categories.rows(truth.categories.ids)[truth.category]
         images = _without_names(truth.images)
@@ -366,7 +376,9 @@ def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
         images = Images.build(ids, file_names=[names.get(one) for one in ids.tolist()])
     else:
         images = Images.of_ids(ids[Vocabulary.order(ids)])
-    every = Categories.union(categories or [Categories.build([])])
+    if not categories:  # what the schema names
+        categories.append(_categories_of(BoxesTable(truth, [truth.nothing()]), parts, options))
+    every = Categories.union(categories)
     rows = [images.rows(own).astype(np.int32) for own in of_group]
     return _Images(images, every, images.rows(ids).astype(np.int64), rows)
 
@@ -424,13 +436,28 @@ def _settled(
     of_results: bool,
 ) -> Side:
     """Tell from the whole whether boxes are fractions, and from the first boxes what four numbers are."""
+    groups = groups.without_sides()
     fractions = groups.are_fractions()
     if groups.parts.box_format is None and options.box_format is None and groups.groups:
         first = next((group for group in groups.groups if group.boxes), groups.groups[0])
         table = BoxesTable(groups, [groups.read(first)])
         rows = rows_of(table, options, truth, of_results=of_results, fractions=fractions)
         options = dataclasses.replace(options, box_format=rows.box_format)
-    return Side(groups, dataclasses.replace(options, image_set=None), fractions, names)
+    stays = fractions and not of_results and _stays_in_fractions(groups, options)
+    return Side(groups, dataclasses.replace(options, image_set=None), fractions, names, stays)
+
+
+def _stays_in_fractions(groups: ParquetGroups, options: ReadOptions) -> bool:
+    """Whether an image with a box has no known size in any of its rows."""
+    unknown: set[Id] = set()
+    known: set[Id] = set()
+    for group in groups.groups:
+        table = BoxesTable(groups, [groups.read(group)])
+        rows = rows_of(table, options, None, of_results=False, fractions=True)
+        without, others = images_of_unknown_size(rows, options)
+        unknown |= without
+        known |= others
+    return bool(unknown - known)
 
 
 def _without_names(images: Images) -> Images:

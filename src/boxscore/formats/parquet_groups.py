@@ -23,7 +23,7 @@ from boxscore.data.box_reading import LARGEST_FRACTION
 from boxscore.data.column_names import ColumnParts, column_parts
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._tables import Distinct, boxes_of
+from boxscore.formats._tables import Distinct, are_sides, boxes_of, may_be_sides
 from boxscore.formats.parquet import (
     ArrowTable,
     arrow,
@@ -184,6 +184,37 @@ class ParquetGroups(PicklesFields):
                 return False
             broken |= bool((boxes != np.floor(boxes)).any())
         return broken
+
+    def without_sides(self) -> ParquetGroups:
+        """Return the same without columns width and height that are those of boxes beside their corners.
+
+        They are the image's size unless an image has two, and all fit their boxes.
+        """
+        pair = self.parts.image_size
+        if pair is None or not may_be_sides(self.parts):
+            return self
+        first: dict[Any, tuple[float, float]] = {}
+        different = False
+        for group in self.groups:
+            table = BoxesTable(self, [self.read(group)])
+            sizes = np.column_stack([table.numbers(name) for name in pair])
+            if not are_sides(table, self.parts, sizes):
+                return self
+            values, positions = self.images(table)
+            for image, size in zip(positions.tolist(), sizes.tolist(), strict=True):
+                known = first.setdefault(values[image], tuple(size))
+                different |= any(one == one and one != other for one, other in zip(size, known, strict=True))
+        if not different:
+            return self
+        return dataclasses.replace(self, names=tuple(name for name in self.names if name not in pair))
+
+    def nothing(self) -> pa.Table:
+        """Return a table of no boxes."""
+        pa, _ = arrow()
+        flat, _ = by_box(self.schema.empty_table(), str(self.path))
+        empty = pa.array([], pa.int64())
+        flat = {name: flat[name] for name in self.names} | {KEY: empty, AT: empty}
+        return pa.table(flat).replace_schema_metadata(self.schema.metadata)
 
     def place_of(self, group: RowGroup) -> str:
         """Name a row group."""
