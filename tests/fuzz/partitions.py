@@ -20,6 +20,7 @@ import tempfile
 import time
 import traceback
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,7 @@ from boxscore.distributed.local import LocalEngine  # noqa: E402
 from boxscore.distributed.parts import Part, check_mergeable  # noqa: E402
 from boxscore.distributed.reduction import asked_keys  # noqa: E402
 from boxscore.distributed.result import evaluation_of, headers_of  # noqa: E402
-from boxscore.distributed.scanning import run_task, streamed  # noqa: E402
+from boxscore.distributed.scanning import streamed  # noqa: E402
 from boxscore.protocols import load_protocol, protocol_names  # noqa: E402
 from boxscore.similarity.registry import similarity_of  # noqa: E402
 from support.parted import bits, whole  # noqa: E402
@@ -181,6 +182,11 @@ def _cells(row: dict[str, Any], names: dict[str, str], form: str) -> dict[str, A
     return cell
 
 
+def _one(rng: np.random.Generator, *choices: Any) -> Any:
+    """Draw one of values of any type."""
+    return choices[int(rng.integers(len(choices)))]
+
+
 def _column(pa: Any, name: str, values: list[Any], rng: np.random.Generator, style: dict[str, Any]) -> Any:
     """Make a column of one of the types that its values may have."""
     kind = style.get(name)
@@ -205,7 +211,13 @@ def _column(pa: Any, name: str, values: list[Any], rng: np.random.Generator, sty
 
 
 def _table(
-    pa: Any, rows: Rows, layout: str, form: str, style: dict[str, Any], rng: np.random.Generator, results: bool
+    pa: Any,
+    rows: Rows,
+    layout: str,
+    form: str,
+    style: dict[str, Any],
+    rng: np.random.Generator,
+    results: bool,
 ) -> Any:
     names = style["names"]
     keys = dict.fromkeys(key for row in rows for key in _cells(row, names, form))
@@ -215,9 +227,7 @@ def _table(
     else:
         cells = []
         for one in dict.fromkeys(row["image"] for row in rows):
-            own = [
-                _cells(row, names, form) for row in rows if row["image"] == one and row["box"] is not None
-            ]
+            own = [_cells(row, names, form) for row in rows if row["image"] == one and row["box"] is not None]
             own = [{key: cell.get(key) for key in keys if key != "image"} for cell in own]
             if layout == "lists":
                 cells.append(
@@ -260,20 +270,28 @@ def _write(
         style[name] = numbers if rng.random() < 0.9 else None
     of_ids: list[Any] = [None, None, None, "dictionary", "int32", "uint8", "uint64", "double", "float"]
     style[names["image"]], style[names["label"]] = rng.choice(of_ids), rng.choice(of_ids)
-    style["score"] = rng.choice([None, None, "float", "halffloat"])
-    style["iscrowd"] = rng.choice([None, "bool", "uint8", "double"])
+    style["score"] = _one(rng, None, None, "float", "halffloat")
+    style["iscrowd"] = _one(rng, None, "bool", "uint8", "double")
     about = {"layout": layout, "form": form, "files": files, "style": {k: v for k, v in style.items() if v}}
     if files == 1:
         _save(pa, pq, _table(pa, rows, layout, form, style, rng, results), path, rng)
         return about
     path.mkdir()
     bounds = np.sort(rng.integers(0, len(rows) + 1, files - 1)).tolist()
+    whole_table = _table(pa, rows, layout, form, style, rng, results)
+    of_one_type = rng.random() < 0.7 and layout == "flat"
     for number, (low, high) in enumerate(itertools.pairwise([0, *bounds, len(rows)])):
+        if of_one_type or low == high:
+            table = whole_table.slice(low, high - low)
+            if rng.random() < 0.3:
+                table = table.select(rng.permutation(table.column_names).tolist())
+            _save(pa, pq, table, path / f"part-{number}.parquet", rng)
+            continue
         style["shuffled"] = rng.random() < 0.4
         if rng.random() < 0.1:
             style[names["image"]] = rng.choice(of_ids)
         if rng.random() < 0.1:
-            style["score"] = rng.choice([None, "float"])
+            style["score"] = _one(rng, None, "float")
         table = _table(pa, rows[low:high], layout, form, style, rng, results)
         if rng.random() < 0.1:
             table = table.append_column("extra", pa.array([math.nan] * len(table)))
@@ -328,7 +346,7 @@ def case(number: int, folder: Path) -> Case:
 
     rng = np.random.default_rng(number)
     about: dict[str, Any] = {"ids": str(rng.choice(IDS)), "boxes": str(rng.choice(BOXES))}
-    images = _ids(about["ids"], int(rng.choice([0, 1, 3, 8, 20], p=[0.02, 0.1, 0.2, 0.4, 0.28])), rng)
+    images = _ids(about["ids"], int(rng.choice([0, 1, 3, 8, 20], p=[0.01, 0.1, 0.2, 0.4, 0.29])), rng)
     kind_of_class = str(rng.choice(["plain", "text", "unicode", "whole floats", "digits", "negative"]))
     classes = _ids(kind_of_class, int(rng.integers(1, 5)), rng)
     truth, found = _drawn(rng, about["boxes"], images, classes)
@@ -338,26 +356,39 @@ def case(number: int, folder: Path) -> Case:
     for name, share in (("area", 0.3), ("difficult", 0.3), ("ignore", 0.2), ("id", 0.2)):
         if rng.random() < share:
             for place, row in enumerate(truth):
-                row[name] = place + 1 if name == "id" else int(rng.integers(0, 2)) * (1 + (name == "area") * 999)
-    sized = rng.random() < (0.9 if about["boxes"] == "fractions" else 0.3)
+                row[name] = (
+                    place + 1 if name == "id" else int(rng.integers(0, 2)) * (1 + (name == "area") * 999)
+                )
+    sized = rng.random() < (0.9 if about["boxes"] == "fractions" else 0.5)
+    protocol = str(rng.choice(PROTOCOLS))
+    bounded = {name for own in load_protocol(protocol).ignore.column_ranges.values() for name in own}
+    for name in bounded:
+        for row in truth:
+            row[name] = float(rng.choice([0.1, 0.3, 0.65, 1.0, 60.0]))
     for rows, share in ((truth, 0.3), (found, 0.2)):
         if rng.random() < share:
             for row in rows:
                 row["own"] = None if rng.random() < 0.2 else math.nan if rng.random() < 0.3 else 1.5
         if rng.random() < 0.1:
             for row in rows:
-                row["text"] = rng.choice(["a", "b", None])
+                row["text"] = _one(rng, "a", "b", None)
     described = rng.random() < 0.7
     if described:  # images without objects are rows without a box
         seen = {row["image"] for row in truth}
         for image in images:
             if image not in seen:
                 label = classes[0] if rng.random() < 0.2 else None
-                like = {"label": label, "box": None, **({"crowd": 0} if truth and "crowd" in truth[0] else {})}
+                like = {
+                    "label": label,
+                    "box": None,
+                    **({"crowd": 0} if truth and "crowd" in truth[0] else {}),
+                }
                 truth.append({"image": image, **like})
     if sized:
+        some = rng.random() < 0.2
         for row in truth:
-            row["image_width"], row["image_height"] = 160, 120
+            size = (None, None) if some and zlib.crc32(str(row["image"]).encode()) % 2 else (160, 120)
+            row["image_width"], row["image_height"] = size
     paths = []
     for name, rows in (("gt", truth), ("dt", found)):
         layout = str(rng.choice(["flat", "flat", "lists", "structures"]))
@@ -372,7 +403,6 @@ def case(number: int, folder: Path) -> Case:
             pa, pq, _ordered(rows, order, rng), path, layout, form, rng, name == "dt"
         )
         paths.append(path)
-    protocol = str(rng.choice(PROTOCOLS))
     about["protocol"] = protocol
     return Case(paths[0], paths[1], protocol, {}, rng, about)
 
@@ -473,9 +503,11 @@ def _said(outcome: Any) -> str:
 def _intervals(at_once: Any, merged: Any, rng: np.random.Generator) -> str | None:
     if rng.random() < 0.7:
         return None
-    outcomes = [
-        _outcome(lambda result=result: repr(bootstrap_intervals(result, resamples=20, seed=1))) for result in (at_once, merged)
-    ]
+
+    def drawn(result: Any) -> Any:
+        return _outcome(lambda: repr(bootstrap_intervals(result, resamples=20, seed=1)))
+
+    outcomes = [drawn(result) for result in (at_once, merged)]
     if isinstance(outcomes[0], Exception) and type(outcomes[0]) is type(outcomes[1]):
         return None
     return None if outcomes[0] == outcomes[1] else f"bootstrap: {outcomes[1]}; at once: {outcomes[0]}"
@@ -517,7 +549,7 @@ def run(number: int, folder: Path, kinds: Counter[str], *, processes: bool = Fal
     at_once = _outcome(lambda: whole((one.truth, one.found), one.protocol))
     kinds["refused" if isinstance(at_once, Exception) else "evaluated"] += 1
     if isinstance(at_once, Exception):
-        kinds[f"  {str(at_once).partition(': ')[2][:70]}"] += 1
+        kinds[f"  {str(at_once)[:100]}"] += 1
     return None if text is None else f"{number}: {text}\n   {one.about}"
 
 
@@ -527,7 +559,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=math.inf, metavar="S", help="stop after this long")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--most", type=int, default=20, metavar="N", help="differences to print")
-    parser.add_argument("--processes", type=int, default=200, metavar="N", help="every Nth case by two processes")
+    parser.add_argument(
+        "--processes", type=int, default=200, metavar="N", help="every Nth case by two processes"
+    )
     parser.add_argument("--repeat", type=int, metavar="NUMBER")
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     options = parser.parse_args(arguments)

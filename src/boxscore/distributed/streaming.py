@@ -289,9 +289,7 @@ def stream_tasks(
         if own is None:
             assert isinstance(truth, GroundTruth)
             table = of_images(truth, rows)
-            own = _with_bounded_columns(
-                table.replaced(images=_without_names(table.images)), protocol
-            )
+            own = _with_bounded_columns(table.replaced(images=_without_names(table.images)), protocol)
         tasks.append(
             StreamTask(
                 len(tasks),

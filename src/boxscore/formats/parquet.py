@@ -164,7 +164,7 @@ def _arrow_column(values: NDArray[Any]) -> Any:
 
 def _read(path: Path, options: ReadOptions) -> pa.Table:
     """Read what is of use of all files."""
-    pa, pq = arrow()
+    _, pq = arrow()
     tables = []
     for file in part_files(path, options):
         with refused(str(file)), pq.ParquetFile(file) as parquet:
@@ -189,7 +189,12 @@ def part_files(path: Path, options: ReadOptions) -> list[Path]:
             got = repr(str(options.image_set))[:60]
             raise InputError("image_set", "be left out where there is one Parquet file", got=got)
         return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix == ".parquet" and file.is_file())
+    files = sorted(file for file in path.iterdir() if file.suffix == ".parquet")
+    other = next((file for file in files if not file.is_file()), None)
+    if other is not None:
+        got = "a folder" if other.is_dir() else "no file"
+        cause = "its rows would be missing: give one folder of part files"
+        raise FileFormatError("a part file", "be a file", got=got, place=str(other), cause=cause)
     splits: dict[str, list[Path]] = {}
     for file in files:
         known = re.fullmatch(r"(.+?)-\d+(?:-of-\d+)?(?:-[0-9a-f]+)?", file.stem)

@@ -262,4 +262,6 @@ def _needed(table: pa.Table, place: str, further: Collection[str]) -> tuple[pa.S
     parts = column_parts(list(flat), place=place)
     other = {name for name in parts.other if name not in further}  # of their own
     fields = [field for field in table.schema if field.name not in other]
-    return pa.schema(fields, metadata=table.schema.metadata), tuple(name for name in flat if name not in other)
+    return pa.schema(fields, metadata=table.schema.metadata), tuple(
+        name for name in flat if name not in other
+    )
