@@ -95,7 +95,7 @@ class ParquetGroups(PicklesFields):
         files = tuple(part_files(path, options))
         groups: list[RowGroup] = []
         digests: list[int] = []
-        empty: list[pa.Table] = []
+        empty: list[Any] = []
         first = 0
         for number, file in enumerate(files):
             with refused(str(file)), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
