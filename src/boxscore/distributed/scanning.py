@@ -271,7 +271,7 @@ def partitioned(
     protocol: Protocol,
 ) -> Iterator[TableTask]:
     """Cut two aligned tables into tasks by image, [I]; partitions without images are left out."""
-    count = int(partition_of_image.max(initial=-1)) + 1
+    count = int(partition_of_image.max(initial=0)) + 1
     sides = []
     for table in (ground_truth, detections):
         own = partition_of_image[table.image]
@@ -282,7 +282,7 @@ def partitioned(
     left_out = detections.left_out  # counted once
     for number in range(count):
         chosen = by_partition[images[number] : images[number + 1]]
-        if not len(chosen):
+        if not len(chosen) and len(partition_of_image):
             continue
         truth, found = (
             order[starts[number] : starts[number + 1]].astype(np.int64) for order, starts in sides

@@ -38,7 +38,13 @@ from boxscore.distributed.parts import Part, match_part
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.evaluation import check_class_labels
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._rows import Rows, detections_of, ground_truth_of, own_categories
+from boxscore.formats._rows import (
+    Rows,
+    detections_of,
+    ground_truth_of,
+    images_of_unknown_size,
+    own_categories,
+)
 from boxscore.formats._tables import classes_of, rows_of
 from boxscore.formats.parquet import arrow
 from boxscore.formats.parquet_groups import KEY, BoxesTable, ParquetGroups, RowGroup
@@ -75,6 +81,8 @@ class Side(PicklesFields):
     options : ReadOptions
         With what was told from the whole.
     fractions : bool
+    stays_in_fractions : bool
+        Whether sizes are missing, so that boxes of the ground truth stay fractions.
     names : mapping, or None
         The image behind each name that is no id.
     """
@@ -83,6 +91,7 @@ class Side(PicklesFields):
     options: ReadOptions
     fractions: bool
     names: Mapping[Id, Id] | None = None
+    stays_in_fractions: bool = False
 
     def read(self, source: Source, ids: Ids) -> BoxesTable | None:
         """Read the boxes of some images, whose column then holds their ids; None where there are none."""
@@ -99,7 +108,7 @@ class Side(PicklesFields):
             if not len(chosen):
                 continue
             some = table.take(pa.array(chosen)) if len(chosen) < len(table) else table
-            column = pa.DictionaryArray.from_arrays(pa.array(rows[chosen]), pa.array(ids.tolist()))
+            column = pa.DictionaryArray.from_arrays(pa.array(rows[chosen]), _arrow_ids(ids))
             some = some.set_column(some.schema.get_field_index(name), name, column)
             kept.append(some.replace_schema_metadata(table.schema.metadata))
         return BoxesTable(self.groups, kept) if kept else None
@@ -189,6 +198,7 @@ class StreamTask(PicklesFields):
         assert table is not None, "every image of a partition has a row"
         options = self.truth.options
         rows = rows_of(table, options, None, of_results=False, fractions=self.truth.fractions)
+        rows = dataclasses.replace(rows, stays_in_fractions=self.truth.stays_in_fractions)
         truth = ground_truth_of(rows, options)
         category = self.categories.rows(truth.categories.ids)[truth.category]
         images = _without_names(truth.images)
@@ -257,7 +267,7 @@ def stream_tasks(
             "detections", rule, got=f"only {', '.join(found.names)}", place=str(detections), cause=cause
         )
     if partitions is not None:
-        partition = -(-found.boxes // partitions)
+        partition = max(1, -(-found.boxes // partitions))
     seen = _Images.of(truth, truth_options)
     images_of_group, names = _images_of_groups(found, seen.images)
     table = truth if isinstance(truth, GroundTruth) else None
@@ -282,23 +292,19 @@ def stream_tasks(
     tasks: list[StreamTask] = []
     for number in range(count):
         rows = order[bounds[number] : bounds[number + 1]]
-        if not len(rows):
+        if not len(rows) and count > 1:
             continue
-        own = truth_side
+        own: GroundTruth | Side | None = truth_side if len(rows) else _nothing(seen.categories)
         if own is None:
             assert isinstance(truth, GroundTruth)
             table = of_images(truth, rows)
-            own_truth: GroundTruth | Side = _with_bounded_columns(
-                table.replaced(images=_without_names(table.images)), protocol
-            )
-        else:
-            own_truth = own
+            own = _with_bounded_columns(table.replaced(images=_without_names(table.images)), protocol)
         tasks.append(
             StreamTask(
                 len(tasks),
                 protocol,
                 seen.images.ids[rows],
-                own_truth,
+                own,
                 truth_sources[number],
                 seen.categories,
                 side,
@@ -307,6 +313,12 @@ def stream_tasks(
             )
         )
     return tasks
+
+
+def _nothing(categories: Categories) -> GroundTruth:
+    """Return ground truth without an image."""
+    nothing: Any = []
+    return GroundTruth.from_arrays(nothing, nothing, np.empty((0, 4)), categories=categories)
 
 
 # ---------------------------------------------------------------- what all rows together say
@@ -353,7 +365,7 @@ def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
     of_group: list[Ids] = []
     names: dict[Id, str] = {}
     categories: list[Categories] = []
-    columns = (parts.image, parts.class_name, parts.class_id, parts.file_name)
+    columns = (parts.image, parts.class_name, parts.class_id, parts.file_name, *parts.box[:1])
     for group in progress(truth.groups, desc="ground truth", unit="row group"):
         table = truth.some(group, columns)
         values, positions = truth.images(table)
@@ -371,7 +383,9 @@ def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:
         images = Images.build(ids, file_names=[names.get(one) for one in ids.tolist()])
     else:
         images = Images.of_ids(ids[Vocabulary.order(ids)])
-    every = Categories.union(categories or [Categories.build([])])
+    if not categories:  # what the schema names
+        categories.append(_categories_of(BoxesTable(truth, [truth.nothing()]), parts, options))
+    every = Categories.union(categories)
     rows = [images.rows(own).astype(np.int32) for own in of_group]
     return _Images(images, every, images.rows(ids).astype(np.int64), rows)
 
@@ -392,8 +406,7 @@ def _each_once(ids_of_group: Sequence[Ids]) -> Ids:
 
 def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) -> Categories:
     """Return the classes of some rows, those without a box aside."""
-    column = parts.class_name if parts.class_id is None else parts.class_id
-    kept = np.arange(table.count) if column is None else np.flatnonzero(table.distinct(column).positions >= 0)
+    kept = np.flatnonzero(_have_boxes(table, parts))
     labels, label, names = classes_of(table, parts, options, kept, lambda row: table.place(int(kept[row])))
     nothing = np.empty(0, dtype=np.int64)
     rows = Rows(
@@ -411,6 +424,16 @@ def _categories_of(table: BoxesTable, parts: ColumnParts, options: ReadOptions) 
     return own_categories(rows, options)[0]
 
 
+def _have_boxes(table: BoxesTable, parts: ColumnParts) -> NDArray[np.bool_]:
+    """Whether rows have a box, or a mask; by the first of its numbers, without which none may be there."""
+    if not parts.box:
+        assert parts.mask is not None
+        return table.distinct(parts.mask).positions >= 0
+    if len(parts.box) == 1:
+        return ~np.isnan(table.fours(parts.box[0])[:, 0])
+    return ~np.isnan(table.numbers(parts.box[0]))
+
+
 def _settled(
     groups: ParquetGroups,
     options: ReadOptions,
@@ -420,13 +443,28 @@ def _settled(
     of_results: bool,
 ) -> Side:
     """Tell from the whole whether boxes are fractions, and from the first boxes what four numbers are."""
+    groups = groups.without_sides()
     fractions = groups.are_fractions()
     if groups.parts.box_format is None and options.box_format is None and groups.groups:
         first = next((group for group in groups.groups if group.boxes), groups.groups[0])
         table = BoxesTable(groups, [groups.read(first)])
         rows = rows_of(table, options, truth, of_results=of_results, fractions=fractions)
         options = dataclasses.replace(options, box_format=rows.box_format)
-    return Side(groups, dataclasses.replace(options, image_set=None), fractions, names)
+    stays = fractions and not of_results and _stays_in_fractions(groups, options)
+    return Side(groups, dataclasses.replace(options, image_set=None), fractions, names, stays)
+
+
+def _stays_in_fractions(groups: ParquetGroups, options: ReadOptions) -> bool:
+    """Whether an image with a box has no known size in any of its rows."""
+    unknown: set[Id] = set()
+    known: set[Id] = set()
+    for group in groups.groups:
+        table = BoxesTable(groups, [groups.read(group)])
+        rows = rows_of(table, options, None, of_results=False, fractions=True)
+        without, others = images_of_unknown_size(rows, options)
+        unknown |= without
+        known |= others
+    return bool(unknown - known)
 
 
 def _without_names(images: Images) -> Images:
@@ -592,6 +630,15 @@ def _regrouped(side: Side, partition: IntArray, ids: Ids, count: int, folder: Pa
             with contextlib.suppress(OSError):  # a full disk has been told
                 writer.close()
     return [Source(file=file) for file in files]
+
+
+def _arrow_ids(ids: Ids) -> Any:
+    """Return ids as Arrow has them; those above 2 ** 63 without a sign."""
+    pa, _ = arrow()
+    values = ids.tolist()
+    if any(type(one) is int and one >= 2**63 for one in values):
+        return pa.array(values, pa.uint64())
+    return pa.array(values)
 
 
 def _decoded(table: Any) -> Any:

@@ -77,6 +77,8 @@ class Rows:
         Names row ``i`` in messages.
     fractions : bool
         Whether coordinates are fractions of the image's size instead of pixels.
+    stays_in_fractions : bool, or None
+        Whether these fractions stay what they are, where that was told by more than these rows.
     scores : ndarray of float64, [N], or None
         Needed for detections.
     classes : sequence of str, or None
@@ -125,6 +127,7 @@ class Rows:
     columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     image_columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     any_sides: bool = False
+    stays_in_fractions: bool | None = None
 
     def names_of(self, image: int) -> tuple[object, ...]:
         """Return what an image is called."""
@@ -160,7 +163,9 @@ def ground_truth_of(rows: Rows, options: ReadOptions) -> GroundTruth:
     images = Images.build(ids, file_names=rows.file_names, sizes=sizes, columns=rows.image_columns)
     image = images.rows(ids)[rows.image]
     unknown = _unknown(sizes)
-    in_fractions = rows.fractions and bool(unknown[rows.image].any())
+    in_fractions = rows.stays_in_fractions
+    if in_fractions is None:
+        in_fractions = rows.fractions and bool(unknown[rows.image].any())
     if in_fractions and options.needs_areas:
         _warn_of_fractions(rows, unknown)
     table = _table(
@@ -310,6 +315,14 @@ def _scaled(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
 def _unknown(sizes: FloatArray) -> BoolArray:
     unknown: BoolArray = np.isnan(sizes[:, 0]) | np.isnan(sizes[:, 1])
     return unknown
+
+
+def images_of_unknown_size(rows: Rows, options: ReadOptions) -> tuple[set[Id], set[Id]]:
+    """Return the images with rows whose size nobody knows, and all whose size is known."""
+    unknown = _unknown(_sizes(rows, options, None))
+    used = np.bincount(rows.image, minlength=len(rows.images)) > 0
+    pairs = list(zip(rows.images, unknown.tolist(), used.tolist(), strict=True))
+    return {one for one, no, here in pairs if no and here}, {one for one, no, _ in pairs if not no}
 
 
 def _sizes(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | None) -> FloatArray:

@@ -47,8 +47,10 @@ __all__ = [
     "Distinct",
     "Table",
     "TableFormat",
+    "are_sides",
     "boxes_of",
     "ids_of_texts",
+    "may_be_sides",
     "rows_of",
     "saved_columns",
 ]
@@ -345,7 +347,7 @@ def _image_sizes(table: Table, parts: ColumnParts, count: int, image: IntArray) 
     sizes[image[::-1]] = given[::-1]
     different = (sizes[image] != given) & ~np.isnan(given)
     if different.any():
-        if parts.image_size[0].lower() in ("width", "w") and _are_sides(table, parts, given):
+        if may_be_sides(parts) and are_sides(table, parts, given):
             return None
         row = int(np.argmax(different.any(axis=1)))
         raise FileFormatError(
@@ -369,10 +371,14 @@ def _are_wrong_sizes(sizes: FloatArray) -> NDArray[np.bool_]:
     return wrong
 
 
-def _are_sides(table: Table, parts: ColumnParts, given: FloatArray) -> bool:
-    """Whether columns width and height beside corners are those of the boxes."""
-    if parts.box_format != "xyxy" or len(parts.box) != 4:
-        return False
+def may_be_sides(parts: ColumnParts) -> bool:
+    """Whether the columns of the image's size may be those of boxes, beside corners."""
+    named = parts.image_size is not None and parts.image_size[0].lower() in ("width", "w")
+    return named and parts.box_format == "xyxy" and len(parts.box) == 4
+
+
+def are_sides(table: Table, parts: ColumnParts, given: FloatArray) -> bool:
+    """Whether columns width and height that may be those of the boxes fit them in every row."""
     boxes = boxes_of(table, parts)
     with np.errstate(all="ignore"):
         off = np.abs(boxes[:, 2:] - boxes[:, :2] - given)

@@ -49,6 +49,7 @@ __all__ = [
     "by_box",
     "class_names_of",
     "is_list",
+    "joined",
     "lengths_of",
     "part_files",
     "refused",
@@ -163,18 +164,22 @@ def _arrow_column(values: NDArray[Any]) -> Any:
 
 def _read(path: Path, options: ReadOptions) -> pa.Table:
     """Read what is of use of all files."""
-    pa, pq = arrow()
+    _, pq = arrow()
     tables = []
     for file in part_files(path, options):
         with refused(str(file)), pq.ParquetFile(file) as parquet:
             tables.append(parquet.read(columns=wanted_columns(parquet, str(file))))
+    return joined(tables, str(path))
+
+
+def joined(tables: Sequence[pa.Table], place: str) -> pa.Table:
+    """Return the rows of tables, a column that one does not have empty there, numbers of a type for all."""
+    pa, _ = arrow()
     try:
-        if len(tables) == 1:
-            return tables[0]
-        return pa.concat_tables(tables, promote_options="permissive")
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowException, TypeError) as error:
         got = str(error).partition("\n")[0][:150]
-        raise FileFormatError("part files", "have the same columns", got=got, place=str(path)) from None
+        raise FileFormatError("part files", "have the same columns", got=got, place=place) from None
 
 
 def part_files(path: Path, options: ReadOptions) -> list[Path]:
@@ -184,7 +189,12 @@ def part_files(path: Path, options: ReadOptions) -> list[Path]:
             got = repr(str(options.image_set))[:60]
             raise InputError("image_set", "be left out where there is one Parquet file", got=got)
         return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix == ".parquet" and file.is_file())
+    files = sorted(file for file in path.iterdir() if file.suffix == ".parquet")
+    other = next((file for file in files if not file.is_file()), None)
+    if other is not None:
+        got = "a folder" if other.is_dir() else "no file"
+        cause = "its rows would be missing: give one folder of part files"
+        raise FileFormatError("a part file", "be a file", got=got, place=str(other), cause=cause)
     splits: dict[str, list[Path]] = {}
     for file in files:
         known = re.fullmatch(r"(.+?)-\d+(?:-of-\d+)?(?:-[0-9a-f]+)?", file.stem)

@@ -23,12 +23,13 @@ from boxscore.data.box_reading import LARGEST_FRACTION
 from boxscore.data.column_names import ColumnParts, column_parts
 from boxscore.errors import FileFormatError
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._tables import Distinct, boxes_of
+from boxscore.formats._tables import Distinct, are_sides, boxes_of, may_be_sides
 from boxscore.formats.parquet import (
     ArrowTable,
     arrow,
     by_box,
     class_names_of,
+    joined,
     part_files,
     refused,
     wanted_columns,
@@ -69,8 +70,8 @@ class ParquetGroups(PicklesFields):
     files : tuple of Path
     groups : tuple of RowGroup
         In the order of the files.
-    columns : tuple of str
-        Paths of the columns that are read.
+    schema : pyarrow.Schema
+        Of the columns that are read, as all files together have them.
     names : tuple of str
         What these are called, one row per box.
     digests : tuple of int
@@ -80,13 +81,13 @@ class ParquetGroups(PicklesFields):
     path: Path
     files: tuple[Path, ...]
     groups: tuple[RowGroup, ...]
-    columns: tuple[str, ...]
+    schema: pa.Schema
     names: tuple[str, ...]
     digests: tuple[int, ...]
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, further: Collection[str] = ()) -> ParquetGroups:
-        """Look at what the files say of themselves; no row is read but the first ones.
+        """Look at what the files say of themselves; no row is read.
 
         ``further`` names columns that are read though they have no part.
         """
@@ -94,25 +95,21 @@ class ParquetGroups(PicklesFields):
         files = tuple(part_files(path, options))
         groups: list[RowGroup] = []
         digests: list[int] = []
-        columns: tuple[str, ...] = ()
-        names: tuple[str, ...] = ()
+        empty: list[Any] = []
         first = 0
         for number, file in enumerate(files):
             with refused(str(file)), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
                 digests.append(_digest(opened))
-                if not columns:
-                    columns, names = _needed(parquet, str(file), further)
-                leaf = {parquet.schema.column(i).path: i for i in range(len(parquet.schema))}
-                missing = [column for column in columns if column not in leaf]
-                if missing:
-                    got = f"no {missing[0]!r}"
-                    raise FileFormatError("part files", "have the same columns", got=got, place=str(file))
+                wanted = wanted_columns(parquet, str(file))
+                empty.append(parquet.read_row_groups([], columns=wanted))
+                leaf = [i for i in range(len(parquet.schema)) if parquet.schema.column(i).path in wanted]
                 for group in range(parquet.metadata.num_row_groups):
                     said = parquet.metadata.row_group(group)
-                    boxes = max((said.column(leaf[column]).num_values for column in columns), default=0)
+                    boxes = max((said.column(i).num_values for i in leaf), default=0)
                     groups.append(RowGroup(number, group, said.num_rows, boxes, first))
                     first += boxes
-        return cls(path, files, tuple(groups), columns, names, tuple(digests))
+        schema, names = _needed(joined(empty, str(path)), str(path), further)
+        return cls(path, files, tuple(groups), schema, names, tuple(digests))
 
     @property
     def boxes(self) -> int:
@@ -125,29 +122,45 @@ class ParquetGroups(PicklesFields):
         return column_parts(self.names, place=str(self.path))
 
     def read(self, group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read a row group, one row per box; ``columns`` are paths, all that are needed by default."""
+        """Read a row group, one row per box; ``columns`` by name, all that are needed by default."""
         pa, pq = arrow()
         file = self.files[group.file]
-        with refused(self.place_of(group)), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
+        place = self.place_of(group)
+        with refused(place), pa.OSFile(str(file)) as opened, pq.ParquetFile(opened) as parquet:
             if _digest(opened) != self.digests[group.file]:
                 raise FileFormatError(
                     "a Parquet file",
                     "stay as it is while it is read",
                     got="another file of this name",
-                    place=self.place_of(group),
+                    place=place,
                     cause="was it replaced, or does a worker see other data?",
                 )
-            table = parquet.read_row_group(group.number, columns=list(columns or self.columns))
-        flat, parents = by_box(table, self.place_of(group))
+            schema = self.schema if columns is None else pa.schema([self.schema.field(c) for c in columns])
+            paths = [
+                path
+                for path in wanted_columns(parquet, place)
+                if any(path == name or path.startswith(f"{name}.") for name in schema.names)
+            ]
+            table = parquet.read_row_group(group.number, columns=paths)
+            table = joined([schema.empty_table(), table], place).select(schema.names)
+            flat, parents = by_box(table, place)
+        names = self.names if columns is None else columns
+        uneven = [name for name in names if name not in flat]
+        if uneven:
+            got = "lists of other lengths"
+            raise FileFormatError(uneven[0], "have a value for each box", got=got, place=place)
+        flat = {name: flat[name] for name in names}
         count = len(next(iter(flat.values()))) if flat else 0
         flat[KEY] = pa.array(group.first + np.arange(count))
         flat[AT] = pa.array(np.arange(count) if parents is None else parents)
-        return pa.table(flat).replace_schema_metadata(table.schema.metadata)
+        return pa.table(flat).replace_schema_metadata(self.schema.metadata)
 
     def some(self, group: RowGroup, names: Sequence[str | None]) -> BoxesTable:
         """Read a few columns by name; with any that is inside a structure or list, all of them."""
+        pa, _ = arrow()
         known = [name for name in names if name is not None]
-        alone = all(name in self.columns for name in known)
+        nested = [field.name for field in self.schema if pa.types.is_nested(field.type)]
+        alone = all(name in self.schema.names and name not in nested for name in known)
         return BoxesTable(self, [self.read(group, known if alone else None)])
 
     def images(self, table: BoxesTable) -> Distinct:
@@ -171,6 +184,37 @@ class ParquetGroups(PicklesFields):
                 return False
             broken |= bool((boxes != np.floor(boxes)).any())
         return broken
+
+    def without_sides(self) -> ParquetGroups:
+        """Return the same without columns width and height that are those of boxes beside their corners.
+
+        They are the image's size unless an image has two, and all fit their boxes.
+        """
+        pair = self.parts.image_size
+        if pair is None or not may_be_sides(self.parts):
+            return self
+        first: dict[Any, tuple[float, float]] = {}
+        different = False
+        for group in self.groups:
+            table = BoxesTable(self, [self.read(group)])
+            sizes = np.column_stack([table.numbers(name) for name in pair])
+            if not are_sides(table, self.parts, sizes):
+                return self
+            values, positions = self.images(table)
+            for image, size in zip(positions.tolist(), sizes.tolist(), strict=True):
+                known = first.setdefault(values[image], tuple(size))
+                different |= any(one == one and one != other for one, other in zip(size, known, strict=True))
+        if not different:
+            return self
+        return dataclasses.replace(self, names=tuple(name for name in self.names if name not in pair))
+
+    def nothing(self) -> pa.Table:
+        """Return a table of no boxes."""
+        pa, _ = arrow()
+        flat, _ = by_box(self.schema.empty_table(), str(self.path))
+        empty = pa.array([], pa.int64())
+        flat = {name: flat[name] for name in self.names} | {KEY: empty, AT: empty}
+        return pa.table(flat).replace_schema_metadata(self.schema.metadata)
 
     def place_of(self, group: RowGroup) -> str:
         """Name a row group."""
@@ -196,13 +240,8 @@ class BoxesTable(ArrowTable):
     """Boxes of some row groups, flat, as a table whose rows know where they stand."""
 
     def __init__(self, groups: ParquetGroups, tables: Sequence[pa.Table]) -> None:
-        pa, _ = arrow()
         self.source, self._groups, self._known = str(groups.path), groups, {}
-        try:
-            table = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
-        except (pa.ArrowException, TypeError) as error:
-            got = str(error).partition("\n")[0][:150]
-            raise FileFormatError("part files", "have the same columns", got=got, place=self.source) from None
+        table = joined(tables, self.source)
         self._keys, self._at = (np.asarray(table.column(name)) for name in (KEY, AT))
         names = [name for name in table.column_names if name != AT]
         self._columns = {name: whole(table.column(name)) for name in names}
@@ -216,18 +255,13 @@ class BoxesTable(ArrowTable):
         return self._groups.place(int(self._keys[row]), int(self._at[row]))
 
 
-def _needed(parquet: Any, place: str, further: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the paths of the columns with a part, and what they are called when there is a row per box."""
-    wanted = wanted_columns(parquet, place)
+def _needed(table: pa.Table, place: str, further: Collection[str]) -> tuple[pa.Schema, tuple[str, ...]]:
+    """Return the columns with a part, and what they are called when there is a row per box."""
     pa, _ = arrow()
-    few = next(parquet.iter_batches(batch_size=1, columns=wanted), None)
-    table = pa.table({}) if few is None else pa.Table.from_batches([few])
-    if few is None:
-        table = parquet.schema_arrow.empty_table().select(
-            [name for name in parquet.schema_arrow.names if any(w.split(".")[0] == name for w in wanted)]
-        )
     flat, _ = by_box(table, place)
     parts = column_parts(list(flat), place=place)
-    other = {name for name in parts.other if name in wanted and name not in further}  # of their own
-    columns = tuple(path for path in wanted if path not in other)
-    return columns, tuple(name for name in flat if name not in other)
+    other = {name for name in parts.other if name not in further}  # of their own
+    fields = [field for field in table.schema if field.name not in other]
+    return pa.schema(fields, metadata=table.schema.metadata), tuple(
+        name for name in flat if name not in other
+    )

@@ -141,7 +141,8 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
     detections = np.searchsorted(matches.category, classes)
     truth_category = matches.truth_category[by_class]
     rows, crowds = with_rows or matches.equal_scores != "image_order", matches.crowds
-    narrow = matches.score.astype(np.float32)
+    with np.errstate(over="ignore"):
+        narrow = matches.score.astype(np.float32)
     return PackedMatches(
         bounds=np.stack(
             [

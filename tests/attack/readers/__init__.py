@@ -17,6 +17,7 @@ from attack.readers import (
     lists,
     options,
     outputs,
+    partitions,
     pictures,
     results,
     tables,
@@ -31,6 +32,6 @@ FILES = (coco, voc, columns, yolo, tables, annotations, archives)
 
 READERS: dict[str, Reader] = {
     name: reader
-    for module in (*FILES, toml, lists, choices, results, options, outputs, conversions, pictures)
+    for module in (*FILES, toml, lists, choices, results, options, outputs, conversions, pictures, partitions)
     for name, reader in module.READERS.items()
 }
