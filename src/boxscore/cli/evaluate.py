@@ -28,6 +28,7 @@ from boxscore.cli.inputs import chosen_protocol, evaluate_inputs, read_inputs
 from boxscore.cli.output import digest_lines, evaluation_as, remembered_warnings, save_report
 from boxscore.cli.streams import say, show
 from boxscore.errors import InputError, VerificationError
+from boxscore.formats.registry import is_parquet
 
 if TYPE_CHECKING:
     from boxscore.distributed.result import DistributedEvaluation
@@ -77,6 +78,9 @@ def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | None:
         and path.suffix.lower() not in (".parquet", ".pq")
     ):
         return None
+    if arguments.memory_limit is None and path.is_dir():  # before all that partitions need is loaded
+        if arguments.dt_format not in ("auto", "parquet") or not is_parquet(path):
+            return None
     from boxscore.cli.larger import evaluate_larger, is_larger
 
     return evaluate_larger(arguments) if is_larger(arguments) else None

@@ -31,11 +31,11 @@ from boxscore.distributed.parts import check_mergeable, part_of
 from boxscore.distributed.reduction import asked_keys
 from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_parts
 from boxscore.distributed.scanning import Task, streamed
-from boxscore.distributed.streaming import is_parquet
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.formats.parquet_groups import ParquetGroups
 from boxscore.formats.reading import read_options
+from boxscore.formats.registry import is_parquet
 
 __all__ = ["bounds_larger", "evaluate_larger", "evaluation_in_parts", "is_larger"]
 

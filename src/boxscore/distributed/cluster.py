@@ -44,10 +44,11 @@ from boxscore.distributed.parts import Part, check_mergeable
 from boxscore.distributed.reduction import MOST
 from boxscore.distributed.result import evaluation_of, headers_of, warn_of_parts
 from boxscore.distributed.scanning import Task, needs_of, streamed, table_tasks
-from boxscore.distributed.streaming import StreamTask, is_parquet
+from boxscore.distributed.streaming import StreamTask
 from boxscore.errors import InputError, MissingDependencyError
 from boxscore.evaluation import tables_of
 from boxscore.formats.reading import load_both, read_options
+from boxscore.formats.registry import is_parquet
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 

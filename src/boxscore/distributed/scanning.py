@@ -31,10 +31,11 @@ from boxscore.data.vocabulary import Categories, Id, Images
 from boxscore.distributed.bounds import bounds_of_tasks, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable, match_part
 from boxscore.distributed.result import MergedEvaluation, merge, warn_of_parts
-from boxscore.distributed.streaming import PARTITION, StreamTask, is_parquet, stream_tasks
+from boxscore.distributed.streaming import PARTITION, StreamTask, stream_tasks
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import check_class_labels, tables_of
 from boxscore.formats.reading import read_options
+from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol

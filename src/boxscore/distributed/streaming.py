@@ -49,11 +49,12 @@ from boxscore.formats._tables import classes_of, rows_of
 from boxscore.formats.parquet import arrow
 from boxscore.formats.parquet_groups import KEY, BoxesTable, ParquetGroups, RowGroup
 from boxscore.formats.reading import read_ground_truth
+from boxscore.formats.registry import is_parquet
 from boxscore.matching.preparing import prepared
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 
-__all__ = ["PARTITION", "Side", "Source", "StreamTask", "is_parquet", "stream_tasks"]
+__all__ = ["PARTITION", "Side", "Source", "StreamTask", "stream_tasks"]
 
 PARTITION = 1 << 20
 """Boxes of a partition, about."""
@@ -350,13 +351,6 @@ def _opened_truth(
     if is_parquet(truth) and options.image_labels is None and options.hierarchy is None:
         return ParquetGroups.open(truth, options, further=further)
     return read_ground_truth(truth, options)
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether a path is a Parquet file, or a folder of them."""
-    from boxscore.formats.registry import format_at
-
-    return format_at(path, "auto").name == "parquet"
 
 
 def _images_of_truth(truth: ParquetGroups, options: ReadOptions) -> _Images:

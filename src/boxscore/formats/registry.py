@@ -22,7 +22,7 @@ from boxscore.formats._look import Look
 from boxscore.formats._unpacking import Unpacked, only_data, unpacked
 from boxscore.formats.recognising import resemblance
 
-__all__ = ["detect_format", "format_at", "format_named", "format_names"]
+__all__ = ["detect_format", "format_at", "format_named", "format_names", "is_parquet"]
 
 
 class _Entry(NamedTuple):
@@ -161,6 +161,11 @@ def _detected(look: Look, *, first: str | None = None) -> tuple[str, str] | None
         if reason is not None:
             return name, reason
     return None
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a path is a Parquet file, or a folder of them."""
+    return format_at(path).name == "parquet"
 
 
 def format_at(path: Path, name: str = "auto") -> Format:
