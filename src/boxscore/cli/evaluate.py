@@ -78,9 +78,9 @@ def _larger(arguments: argparse.Namespace) -> DistributedEvaluation | None:
         and path.suffix.lower() not in (".parquet", ".pq")
     ):
         return None
-    if arguments.memory_limit is None and path.is_dir():  # before all that partitions need is loaded
-        if arguments.dt_format not in ("auto", "parquet") or not is_parquet(path):
-            return None
+    other = arguments.dt_format not in ("auto", "parquet")
+    if arguments.memory_limit is None and path.is_dir() and (other or not is_parquet(path)):
+        return None  # before all that partitions need is loaded
     from boxscore.cli.larger import evaluate_larger, is_larger
 
     return evaluate_larger(arguments) if is_larger(arguments) else None
