@@ -119,6 +119,7 @@ def test_commands(
         assert json.loads(output)["rows"]
 
 
+@pytest.mark.long
 def test_a_report_finds_overlaps_across_classes_once(
     scene: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -117,6 +117,7 @@ def test_bounds_hold_the_exact_values(client: Any, tmp_path: Path) -> None:
         assert bounds[key].low <= value <= bounds[key].high
 
 
+@pytest.mark.long
 def test_images_are_weighed_where_the_parts_are(client: Any, tmp_path: Path) -> None:
     paths = written(tmp_path)
     result, one = evaluate(*paths, client=client, partitions=3), whole(paths, "coco")
@@ -264,6 +265,7 @@ def test_the_command_line_on_a_scheduler(client: Any, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["metrics"] == json.loads(expected.to_json())["metrics"]
 
 
+@pytest.mark.long
 def test_told_to_end_leaves_no_process(tmp_path: Path) -> None:
     truth, folder = written(tmp_path)
     process = subprocess.Popen(

@@ -66,6 +66,7 @@ assert boxscore.evaluate(truth, found, protocol={protocol}).matched.every_pair
 MANY = {"extends": "coco", "matching": {"max_detections": []}, "summary": [{"key": "AP"}]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "protocol", ["voc2012", pytest.param(MANY, marks=pytest.mark.slow)], ids=["VOC", "no cap"]
 )

@@ -67,6 +67,7 @@ def test_weights_of_one_change_no_bit_of_a_shipped_protocol(name: str, seed: int
         assert_same_bits(weighted(matches, protocol, ones, area, cap), plain)
 
 
+@pytest.mark.long
 def test_weights_of_one_change_no_bit_of_any_rule() -> None:
     for values in variations():
         protocol = load_protocol(values)
@@ -76,6 +77,7 @@ def test_weights_of_one_change_no_bit_of_any_rule() -> None:
             assert_same_bits(weighted(matches, protocol, np.ones(6), area, cap), plain)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weights", [[2, 0, 1, 1, 3, 0], [0, 1, 0, 1, 1, 1], [0] * 6, [0, 0, 0, 0, 0, 4]])
 def test_an_image_counts_as_often_as_its_weight_says(weights: list[int]) -> None:
     """Against the evaluation of the data with each image repeated; no two scores are equal."""

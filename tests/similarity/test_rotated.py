@@ -38,6 +38,7 @@ def test_generated_cases_equal_pycocotools(seed: int) -> None:
     assert_equal_to_pycocotools(evaluation, run_pycocotools(truth, found))
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1))
 def test_overlaps_are_those_of_polygons(seed: int) -> None:
     truth, found = tables(*rotated_case(seed))
@@ -59,6 +60,7 @@ def test_matches_carry_the_overlap_of_the_public_function(seed: int) -> None:
     assert hits["iou"].tolist() == expected
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.floats(-3.2, 3.2), st.floats(-500, 500), st.floats(-500, 500))
 @settings(max_examples=60)
 def test_turning_the_scene_changes_nothing(seed: int, turn: float, x: float, y: float) -> None:
@@ -77,6 +79,7 @@ def test_turning_the_scene_changes_nothing(seed: int, turn: float, x: float, y: 
     assert all(same_bits(after[name], np.nan_to_num(before[name], nan=-1)) for name in before)
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=60)
 def test_upright_boxes_score_as_upright_boxes(seed: int) -> None:

@@ -5,14 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import boxscore
 from boxscore.data.image_labels import ImageLabels
 from boxscore.data.vocabulary import Categories, Images
+from boxscore.protocols import protocol_names
 
 WIDTH, HEIGHT = 120, 90
 NAMES = ["ignored regions", "pedestrian", "car", "others"]
 ORIENTED = ("rotated", "quadrilateral", "probiou")
+ALWAYS = ("coco", "coco-segm", "voc2007", "lvis", "openimages-v2", "crowdhuman", "widerface", "dota")
+"""Protocols of which none is like another; tests of the others take long together."""
+
+
+def each_protocol() -> list[Any]:
+    """Return the shipped protocols; those like others are for long runs."""
+    return [
+        name if name in ALWAYS else pytest.param(name, marks=pytest.mark.long) for name in protocol_names()
+    ]
 
 
 def drawn(protocol: str, seed: int) -> tuple[boxscore.GroundTruth, boxscore.Detections]:

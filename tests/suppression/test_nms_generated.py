@@ -177,6 +177,7 @@ def test_public_functions_equal_the_loop():
         assert kept.tolist() == hard(matrix, scores, groups, threshold)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [700, 2500])
 @pytest.mark.parametrize("groups", [1, 3, 400])
 def test_larger_cases_equal_the_loop(count, groups):

@@ -53,6 +53,7 @@ def test_by_probiou_of_specks(small: float) -> None:
         assert rotated_nms(boxes, scores, threshold, measure="probiou").tolist() == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("whole", [False, True])
 def test_of_corners_by_the_devkits_iou(whole: bool) -> None:
     boxes, scores = drawn(80, seed=1)

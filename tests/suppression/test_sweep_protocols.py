@@ -12,8 +12,8 @@ import boxscore
 from boxscore.diagnostics import sweep
 from boxscore.diagnostics.sweeping import Sweep
 from boxscore.matching.matcher import Matcher
-from boxscore.protocols import load_protocol, protocol_names
-from support.drawn import drawn
+from boxscore.protocols import load_protocol
+from support.drawn import drawn, each_protocol
 from support.matches import assert_same_matches
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
@@ -78,7 +78,7 @@ def check(truth: boxscore.GroundTruth, found: boxscore.Detections, protocol: str
     return refused
 
 
-@pytest.mark.parametrize("protocol", protocol_names())
+@pytest.mark.parametrize("protocol", each_protocol())
 def test_a_row_is_suppression_and_then_evaluation(protocol: str) -> None:
     for seed in (0, 5):
         refused = check(*drawn(protocol, seed), protocol)

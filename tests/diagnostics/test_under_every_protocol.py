@@ -11,10 +11,10 @@ import pytest
 
 import boxscore
 from boxscore import diagnostics
-from boxscore.diagnostics.bootstrap import weighted_metrics
+from boxscore._utils.resampling import Groups
 from boxscore.matching.outcomes import FALSE_POSITIVE, TRUE_POSITIVE
 from boxscore.protocols import load_protocol, protocol_names
-from support.drawn import drawn
+from support.drawn import drawn, each_protocol
 
 pytestmark = pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
 
@@ -22,7 +22,7 @@ SEEDS = (0, 5)
 EVERYTHING = -1e9
 """Below every score."""
 COLUMNS = [name for name in protocol_names() if load_protocol(name).ignore.column_ranges]
-by_protocol = pytest.mark.parametrize("protocol", protocol_names())
+by_protocol = pytest.mark.parametrize("protocol", each_protocol())
 
 
 def results(protocol: str) -> list[boxscore.Evaluation]:
@@ -60,7 +60,8 @@ def test_counts_are_those_of_the_evaluation(protocol: str) -> None:
 def test_no_resampling_gives_the_metrics(protocol: str) -> None:
     for result in results(protocol):
         rows = list(result.protocol.rows)
-        once = weighted_metrics(result, rows)(np.ones(len(result.images)))
+        every = Groups(np.zeros(len(result.images), dtype=np.uint8), 0, 1)  # each image once
+        once = result.weighed(rows, every).values[0]
         same(once[:, -1], [result.metrics[row.key] for row in rows])
         keys = result.protocol.class_keys
         for row, values in zip(rows, once, strict=True):
