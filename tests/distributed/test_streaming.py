@@ -23,7 +23,8 @@ from boxscore.distributed.reduction import asked_keys
 from boxscore.distributed.result import evaluation_of, headers_of
 from boxscore.distributed.scanning import streamed
 from boxscore.formats.parquet import FORMAT
-from support import crowd_cases
+from boxscore.formats.registry import format_named
+from support import crowd_cases, instances
 from support.each import each
 
 pa = pytest.importorskip("pyarrow")
@@ -169,6 +170,26 @@ def test_convert_writes_partitions_of_whole_images(tmp_path: Path) -> None:
     assert sum(map(len, images)) == len(set.union(*images))
     assert bits(scan(tmp_path / "truth", tmp_path / "found", partitions=3)) == expected
     assert main([*common, "--output", str(tmp_path / "truth")]) == 2  # not into files that are there
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 12))])
+@pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")  # of boxes drawn beside their masks
+def test_masks_are_written_and_read_in_partitions(tmp_path: Path, seed: int) -> None:
+    """As one file and as part files, some without a detection; boxes are left out where none were given."""
+    tables = instances.load(tmp_path, *instances.mask_case(seed))
+    boxscore.save_as(tables[0], tmp_path / "truth.parquet")
+    boxscore.save_as(tables[1], tmp_path / "found.parquet")
+    for table, name in zip(tables, ("truth", "found"), strict=True):
+        format_named("parquet").save_partitions(table, tmp_path / name, 3)
+    expected = {kind: bits(whole(*tables, instances.PROTOCOLS[kind])) for kind in ("segm", "boundary")}
+    for sides in itertools.product(("truth.parquet", "truth"), ("found.parquet", "found")):
+        paths = [tmp_path / side for side in sides]
+        assert boxscore.load_detections(paths[1], tables[0]).boxes_given == tables[1].boxes_given
+        for kind, numbers in expected.items():
+            assert bits(whole(*paths, instances.PROTOCOLS[kind])) == numbers
+            for partitions in (1, 4):
+                result = scan(*paths, protocol=instances.PROTOCOLS[kind], partitions=partitions)
+                assert bits(result) == numbers
 
 
 # ---------------------------------------------------------------- the command line

@@ -30,7 +30,7 @@ from boxscore.data.masks import Masks
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.formats._rows import Rows
 
-__all__ = ["boxes_of_masks", "decoded_masks", "joined_with_segments"]
+__all__ = ["boxes_of_masks", "decoded_masks", "encoded_masks", "joined_with_segments"]
 
 LONGEST = 1 << 24
 """Characters of one mask."""
@@ -80,6 +80,19 @@ def decoded_masks(
         None if at < 0 else {"size": [int(height), int(width)], "counts": counts[at]}
         for at, (width, height) in zip(positions.tolist(), sizes.tolist(), strict=True)
     ]
+
+
+def encoded_masks(masks: Masks) -> tuple[list[int | None], list[int | None], list[str | None]]:
+    """Return the widths, the heights and the texts of masks, [N] each; None without a mask."""
+    widths: list[int | None] = [None] * len(masks)
+    heights, texts = list(widths), list[str | None]([None] * len(masks))
+    drawn = np.flatnonzero(~masks.missing)
+    for row, code in zip(drawn.tolist(), masks[drawn].codes(), strict=True):
+        heights[row], widths[row] = code["size"]
+        counts = code["counts"]
+        packed = zlib.compress(counts.encode() if isinstance(counts, str) else counts)
+        texts[row] = base64.b64encode(packed).decode("ascii")
+    return widths, heights, texts
 
 
 def boxes_of_masks(masks: Sequence[Any], *, place: Place) -> NDArray[np.float64]:

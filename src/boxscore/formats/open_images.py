@@ -15,10 +15,8 @@ Open Images: "Data Formats" of its download page; the challenge's evaluation pag
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,6 +28,7 @@ from boxscore.data.image_labels import IMAGE_LABEL_KINDS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.errors import InputError
 from boxscore.formats._look import Look
+from boxscore.formats._open_images_masks import encoded_masks
 from boxscore.formats.csv_tables import CsvFormat, cell_text, form_of
 
 __all__ = ["FORMAT", "OpenImagesFormat", "save_image_labels"]
@@ -115,17 +114,7 @@ def _labels(table: BoxTable) -> Any:
 def _mask_columns(table: BoxTable) -> dict[str, list[Any]]:
     if table.masks is None or table.masks.missing.all():
         return {}
-    drawn = np.flatnonzero(~table.masks.missing)
-    columns: dict[str, list[Any]] = {
-        name: [None] * len(table) for name in ("ImageWidth", "ImageHeight", "Mask")
-    }
-    for row, code in zip(drawn.tolist(), table.masks[drawn].codes(), strict=True):
-        height, width = code["size"]
-        counts = code["counts"]
-        packed = zlib.compress(counts.encode() if isinstance(counts, str) else counts)
-        columns["ImageWidth"][row], columns["ImageHeight"][row] = width, height
-        columns["Mask"][row] = base64.b64encode(packed).decode("ascii")
-    return columns
+    return dict(zip(("ImageWidth", "ImageHeight", "Mask"), encoded_masks(table.masks), strict=True))
 
 
 def save_image_labels(ground_truth: GroundTruth, path: Path) -> int:

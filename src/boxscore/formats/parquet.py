@@ -29,12 +29,14 @@ from numpy.typing import NDArray
 
 from boxscore._utils.files import write_atomically, write_folder
 from boxscore.data.column_names import column_parts, has_part, is_box
+from boxscore.data.masks import Masks
 from boxscore.data.operations import of_images
-from boxscore.data.tables import BoxTable
+from boxscore.data.tables import BoxTable, Detections
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError, MissingDependencyError
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._look import Look
+from boxscore.formats._open_images_masks import encoded_masks
 from boxscore.formats._tables import HELD_BY_TABLES, MOST_COLUMNS, Distinct, Table, TableFormat, saved_columns
 from boxscore.formats.json_lines import OBJECTS
 
@@ -69,8 +71,8 @@ class ParquetFormat(TableFormat):
     name = "parquet"
     endings = (".parquet",)
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
-        "ground truth": HELD_BY_TABLES | {"classes"},
-        "detections": frozenset({"columns"}),
+        "ground truth": HELD_BY_TABLES | {"classes", "masks"},
+        "detections": frozenset({"columns", "masks"}),
     }
     takes = frozenset({"classes", "image_sizes", "box_format", "image_set"})
 
@@ -93,7 +95,7 @@ class ParquetFormat(TableFormat):
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
         """Write one row per box; images without objects come last. Classes are in the metadata."""
-        write_atomically(path, self._encoded(table))
+        write_atomically(path, self._encoded(table, table))
 
     def save_partitions(self, table: BoxTable, folder: Path, count: int) -> None:
         """Write a folder of part files, each with all rows of its images, which follow each other by id."""
@@ -106,16 +108,23 @@ class ParquetFormat(TableFormat):
         def files() -> Iterator[tuple[str, bytes]]:
             for number, (low, high) in enumerate(itertools.pairwise(bounds.tolist())):
                 part = of_images(table, np.arange(low, high))
-                yield f"part-{number:05d}.parquet", self._encoded(part)
+                yield f"part-{number:05d}.parquet", self._encoded(part, table)
 
         self.check_written(table)
         write_folder(folder, files())
 
-    def _encoded(self, table: BoxTable) -> bytes:
+    def _encoded(self, table: BoxTable, whole: BoxTable) -> bytes:
+        """Encode a table with the columns that the whole has which it is a part of."""
         self.check_written(table)
         pa, pq = arrow()
         ids, names = table.categories.ids.tolist(), table.categories.names.tolist()
-        columns = {name: _arrow_column(values) for name, values in saved_columns(table).items()}
+        saved = saved_columns(table)
+        if table.masks is not None and whole.masks is not None and not whole.masks.missing.all():
+            saved |= _mask_columns(table.masks, saved)
+            around_masks = isinstance(whole, Detections) and not whole.boxes_given
+            if around_masks and not whole.masks.missing.any():
+                saved = {name: values for name, values in saved.items() if not is_box(name)}
+        columns = {name: _arrow_column(values) for name, values in saved.items()}
         if ids == names or list(map(str, ids)) == names:
             columns.pop("category_id" if isinstance(ids[0] if ids else "", str) else "class", None)
         written = pa.table(columns).replace_schema_metadata(
@@ -127,6 +136,26 @@ class ParquetFormat(TableFormat):
 
 
 FORMAT = ParquetFormat()
+
+
+def _mask_columns(masks: Masks, saved: dict[str, Any]) -> dict[str, Any]:
+    """Return masks as Open Images packs them, with the sizes of images beside them, which are theirs."""
+    widths, heights, texts = encoded_masks(masks)
+    columns: dict[str, Any] = {}
+    for name, values in (("image_width", widths), ("image_height", heights), ("mask", texts)):
+        column = np.full(len(saved["image_id"]), None, dtype=object)
+        column[: len(values)] = values
+        if name in saved:
+            known = saved[name].astype(np.float64)
+            own = np.array(column, dtype=np.float64)
+            other = np.flatnonzero(~np.isnan(own) & ~np.isnan(known) & (own != known))
+            if len(other):
+                row = int(other[0])
+                got, place = f"{own[row]:g}, where the image's is {known[row]:g}", f"row {row}"
+                raise InputError(f"the {name[6:]} of a mask", "be its image's", got=got, place=place)
+            column = np.where(np.isnan(known), own, known)
+        columns[name] = column
+    return columns
 
 
 def arrow() -> tuple[Any, Any]:
