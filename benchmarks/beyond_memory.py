@@ -131,19 +131,21 @@ def observed(process: int) -> dict[int, tuple[int, float]]:
 def run(arguments: Sequence[str], program: Sequence[str]) -> tuple[str, Usage]:
     """Run a command; return its output and what it took."""
     start = time.perf_counter()
-    process = subprocess.Popen([sys.executable, *program, *arguments], stdout=subprocess.PIPE, text=True)
-    first = other = together = 0
-    processor: dict[int, float] = {}
-    while process.poll() is None:
-        now = observed(process.pid)
-        processor |= {number: seconds for number, (_, seconds) in now.items()}
-        memory = {number: size for number, (size, _) in now.items()}
-        together = max(together, sum(memory.values()))
-        first = max(first, memory.pop(process.pid, 0))
-        other = max([other, *memory.values()])
-        time.sleep(0.05)
-    seconds = time.perf_counter() - start
-    output = process.stdout.read() if process.stdout else ""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as printed:  # a pipe would be full before the end
+        process = subprocess.Popen([sys.executable, *program, *arguments], stdout=printed)
+        first = other = together = 0
+        processor: dict[int, float] = {}
+        while process.poll() is None:
+            now = observed(process.pid)
+            processor |= {number: seconds for number, (_, seconds) in now.items()}
+            memory = {number: size for number, (size, _) in now.items()}
+            together = max(together, sum(memory.values()))
+            first = max(first, memory.pop(process.pid, 0))
+            other = max([other, *memory.values()])
+            time.sleep(0.05)
+        seconds = time.perf_counter() - start
+        printed.seek(0)
+        output = printed.read()
     if process.returncode:
         raise SystemExit(f"boxscore {' '.join(arguments)} ended with {process.returncode}")
     return output, Usage(seconds, sum(processor.values()), first, other, together)
