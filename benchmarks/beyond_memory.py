@@ -161,7 +161,7 @@ def measure(detections: int, folder: Path, ways: Sequence[str], results: Path, m
     expected: Any = None
     for way in ways:
         before = [row for row in stored(results) if row["way"] == way and row["detections"] < detections]
-        needed = max((row["together"] * detections / row["detections"] for row in before), default=0)
+        needed = before[-1]["together"] * detections / before[-1]["detections"] if before else 0.0
         if way == "at once" and needed > memory:
             print(f"{detections:>12,}  {way}: left out, about {needed / 1e9:.0f} GB", flush=True)
             continue
