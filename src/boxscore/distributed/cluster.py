@@ -43,7 +43,7 @@ from boxscore.distributed.bounds import bounds_of, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable
 from boxscore.distributed.reduction import MOST
 from boxscore.distributed.result import evaluation_of, headers_of, warn_of_parts
-from boxscore.distributed.scanning import Task, needs_of, streamed, table_tasks
+from boxscore.distributed.scanning import Task, needs_of, run_task, streamed, table_tasks
 from boxscore.distributed.streaming import StreamTask
 from boxscore.errors import InputError, MissingDependencyError
 from boxscore.evaluation import tables_of
@@ -244,7 +244,7 @@ class DaskEngine:
                 bare: Any = dataclasses.replace(task, detections=None, truth=None)  # type: ignore[arg-type]
                 future = self.submit("match", _match_stream, bare, once(task.detections), truth)
             else:
-                future = self.submit("match", _match_table, task)
+                future = self.submit("match", run_task, task)
             self._matching.append((future, task))
             parts.append(future)
         return parts
@@ -409,10 +409,6 @@ def _match_stream(task: Any, detections: Any, truth: Any) -> Part:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _match_table(task: Task) -> Part:
-    return task.run()
 
 
 def _write_part(frame: Any, path: str) -> int:

@@ -27,8 +27,8 @@ from boxscore._utils.processes import quiet_children
 from boxscore._utils.progress import progress
 from boxscore._utils.unfinished import unfinished
 from boxscore.distributed.engine import Call, Deferred, value_of
-from boxscore.distributed.parts import Part
 from boxscore.distributed.reduction import MOST, PartHeader, can_be_split
+from boxscore.distributed.scanning import run_task
 from boxscore.distributed.streaming import PARTITION
 from boxscore.errors import InputError
 
@@ -208,7 +208,7 @@ class LocalEngine:
 
     def match(self, tasks: Sequence[Any]) -> list[Stored]:
         """Match partitions, with progress; parts go to files."""
-        calls = [Call(f"partition {number}", _matched, (task,)) for number, task in enumerate(tasks)]
+        calls = [Call(f"partition {number}", run_task, (task,)) for number, task in enumerate(tasks)]
         return self.held(calls, shown="matching")
 
     def held(self, tasks: Sequence[Any], *, shown: str = "scoring") -> list[Stored]:
@@ -305,11 +305,6 @@ def _begin() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _matched(task: Any) -> Part:
-    part: Part = task.run()
-    return part
 
 
 def _store(result: Any, path: Path) -> None:
