@@ -13,8 +13,9 @@ import pytest
 import boxscore
 from boxscore.cli import main
 from boxscore.distributed import local
+from boxscore.distributed.headers import header_of
 from boxscore.distributed.local import LEAST, MATCHED, Plan, check_scoring, plan_within
-from boxscore.distributed.reduction import MOST, header_of
+from boxscore.distributed.reduction import MOST
 from boxscore.distributed.streaming import PARTITION
 from support.each import each
 from support.parted import parts_of

@@ -20,7 +20,8 @@ from boxscore.data.vocabulary import Images
 from boxscore.distributed import DistributedEvaluation, Part, merge, weighing
 from boxscore.distributed import result as results
 from boxscore.distributed.engine import Here
-from boxscore.distributed.reduction import header_of, reduced
+from boxscore.distributed.headers import header_of
+from boxscore.distributed.reduction import reduced
 from boxscore.distributed.weighing import HeldParts, weighed_parts
 from boxscore.protocols import load_protocol
 from support import federated_cases, instances, open_images, voc_cases

@@ -19,7 +19,8 @@ import boxscore
 from boxscore._utils.resampling import Draws, Groups
 from boxscore.distributed import Part, merge, part_of, scan
 from boxscore.distributed.engine import Here
-from boxscore.distributed.reduction import header_of, reduced
+from boxscore.distributed.headers import header_of
+from boxscore.distributed.reduction import reduced
 from boxscore.distributed.result import DistributedEvaluation
 from boxscore.distributed.scanning import partitioned
 from boxscore.distributed.weighing import HeldParts, weighed_parts, weighs_by_class

@@ -36,9 +36,9 @@ from boxscore._utils import checks
 from boxscore.data.vocabulary import Categories, Images, rows_where
 from boxscore.distributed.cells import MOST, Cells, score_keys
 from boxscore.distributed.engine import Engine
+from boxscore.distributed.headers import PartHeader, added_headers, header_of
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import COUNTED, Part
-from boxscore.distributed.reduction import PartHeader, added_headers, header_of
 from boxscore.distributed.result import warn_of_parts
 from boxscore.errors import InputError, ProtocolError
 from boxscore.evaluation import counts_of_classes

@@ -19,8 +19,6 @@ Conventions
 
 from __future__ import annotations
 
-import bisect
-import dataclasses
 import functools
 import itertools
 import operator
@@ -32,10 +30,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore.data.vocabulary import Categories, Id
+from boxscore.data.vocabulary import Categories
 from boxscore.distributed.engine import Engine
+from boxscore.distributed.headers import PartHeader, header_of
 from boxscore.distributed.merging import MergedParts, check_headers, numbered_images
 from boxscore.distributed.parts import COUNTED, Part, TruthIdentity
+from boxscore.distributed.pieces import Cut, cut, edges_between, sample_of
 from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import narrowed
@@ -47,28 +47,20 @@ from boxscore.scoring.joined import JoinedCurves
 from boxscore.scoring.weighted import WeightedCounts
 
 __all__ = [
-    "Cut",
     "Drawn",
     "Numbers",
-    "PartHeader",
     "RangeNumbers",
     "Totals",
-    "added_headers",
-    "added_stand_ins",
     "asked_keys",
     "can_be_split",
-    "cut",
     "draw_classes",
     "draw_range",
-    "edges_between",
     "every_key",
-    "header_of",
     "join_block",
     "join_ranges",
     "numbers_of_range",
     "places_of",
     "reduced",
-    "sample_of",
     "totals_of_ranges",
 ]
 
@@ -78,240 +70,6 @@ Key = tuple[int, int]
 
 MOST = 1 << 22
 """Detections that one process merges at a time, unless one class has more and cannot be split."""
-
-SAMPLED = 256
-"""Scores of a class of a part from which ranges are chosen, about."""
-
-
-# ---------------------------------------------------------------- what the driver knows of a part
-
-
-class PartHeader(NamedTuple):
-    """What is known of a part without its columns: some numbers a class."""
-
-    version: str
-    digest: str
-    protocol: Protocol
-    categories: Categories
-    row_order: str
-    row_count: int
-    source: str
-    images: int
-    ends: tuple[Id, ...]
-    """First and last id of its images; none without images."""
-    counts: Mapping[str, int]
-    left_out: Mapping[str, int]
-    detections: Counts
-    """Matched detections of each class, [K]."""
-    weighted: bool
-    nbytes: int
-    identity: TruthIdentity
-    stand_ins: tuple[str, int]
-
-
-def header_of(part: Part) -> PartHeader:
-    """Say what the driver has to know of a part."""
-    ids = part.image_ids
-    return PartHeader(
-        part.version,
-        part.digest,
-        part.protocol,
-        part.categories,
-        part.row_order,
-        part.row_count,
-        part.source,
-        len(ids),
-        tuple(ids[[0, -1]].tolist()) if len(ids) else (),
-        part.counts,
-        part.left_out,
-        np.diff(part.matches.bounds[0]),
-        part.matches.truth_weight is not None,
-        part.nbytes,
-        part.identity,
-        part.stand_ins,
-    )
-
-
-def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
-    """Sum up headers; of sources the first by name is kept, and no ids.
-
-    Raises
-    ------
-    InputError
-        When the parts do not fit together.
-    """
-    check_headers(headers)
-    counts, left_out = Counter[str](), Counter[str]()
-    for header in headers:
-        counts.update(header.counts)
-        left_out.update(header.left_out)
-    return headers[0]._replace(
-        row_count=sum(header.row_count for header in headers),
-        source=min(header.source for header in headers),
-        images=sum(header.images for header in headers),
-        ends=(),
-        counts=dict(counts),
-        left_out=dict(left_out),
-        detections=np.sum([header.detections for header in headers], axis=0),
-        weighted=any(header.weighted for header in headers),
-        nbytes=sum(header.nbytes for header in headers),
-        stand_ins=added_stand_ins(headers),
-    )
-
-
-def added_stand_ins(headers: Sequence[PartHeader | Part]) -> tuple[str, int]:
-    """Return what one part says, the first by its text, and in how many something stood in."""
-    texts, counts = zip(*(header.stand_ins for header in headers), strict=True)
-    return min(filter(None, texts), default=""), sum(counts)
-
-
-def sample_of(part: Part, blocks: Sequence[Cut]) -> list[list[tuple[FloatArray, float]]]:
-    """Return some scores of each class of each block, and how many detections one of them stands for."""
-    samples = []
-    for block in blocks:
-        sample = []
-        for first, end in itertools.pairwise(part.matches.bounds[0, block.low : block.high + 1].tolist()):
-            scores = part.matches.score[first : end : max(1, (end - first) // SAMPLED)].astype(np.float64)
-            if len(scores):
-                sample.append((scores, (end - first) / len(scores)))
-        samples.append(sample)
-    return samples
-
-
-def edges_between(sample: Sequence[tuple[FloatArray, float]], count: int, most: int) -> list[float]:
-    """Choose scores between ranges of half of ``most`` detections, about, descending; from samples."""
-    scores = np.concatenate([scores for scores, _ in sample])
-    weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
-    order = np.argsort(-scores, kind="stable")
-    share = np.cumsum(weight[order]) / weight.sum()
-    ranges = 2 * -(-count // most)
-    at = np.searchsorted(share, np.arange(1, ranges) / ranges)
-    edges: list[float] = np.unique(scores[order[np.minimum(at, len(order) - 1)]])[::-1].tolist()
-    return edges
-
-
-# ---------------------------------------------------------------- pieces
-
-
-class Cut(NamedTuple):
-    """What a piece holds."""
-
-    low: int
-    high: int
-    """Classes in [low, high)."""
-    least: float = -np.inf
-    below: float = np.inf
-    """Scores in [least, below)."""
-    pooled: str | None = None
-    """The selection of classes that are put into one when pieces are merged; all of [low, high) are in."""
-
-    @property
-    def is_range(self) -> bool:
-        """Whether some scores are left out."""
-        return self.least > -np.inf or self.below < np.inf
-
-    def between(self, edges: Sequence[float]) -> list[Cut]:
-        """Cut at scores, which descend."""
-        bounds = [np.inf, *edges, -np.inf]
-        return [self._replace(least=least, below=below) for below, least in itertools.pairwise(bounds)]
-
-
-def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
-    """Cut a part to a piece.
-
-    Parameters
-    ----------
-    part : Part
-    place : int, or ndarray of int64, [I]
-        Row of each of its images among all; an int where they follow each other: that of the first.
-    piece : Cut
-
-    Returns
-    -------
-    Part
-    """
-    own, (low, high) = part.matches, piece[:2]
-    bounds = own.bounds[:, low : high + 1]
-    if piece.is_range:
-        first, end = _range_bounds(own.score, bounds[0], piece)
-        kept = [slice(*pair) for pair in zip(first.tolist(), end.tolist(), strict=True)]
-        pair_counts = own.pair_count
-        pairs, at = [], 0
-        for start, pair_start, one in zip(bounds[0].tolist(), bounds[1].tolist(), kept, strict=False):
-            at = pair_start + int(pair_counts[start : one.start].sum(dtype=np.int64))
-            pairs.append(slice(at, at + int(pair_counts[one].sum(dtype=np.int64))))
-        used = np.zeros(bounds[2, -1] - bounds[2, 0], dtype=bool)
-        used[_taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]] = True
-        truths = np.flatnonzero(used) + bounds[2, 0]
-        truth_sizes = np.diff(np.searchsorted(truths, bounds[2]))
-        sizes = np.stack([end - first, [one.stop - one.start for one in pairs], truth_sizes])
-        number = np.cumsum(used) - 1
-        truth_of_pair = number[_taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]]
-    else:
-        kept, pairs = ([slice(*side[[0, -1]].tolist())] for side in bounds[:2])
-        truths = np.arange(bounds[2, 0], bounds[2, -1])
-        sizes = np.diff(bounds, axis=1)
-        truth_of_pair = _taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]
-    image, truth_image = _taken(own.image, kept), own.truth_image[truths]
-    there = np.zeros(len(part.image_ids), dtype=bool)
-    there[image] = True
-    there[truth_image] = True
-    crowds = own.crowds_of(low, high)
-    if crowds is not None:
-        there[crowds.image] = True
-    images = np.flatnonzero(there)
-    row = np.cumsum(there) - 1
-    # Rows are found by position, so that truths of pieces need not be those of the part.
-    matches = dataclasses.replace(
-        own,
-        bounds=np.concatenate([np.zeros((3, 1), dtype=np.int64), np.cumsum(sizes, axis=1)], axis=1),
-        score=_taken(own.score, kept),
-        image=narrowed(row[image]),
-        rank=_taken(own.rank, kept),
-        in_range=_taken(own.in_range, kept),
-        pair_count=_taken(own.pair_count, kept),
-        row=None if own.row is None else _taken(own.row, kept),
-        truth=narrowed(truth_of_pair),
-        outcome=_taken(own.outcome, pairs),
-        outcomes=own.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
-        truth_image=narrowed(row[truth_image]),
-        truth_counted=own.truth_counted[truths],
-        truth_weight=None if own.truth_weight is None else own.truth_weight[truths],
-        truth_takes_part=None if own.truth_takes_part is None else own.truth_takes_part[truths],
-        crowd_image=None if crowds is None else narrowed(row[crowds.image]),
-        crowd_category=None if crowds is None else narrowed(crowds.category),
-        crowd_counts=None if crowds is None else crowds.counts,
-    )
-    places = images + place if isinstance(place, int) else place[images]
-    per_class = part.protocol.matching.per_class
-    spent = part.spent
-    if spent is not None:
-        here = np.flatnonzero((spent.category >= low) & (spent.category < high))
-        spent = type(spent)(spent.category[here] - low, spent.score[here], spent.row[here])
-    return dataclasses.replace(
-        part,
-        categories=part.categories.take(np.arange(low, high)) if per_class else part.categories,
-        image_ids=places.astype(np.int64),
-        image_columns={},
-        matches=matches,
-        spent=spent,
-    )
-
-
-def _range_bounds(scores: NDArray[Any], bounds: Counts, piece: Cut) -> tuple[Counts, Counts]:
-    """Return where a range of scores starts and ends in each class, [K] each; scores descend in a class."""
-    found = np.empty((2, len(bounds) - 1), dtype=np.int64)
-    for k, (start, stop) in enumerate(itertools.pairwise(bounds.tolist())):
-        ascending = scores[start:stop][::-1]
-        for side, edge in enumerate((piece.below, piece.least)):
-            # A float32 is compared as the float64 that it is; searchsorted would widen them all for that.
-            found[side, k] = stop - bisect.bisect_left(ascending, np.float64(edge))
-    return found[0], found[1]
-
-
-def _taken(column: NDArray[Any], slices: Sequence[slice]) -> NDArray[Any]:
-    """Copy slices of a column."""
-    return np.concatenate([column[one] for one in slices])
 
 
 # ---------------------------------------------------------------- whole classes

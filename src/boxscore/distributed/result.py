@@ -24,19 +24,10 @@ from boxscore._utils.resampling import WeightSets
 from boxscore.data.alignment import warn_left_out
 from boxscore.data.vocabulary import Images
 from boxscore.distributed.engine import Engine, Here
+from boxscore.distributed.headers import PartHeader, added_stand_ins, header_of
 from boxscore.distributed.merging import MergedParts, images_in_order, numbered_images
 from boxscore.distributed.parts import Part, TruthIdentity, load_part
-from boxscore.distributed.reduction import (
-    MOST,
-    Key,
-    Numbers,
-    PartHeader,
-    added_stand_ins,
-    asked_keys,
-    every_key,
-    header_of,
-    reduced,
-)
+from boxscore.distributed.reduction import MOST, Key, Numbers, asked_keys, every_key, reduced
 from boxscore.distributed.weighing import HeldParts, weighed_parts, weighs_by_class
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation

@@ -31,19 +31,16 @@ from boxscore._utils.progress import progress as shown
 from boxscore._utils.resampling import WeightSets
 from boxscore.data.vocabulary import Images, rows_where
 from boxscore.distributed.engine import Engine
+from boxscore.distributed.headers import PartHeader
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import Part
+from boxscore.distributed.pieces import Cut, cut, edges_between, sample_of
 from boxscore.distributed.reduction import (
-    Cut,
-    PartHeader,
     RangeNumbers,
     can_be_split,
-    cut,
-    edges_between,
     join_ranges,
     numbers_of_range,
     places_of,
-    sample_of,
 )
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches

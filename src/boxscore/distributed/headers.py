@@ -1,0 +1,98 @@
+"""What a driver knows of a part without its columns: some numbers a class."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.vocabulary import Categories, Id
+from boxscore.distributed.merging import check_headers
+from boxscore.distributed.parts import Part, TruthIdentity
+from boxscore.protocols.protocol import Protocol
+
+__all__ = ["PartHeader", "added_headers", "added_stand_ins", "header_of"]
+
+Counts = NDArray[np.int64]
+
+
+class PartHeader(NamedTuple):
+    """What is known of a part without its columns: some numbers a class."""
+
+    version: str
+    digest: str
+    protocol: Protocol
+    categories: Categories
+    row_order: str
+    row_count: int
+    source: str
+    images: int
+    ends: tuple[Id, ...]
+    """First and last id of its images; none without images."""
+    counts: Mapping[str, int]
+    left_out: Mapping[str, int]
+    detections: Counts
+    """Matched detections of each class, [K]."""
+    weighted: bool
+    nbytes: int
+    identity: TruthIdentity
+    stand_ins: tuple[str, int]
+
+
+def header_of(part: Part) -> PartHeader:
+    """Say what the driver has to know of a part."""
+    ids = part.image_ids
+    return PartHeader(
+        part.version,
+        part.digest,
+        part.protocol,
+        part.categories,
+        part.row_order,
+        part.row_count,
+        part.source,
+        len(ids),
+        tuple(ids[[0, -1]].tolist()) if len(ids) else (),
+        part.counts,
+        part.left_out,
+        np.diff(part.matches.bounds[0]),
+        part.matches.truth_weight is not None,
+        part.nbytes,
+        part.identity,
+        part.stand_ins,
+    )
+
+
+def added_headers(headers: Sequence[PartHeader]) -> PartHeader:
+    """Sum up headers; of sources the first by name is kept, and no ids.
+
+    Raises
+    ------
+    InputError
+        When the parts do not fit together.
+    """
+    check_headers(headers)
+    counts, left_out = Counter[str](), Counter[str]()
+    for header in headers:
+        counts.update(header.counts)
+        left_out.update(header.left_out)
+    return headers[0]._replace(
+        row_count=sum(header.row_count for header in headers),
+        source=min(header.source for header in headers),
+        images=sum(header.images for header in headers),
+        ends=(),
+        counts=dict(counts),
+        left_out=dict(left_out),
+        detections=np.sum([header.detections for header in headers], axis=0),
+        weighted=any(header.weighted for header in headers),
+        nbytes=sum(header.nbytes for header in headers),
+        stand_ins=added_stand_ins(headers),
+    )
+
+
+def added_stand_ins(headers: Sequence[PartHeader | Part]) -> tuple[str, int]:
+    """Return what one part says, the first by its text, and in how many something stood in."""
+    texts, counts = zip(*(header.stand_ins for header in headers), strict=True)
+    return min(filter(None, texts), default=""), sum(counts)

@@ -1,0 +1,176 @@
+"""Pieces: parts cut to some classes, or to some scores of them.
+
+Conventions
+-----------
+- The ids of the images of a piece are their *places*: row numbers among all images. So equal scores go in the
+  order that they have in one process.
+- Ranges of scores are chosen from samples of the parts, and end where scores differ.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.distributed.parts import Part
+from boxscore.matching.packed import narrowed
+
+__all__ = ["Cut", "cut", "edges_between", "sample_of"]
+
+FloatArray = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+SAMPLED = 256
+"""Scores of a class of a part from which ranges are chosen, about."""
+
+
+class Cut(NamedTuple):
+    """What a piece holds."""
+
+    low: int
+    high: int
+    """Classes in [low, high)."""
+    least: float = -np.inf
+    below: float = np.inf
+    """Scores in [least, below)."""
+    pooled: str | None = None
+    """The selection of classes that are put into one when pieces are merged; all of [low, high) are in."""
+
+    @property
+    def is_range(self) -> bool:
+        """Whether some scores are left out."""
+        return self.least > -np.inf or self.below < np.inf
+
+    def between(self, edges: Sequence[float]) -> list[Cut]:
+        """Cut at scores, which descend."""
+        bounds = [np.inf, *edges, -np.inf]
+        return [self._replace(least=least, below=below) for below, least in itertools.pairwise(bounds)]
+
+
+def cut(part: Part, place: int | NDArray[np.int64], piece: Cut) -> Part:
+    """Cut a part to a piece.
+
+    Parameters
+    ----------
+    part : Part
+    place : int, or ndarray of int64, [I]
+        Row of each of its images among all; an int where they follow each other: that of the first.
+    piece : Cut
+
+    Returns
+    -------
+    Part
+    """
+    own, (low, high) = part.matches, piece[:2]
+    bounds = own.bounds[:, low : high + 1]
+    if piece.is_range:
+        first, end = _range_bounds(own.score, bounds[0], piece)
+        kept = [slice(*pair) for pair in zip(first.tolist(), end.tolist(), strict=True)]
+        pair_counts = own.pair_count
+        pairs, at = [], 0
+        for start, pair_start, one in zip(bounds[0].tolist(), bounds[1].tolist(), kept, strict=False):
+            at = pair_start + int(pair_counts[start : one.start].sum(dtype=np.int64))
+            pairs.append(slice(at, at + int(pair_counts[one].sum(dtype=np.int64))))
+        used = np.zeros(bounds[2, -1] - bounds[2, 0], dtype=bool)
+        used[_taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]] = True
+        truths = np.flatnonzero(used) + bounds[2, 0]
+        truth_sizes = np.diff(np.searchsorted(truths, bounds[2]))
+        sizes = np.stack([end - first, [one.stop - one.start for one in pairs], truth_sizes])
+        number = np.cumsum(used) - 1
+        truth_of_pair = number[_taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]]
+    else:
+        kept, pairs = ([slice(*side[[0, -1]].tolist())] for side in bounds[:2])
+        truths = np.arange(bounds[2, 0], bounds[2, -1])
+        sizes = np.diff(bounds, axis=1)
+        truth_of_pair = _taken(own.truth, pairs).astype(np.intp) - bounds[2, 0]
+    image, truth_image = _taken(own.image, kept), own.truth_image[truths]
+    there = np.zeros(len(part.image_ids), dtype=bool)
+    there[image] = True
+    there[truth_image] = True
+    crowds = own.crowds_of(low, high)
+    if crowds is not None:
+        there[crowds.image] = True
+    images = np.flatnonzero(there)
+    row = np.cumsum(there) - 1
+    # Rows are found by position, so that truths of pieces need not be those of the part.
+    matches = dataclasses.replace(
+        own,
+        bounds=np.concatenate([np.zeros((3, 1), dtype=np.int64), np.cumsum(sizes, axis=1)], axis=1),
+        score=_taken(own.score, kept),
+        image=narrowed(row[image]),
+        rank=_taken(own.rank, kept),
+        in_range=_taken(own.in_range, kept),
+        pair_count=_taken(own.pair_count, kept),
+        row=None if own.row is None else _taken(own.row, kept),
+        truth=narrowed(truth_of_pair),
+        outcome=_taken(own.outcome, pairs),
+        outcomes=own.outcomes.copy(),  # nothing of a piece may hold on to the pages of a whole part
+        truth_image=narrowed(row[truth_image]),
+        truth_counted=own.truth_counted[truths],
+        truth_weight=None if own.truth_weight is None else own.truth_weight[truths],
+        truth_takes_part=None if own.truth_takes_part is None else own.truth_takes_part[truths],
+        crowd_image=None if crowds is None else narrowed(row[crowds.image]),
+        crowd_category=None if crowds is None else narrowed(crowds.category),
+        crowd_counts=None if crowds is None else crowds.counts,
+    )
+    places = images + place if isinstance(place, int) else place[images]
+    per_class = part.protocol.matching.per_class
+    spent = part.spent
+    if spent is not None:
+        here = np.flatnonzero((spent.category >= low) & (spent.category < high))
+        spent = type(spent)(spent.category[here] - low, spent.score[here], spent.row[here])
+    return dataclasses.replace(
+        part,
+        categories=part.categories.take(np.arange(low, high)) if per_class else part.categories,
+        image_ids=places.astype(np.int64),
+        image_columns={},
+        matches=matches,
+        spent=spent,
+    )
+
+
+def _range_bounds(scores: NDArray[Any], bounds: Counts, piece: Cut) -> tuple[Counts, Counts]:
+    """Return where a range of scores starts and ends in each class, [K] each; scores descend in a class."""
+    found = np.empty((2, len(bounds) - 1), dtype=np.int64)
+    for k, (start, stop) in enumerate(itertools.pairwise(bounds.tolist())):
+        ascending = scores[start:stop][::-1]
+        for side, edge in enumerate((piece.below, piece.least)):
+            # A float32 is compared as the float64 that it is; searchsorted would widen them all for that.
+            found[side, k] = stop - bisect.bisect_left(ascending, np.float64(edge))
+    return found[0], found[1]
+
+
+def _taken(column: NDArray[Any], slices: Sequence[slice]) -> NDArray[Any]:
+    """Copy slices of a column."""
+    return np.concatenate([column[one] for one in slices])
+
+
+def sample_of(part: Part, blocks: Sequence[Cut]) -> list[list[tuple[FloatArray, float]]]:
+    """Return some scores of each class of each block, and how many detections one of them stands for."""
+    samples = []
+    for block in blocks:
+        sample = []
+        for first, end in itertools.pairwise(part.matches.bounds[0, block.low : block.high + 1].tolist()):
+            scores = part.matches.score[first : end : max(1, (end - first) // SAMPLED)].astype(np.float64)
+            if len(scores):
+                sample.append((scores, (end - first) / len(scores)))
+        samples.append(sample)
+    return samples
+
+
+def edges_between(sample: Sequence[tuple[FloatArray, float]], count: int, most: int) -> list[float]:
+    """Choose scores between ranges of half of ``most`` detections, about, descending; from samples."""
+    scores = np.concatenate([scores for scores, _ in sample])
+    weight = np.concatenate([np.full(len(scores), weight) for scores, weight in sample])
+    order = np.argsort(-scores, kind="stable")
+    share = np.cumsum(weight[order]) / weight.sum()
+    ranges = 2 * -(-count // most)
+    at = np.searchsorted(share, np.arange(1, ranges) / ranges)
+    edges: list[float] = np.unique(scores[order[np.minimum(at, len(order) - 1)]])[::-1].tolist()
+    return edges
