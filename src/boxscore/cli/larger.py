@@ -28,7 +28,7 @@ from boxscore.distributed.bounds import (
 from boxscore.distributed.engine import Here
 from boxscore.distributed.local import LocalEngine, Plan, bytes_of_text, check_scoring, plan_within
 from boxscore.distributed.parts import check_mergeable, part_of
-from boxscore.distributed.reduction import asked_keys
+from boxscore.distributed.plan import asked_keys
 from boxscore.distributed.result import DistributedEvaluation, evaluation_of, headers_of, warn_of_parts
 from boxscore.distributed.scanning import Task, streamed
 from boxscore.errors import InputError

@@ -36,7 +36,7 @@ from boxscore._utils.resampling import Draws, Method, check_intervals, interval,
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SummaryRow
-from boxscore.scoring.kinds import summary_table
+from boxscore.scoring.summary import summary_table
 
 __all__ = [
     "BootstrapIntervals",

@@ -40,7 +40,7 @@ from boxscore.diagnostics._result import (
 )
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.scoring.counts import counted_detections
+from boxscore.scoring.score_counts import counted_detections
 
 if TYPE_CHECKING:
     import pandas as pd

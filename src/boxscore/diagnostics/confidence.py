@@ -38,7 +38,7 @@ from boxscore.diagnostics._result import (
 )
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.scoring.counts import ScoreCounts
+from boxscore.scoring.score_counts import ScoreCounts
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -31,7 +31,7 @@ from boxscore.diagnostics._reading import area_index, threshold_index
 from boxscore.diagnostics._result import ClassResult, Counts, Floats, mean_over_classes, once_per_evaluation
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
-from boxscore.scoring.counts import ScoreCounts
+from boxscore.scoring.score_counts import ScoreCounts
 
 __all__ = ["LocalisationRecallPrecision", "LrpParts", "localisation_recall_precision"]
 

@@ -28,7 +28,7 @@ from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, SummaryRow
-from boxscore.scoring.kinds import summary_total
+from boxscore.scoring.summary import summary_total
 from boxscore.similarity.registry import similarity_of
 
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ from boxscore.diagnostics._reading import check_overlaps, warn_of_subsets
 from boxscore.diagnostics._result import DiagnosticResult, once_per_evaluation
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
-from boxscore.scoring.counts import CountedDetections, ScoreCounts, tie_starts
+from boxscore.scoring.counts import tie_starts
+from boxscore.scoring.score_counts import CountedDetections, ScoreCounts
 from boxscore.similarity.box import box_iou
 
 if TYPE_CHECKING:

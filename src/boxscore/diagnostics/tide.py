@@ -50,9 +50,9 @@ from boxscore.diagnostics._result import ClassResult, Counts, DiagnosticResult, 
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matcher import CrossPairs
 from boxscore.protocols.protocol import ApRules
+from boxscore.scoring.blocks import mean_of_defined
 from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.curves import Curves
-from boxscore.scoring.kinds import mean_of_defined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -443,7 +443,7 @@ def _average_precision(
 ) -> tuple[FloatArray, BoolArray]:
     """AP of each class, [K], NaN without positives; and whether the class has any detection or positive."""
     curves = _curves(evaluation, errors, fixed)
-    return curves.average_precision[0], curves.counts.first_detections()[1] | (curves.positive > 0)
+    return curves.average_precision[0], curves.totals.has_detections | (curves.positive > 0)
 
 
 def _mean(ap: FloatArray, has_data: BoolArray, absent_classes: Absent) -> float:

@@ -31,7 +31,7 @@ from boxscore.evaluation import Evaluation
 from boxscore.matching.greedy import MOST_KEPT
 from boxscore.protocols.protocol import TieOrder
 from boxscore.scoring.counts import tie_starts
-from boxscore.scoring.kinds import summary_total, summary_values
+from boxscore.scoring.summary import summary_total, summary_values
 
 __all__ = ["Bounds", "TieBounds", "contested_detections", "decided_by_ties", "tie_bounds"]
 

@@ -8,10 +8,7 @@ metrics lie between two numbers. As long as every detection has a cell of its ow
 
 Conventions
 -----------
-- In a cell with ``f`` false positives, the upper bound takes the true ones first, the lower bound last. With
-  ``H`` true positives up to its end and ``F`` false ones before it, precision at its last true positive is
-  ``H / (F + H)`` at most and ``H / (F + f + H)`` at least. Both orders are possible, so that no bound from
-  these counts is closer. Recall is exact.
+- Whatever the order inside a cell, a curve lies between two: :mod:`boxscore.distributed.cell_counts`.
 - Equal scores are ordered, and cells keep what a part knows of that: ids of images and ranks, or rows of a
   table that all parts share. Where classes are pooled, a rule moves true positives among equal scores, or
   rows count from the start of each part, cells end at scores.
@@ -25,34 +22,31 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore.data.vocabulary import Categories, Images, rows_where
+from boxscore.distributed.cell_counts import CellCounts, CellLines, lines_of_cells
 from boxscore.distributed.cells import MOST, Cells, score_keys
 from boxscore.distributed.engine import Engine
 from boxscore.distributed.headers import PartHeader, added_headers, header_of
 from boxscore.distributed.merging import check_headers
 from boxscore.distributed.parts import COUNTED, Part
-from boxscore.distributed.result import warn_of_parts
 from boxscore.errors import InputError, ProtocolError
 from boxscore.evaluation import counts_of_classes
 from boxscore.matching.matches import Bits, Matches, bit_type
 from boxscore.matching.packed import Placed, unpacked
 from boxscore.protocols.protocol import ApRules, Protocol
 from boxscore.scoring.counts import Outcomes
-from boxscore.scoring.curves import means_at_points, needed_hits
-from boxscore.scoring.interpolation import curve_area
-from boxscore.scoring.joined import JoinedCurves
-from boxscore.scoring.kinds import summary_total, summary_values
-
-if TYPE_CHECKING:
-    from boxscore.distributed.scanning import Task
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import kind_of
+from boxscore.scoring.summary import Key, summary_total, summary_values
+from boxscore.scoring.totals import Totals
 
 __all__ = [
     "BoundedEvaluation",
@@ -61,16 +55,13 @@ __all__ = [
     "added",
     "bounded",
     "bounds_of",
-    "bounds_of_tasks",
     "check_bounds",
     "histogram_of",
-    "histogram_of_task",
     "memory_of_adding",
 ]
 
 FloatArray = NDArray[np.float64]
 Counts = NDArray[np.int64]
-Key = tuple[int, int]
 
 FAN_IN = 4
 """Histograms that are added up at a time."""
@@ -80,15 +71,6 @@ PER_CELL = 80
 
 INSIDE = 1 << 16
 """Ranks inside an image that keys tell apart."""
-
-TOGETHER = 16
-"""Tasks whose histograms are held before they are added up."""
-
-EXPANDED = 1 << 22
-"""True positives of a class, up to which an area is summed as the exact one is."""
-
-NO_EFFECT = 2.0**-52
-"""An epsilon up to which the denominators of precision are those without it, but for that of 1."""
 
 
 class Interval(NamedTuple):
@@ -157,7 +139,7 @@ def check_bounds(protocol: Protocol) -> None:
             protocol.ap.interpolation,
         ),
         *(
-            (row.metric not in ("AP", "AR"), "summary", f"have no {row.metric}, for bounds", row.metric)
+            (not kind_of(row.metric).bounded, "summary", f"have no {row.metric}, for bounds", row.metric)
             for row in protocol.rows
         ),
         (bool(protocol.ap.score_steps), "ap.score_steps", "be 0, for bounds", protocol.ap.score_steps),
@@ -311,44 +293,6 @@ def added(histograms: Sequence[Histogram]) -> Histogram:
     )
 
 
-def bounds_of_tasks(tasks: Sequence[Task], run_all: Callable[..., Iterable[Any]]) -> BoundedEvaluation:
-    """Bound the scores of the tasks of a data set, some at a time; warn once of what was left out.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-    run_all : callable
-        ``run_all(function, tasks)`` gives what the function returns for each task, in any order.
-
-    Returns
-    -------
-    BoundedEvaluation
-
-    Raises
-    ------
-    InputError
-        When ``run_all`` does not give one histogram for each task.
-    """
-    total: list[Histogram] = []
-    for low in range(0, len(tasks), TOGETHER):
-        some = tasks[low : low + TOGETHER]
-        histograms = list(run_all(histogram_of_task, some))
-        wrong = next((one for one in histograms if not isinstance(one, Histogram)), None)
-        if wrong is not None or len(histograms) != len(some):
-            got = f"{len(histograms)} of {len(some)}" if wrong is None else f"a {type(wrong).__name__}"
-            cause = "did a task fail without a word?"
-            raise InputError("map", "give the histogram of every task", got=got, cause=cause)
-        total = [added([*total, *histograms])]
-    header = total[0].header
-    warn_of_parts([header])
-    return bounded(total[0])
-
-
-def histogram_of_task(task: Task) -> Histogram:
-    """Run one task and count its part; a function of its own, so that any ``map`` can send it away."""
-    return histogram_of(task.run())
-
-
 def _asked(protocol: Protocol, metric: str | None = None) -> list[Key]:
     areas, caps = list(protocol.ignore.area_ranges), len(protocol.caps)
     rows = [row for row in protocol.rows if metric in (None, row.metric)]
@@ -358,36 +302,6 @@ def _asked(protocol: Protocol, metric: str | None = None) -> list[Key]:
 # ---------------------------------------------------------------- from counts to bounds
 
 
-class _Bound(NamedTuple):
-    """Counts at one key and threshold, of cells with true positives, M of them, and which bound is drawn."""
-
-    hits: Counts
-    """True positives of each cell, [M]."""
-    up_to: Counts
-    """True positives of the class up to the end of each cell, [M]."""
-    counted: Counts
-    """Counted detections of the class where the true positives of a cell come as the bound has them, [M]."""
-
-    def precision(self, epsilon: float, *, upper: bool) -> FloatArray:
-        """Bound the best precision in each cell, [M]."""
-        best: FloatArray = self.up_to / (self.counted + epsilon)
-        if upper and epsilon > NO_EFFECT:  # the last true positive has the best, but for its rounding
-            best = np.where(self.hits > 1, np.nextafter(np.nextafter(best, 2), 2), best)
-        return np.minimum(best, 1.0) if upper else best
-
-    def area(self, precision: FloatArray, positive: int, rules: ApRules, *, upper: bool) -> float:
-        """Bound the area under the curve of a class."""
-        count = int(self.hits.sum())
-        if count <= EXPANDED:
-            nth = np.arange(1, count + 1)
-            others = np.repeat(self.counted - self.up_to, self.hits)
-            return curve_area(nth / (nth + others + rules.precision_epsilon), positive, rules)
-        slack = (count + 64) * 2.0**-51  # the exact sum is taken in another order
-        best = np.maximum.accumulate(precision[::-1])[::-1]
-        area = float(self.hits / positive @ best) + (slack if upper else -slack)
-        return min(max(area, 0.0), 1.0)
-
-
 def _curves(
     histogram: Histogram,
     cells: Cells,
@@ -395,78 +309,30 @@ def _curves(
     categories: Categories,
     has_detections: NDArray[np.bool_],
     chosen: NDArray[np.bool_] | None,
-) -> tuple[JoinedCurves, JoinedCurves]:
+) -> tuple[Curves, Curves]:
     """Draw the curves of both bounds at a key, the lower first; K classes, or the chosen ones as one."""
-    protocol, hits, positive = histogram.header.protocol, histogram.hits[key], histogram.positive[key]
+    rules, hits, positive = histogram.header.protocol.ap, histogram.hits[key], histogram.positive[key]
     if chosen is not None:
         hits, positive = hits[:, chosen].sum(axis=1, keepdims=True), positive[chosen].sum(keepdims=True)
-    rules, (T, K) = protocol.ap, hits.shape
-    points = np.array(rules.recall_points)
-    needed = np.maximum(needed_hits(points, positive), 1).T  # [K, R]
-    envelopes, areas = np.zeros((2, T, K, len(points))), np.zeros((2, T, K))
-    for t in range(T) if key in histogram.keys else ():
-        for side, (bound, starts) in enumerate(_counted(cells, histogram.keys.index(key), t, protocol)):
-            precision = bound.precision(rules.precision_epsilon, upper=side == 1)
-            reached = needed <= hits[t, :, None]
-            before = np.concatenate([[0], np.cumsum(bound.hits)])[starts[:-1]]
-            entry = np.searchsorted(np.cumsum(bound.hits), before[:, None] + needed)
-            entry = np.where(reached, entry, starts[1:, None])
-            ends = np.concatenate([entry, starts[1:, None]], axis=1)  # [K, R + 1]
-            stretch = np.maximum.reduceat(np.append(precision, 0.0), ends.ravel()).reshape(ends.shape)[:, :-1]
-            stretch[~reached] = 0.0
-            envelopes[side, t] = np.maximum.accumulate(stretch[:, ::-1], axis=1)[:, ::-1]
-            for k in np.flatnonzero(positive) if rules.interpolation == "area" else ():
-                own = slice(int(starts[k]), int(starts[k + 1]))
-                one = _Bound(*(column[own] for column in bound))
-                areas[side, t, k] = one.area(precision[own], int(positive[k]), rules, upper=side == 1)
-    undefined = positive == 0
-    if rules.absent_classes == "all_zero":
-        undefined = np.zeros_like(undefined)
-    elif rules.absent_classes == "zero":
-        undefined = undefined & ~has_detections
-    envelopes[:, :, undefined] = np.nan
-    areas[:, :, undefined] = np.nan
+    lines: list[CellLines] = []
+    if key in histogram.keys:
+        lines = lines_of_cells(cells, histogram.keys.index(key), len(hits), rules.tie_order)
+    objects = Totals.of_objects(positive, 0, np.zeros_like(positive))
+    totals = dataclasses.replace(objects, recalled=hits, has_detections=has_detections)
     low, high = (
-        JoinedCurves(
-            rules,
-            categories.columns,
-            positive,
-            np.divide(hits, positive, out=np.full(hits.shape, np.nan), where=positive > 0),
-            means_at_points(envelope, rules) if rules.interpolation == "points" else area,
-            np.ascontiguousarray(envelope.transpose(0, 2, 1)),
-            np.full((T, len(points), K), np.nan),
-        )
-        for envelope, area in zip(envelopes, areas, strict=True)
+        _drawn(CellCounts(lines, hits, positive, upper=upper), totals, rules, categories)
+        for upper in (False, True)
     )
     return low, high
 
 
-def _counted(cells: Cells, key: int, t: int, protocol: Protocol) -> list[tuple[_Bound, Counts]]:
-    """Count at one threshold and one position of ``keys``; both bounds, and where classes start."""
-    table = cells.outcomes[:, 2 * key : 2 * key + 2] >> np.array(t, dtype=cells.outcomes.dtype) & 1
-    entries = np.cumsum(cells.sizes, dtype=np.int64) - cells.sizes
-    hits, counted = (
-        np.add.reduceat(column[cells.outcome] * cells.counts, entries) if len(entries) else entries
-        for column in table.T.astype(np.int64)
-    )
-    mixed = np.flatnonzero(hits)
-    starts = np.searchsorted(mixed, cells.starts)
-    classes = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-
-    def running(values: Counts) -> Counts:
-        """Sum up in each class, to the end of each cell with true positives."""
-        sums = np.concatenate([[0], np.cumsum(values)])
-        total: Counts = sums[mixed + 1] - sums[cells.starts[:-1]][classes]
-        return total
-
-    up_to, last = running(hits), running(counted)
-    first = last - counted[mixed] + hits[mixed]
-    orders = [last, first]
-    if protocol.ap.tie_order != "as_ranked":  # no order is free inside a score
-        settled = cells.depth[mixed] >= 64
-        moved = first if protocol.ap.tie_order == "true_positives_first" else last
-        orders = [np.where(settled, moved, one) for one in orders]
-    return [(_Bound(hits[mixed], up_to, order), starts) for order in orders]
+def _drawn(counts: CellCounts, totals: Totals, rules: ApRules, categories: Categories) -> Curves:
+    """Draw one bound; areas are the counter's."""
+    curves = Curves(counts, rules, totals=totals, class_columns=categories.columns)
+    if rules.interpolation != "area" or not len(counts):
+        return curves
+    known = {"average_precision": curves.with_undefined(counts.areas(curves.precision, rules))}
+    return Curves(counts, rules, totals=totals, known=known, class_columns=categories.columns)
 
 
 def bounded(histogram: Histogram) -> BoundedEvaluation:
@@ -547,10 +413,10 @@ class BoundedEvaluation:
         return dict(self.histogram.class_counts)
 
     @functools.cached_property
-    def _drawn(self) -> dict[Any, tuple[JoinedCurves, JoinedCurves]]:
+    def _drawn(self) -> dict[Any, tuple[Curves, Curves]]:
         return {}
 
-    def _curves_of(self, upper: bool, area: int, cap: int, pooled: str | None = None) -> JoinedCurves:
+    def _curves_of(self, upper: bool, area: int, cap: int, pooled: str | None = None) -> Curves:
         key = area, cap, pooled
         if key not in self._drawn:
             cells, categories, chosen = self.histogram.cells, self._categories, None

@@ -41,7 +41,7 @@ from boxscore._version import __version__
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.distributed.bounds import bounds_of, check_bounds
 from boxscore.distributed.parts import Part, check_mergeable
-from boxscore.distributed.reduction import MOST
+from boxscore.distributed.plan import MOST
 from boxscore.distributed.result import evaluation_of, headers_of, warn_of_parts
 from boxscore.distributed.scanning import Task, needs_of, run_task, streamed, table_tasks
 from boxscore.distributed.streaming import StreamTask

@@ -28,7 +28,7 @@ from boxscore._utils.progress import progress
 from boxscore._utils.unfinished import unfinished
 from boxscore.distributed.engine import Call, Deferred, value_of
 from boxscore.distributed.headers import PartHeader
-from boxscore.distributed.reduction import MOST, can_be_split
+from boxscore.distributed.plan import MOST, can_be_split
 from boxscore.distributed.scanning import run_task
 from boxscore.distributed.streaming import PARTITION
 from boxscore.errors import InputError

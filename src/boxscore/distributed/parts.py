@@ -43,7 +43,8 @@ from boxscore.matching.matches import Matches, bit_type
 from boxscore.matching.packed import PackedMatches, packed
 from boxscore.matching.preparing import GivenScores
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.jaccard import jaccard_areas, with_crowd_counts
+from boxscore.scoring.kinds import counted_for
+from boxscore.scoring.kinds.ji import jaccard_areas
 
 __all__ = [
     "COUNTED",
@@ -202,7 +203,7 @@ class Part(PicklesFields):
             ground_truth.categories,
             matches.images.ids,
             matches.images.columns,
-            packed(with_crowd_counts(matches, protocol), with_rows=spent is not None),
+            packed(counted_for(matches, protocol), with_rows=spent is not None),
             {name: counts[name] for name in COUNTED},
             truth_digest(ground_truth),
             dict(detections.left_out),

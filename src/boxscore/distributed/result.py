@@ -27,14 +27,15 @@ from boxscore.distributed.engine import Engine, Here
 from boxscore.distributed.headers import PartHeader, added_stand_ins, header_of
 from boxscore.distributed.merging import MergedParts, images_in_order, numbered_images
 from boxscore.distributed.parts import Part, TruthIdentity, load_part
-from boxscore.distributed.reduction import MOST, Key, Numbers, asked_keys, every_key, reduced
-from boxscore.distributed.weighing import HeldParts, weighed_parts, weighs_by_class
+from boxscore.distributed.plan import MOST, asked_keys, every_key
+from boxscore.distributed.reduction import Numbers, reduced
+from boxscore.distributed.weighing import HeldParts, weighed_parts
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation import Evaluation
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import SummaryRow
-from boxscore.scoring.joined import JoinedCurves
-from boxscore.scoring.weighing import Weighed
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.summary import Key, Weighed
 
 __all__ = [
     "DistributedEvaluation",
@@ -194,8 +195,6 @@ class MergedEvaluation(Evaluation):
         -------
         Weighed
         """
-        if not weighs_by_class(self.protocol):
-            return super().weighed(rows, weights, progress=progress)
         held = self._there
         own_bar = progress and isinstance(held.engine, Here)  # others show their tasks
         return weighed_parts(held, rows, weights, progress=own_bar)
@@ -221,7 +220,7 @@ class MergedEvaluation(Evaluation):
         return reduced(Here(), self.parts.parts, keys=asked_keys(self.protocol))
 
     @functools.cached_property
-    def _curves(self) -> dict[tuple[int, int, str | None], JoinedCurves]:
+    def _curves(self) -> dict[tuple[int, int, str | None], Curves]:
         return dict(self._numbers.curves)
 
     @property
@@ -256,7 +255,7 @@ class MergedEvaluation(Evaluation):
 
         Returns
         -------
-        JoinedCurves
+        Curves
         """
         key = area, cap % len(self.protocol.caps), pooled
         if key not in self._curves:

@@ -28,7 +28,14 @@ from boxscore.data.alignment import align
 from boxscore.data.operations import of_images
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Id, Images
-from boxscore.distributed.bounds import bounds_of_tasks, check_bounds
+from boxscore.distributed.bounds import (
+    BoundedEvaluation,
+    Histogram,
+    added,
+    bounded,
+    check_bounds,
+    histogram_of,
+)
 from boxscore.distributed.parts import Part, check_mergeable, match_part
 from boxscore.distributed.result import MergedEvaluation, merge, warn_of_parts
 from boxscore.distributed.streaming import PARTITION, StreamTask, stream_tasks
@@ -51,6 +58,9 @@ __all__ = [
     "streamed",
     "table_tasks",
 ]
+
+TOGETHER = 16
+"""Tasks whose histograms are held before they are added up."""
 
 Map = Callable[[Callable[[Any], Part], Iterable[Any]], Iterable[Part]]
 
@@ -146,7 +156,7 @@ def scan(
     check_mergeable(chosen)
     if not exact:
         check_bounds(chosen)
-    finish = _merged if exact else bounds_of_tasks
+    finish = _merged if exact else _bounded
     if isinstance(partitions, int):
         checks.whole_number(partitions, 1, name="partitions", high=1 << 20)
     if isinstance(detections, (str, Path)) and is_parquet(Path(detections)):
@@ -174,6 +184,44 @@ def _merged(tasks: Sequence[Task], run_all: Map) -> MergedEvaluation:
         )
     warn_of_parts(parts)
     return merge(parts)
+
+
+def _bounded(tasks: Sequence[Task], run_all: Callable[..., Iterable[Any]]) -> BoundedEvaluation:
+    """Bound the scores of the tasks of a data set, some at a time; warn once of what was left out.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    run_all : callable
+        ``run_all(function, tasks)`` gives what the function returns for each task, in any order.
+
+    Returns
+    -------
+    BoundedEvaluation
+
+    Raises
+    ------
+    InputError
+        When ``run_all`` does not give one histogram for each task.
+    """
+    total: list[Histogram] = []
+    for low in range(0, len(tasks), TOGETHER):
+        some = tasks[low : low + TOGETHER]
+        histograms = list(run_all(_histogram_of, some))
+        wrong = next((one for one in histograms if not isinstance(one, Histogram)), None)
+        if wrong is not None or len(histograms) != len(some):
+            got = f"{len(histograms)} of {len(some)}" if wrong is None else f"a {type(wrong).__name__}"
+            cause = "did a task fail without a word?"
+            raise InputError("map", "give the histogram of every task", got=got, cause=cause)
+        total = [added([*total, *histograms])]
+    header = total[0].header
+    warn_of_parts([header])
+    return bounded(total[0])
+
+
+def _histogram_of(task: Task) -> Histogram:
+    """Run one task and count its part; a function of its own, so that any ``map`` can send it away."""
+    return histogram_of(task.run())
 
 
 def needs_of(protocol: Protocol) -> dict[str, Any]:

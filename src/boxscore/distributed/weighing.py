@@ -2,26 +2,23 @@
 
 Goal
 ----
-:func:`boxscore.scoring.weighing.weighed`, with its bits, where the parts are. A curve depends on its class
-alone, under weights too: whoever owns a class counts its detections as often as their images, and its cells
-travel on, from which the same code takes means.
+:func:`boxscore.scoring.summary.weighed`, with its bits, where the parts are. Whoever owns a class counts its
+detections as often as their images, and its values travel on, from which the same code takes means.
 
 Conventions
 -----------
 - Weights are made anew wherever they are needed (:class:`~boxscore._utils.resampling.WeightSets`): nobody
   holds images times resamples, but at most :data:`HELD` of them, as long as a task lasts.
-- Sets go in batches, as many as keep the cells of all classes within :data:`BATCH`. A batch of a block of
+- Sets go in batches, as many as keep the values of all classes within :data:`BATCH`. A batch of a block of
   classes is one task, and prepares one area range and cap at a time, which is what takes memory.
-- A class that is too large for one process is weighed range by range of scores, the highest first. Each range
-  takes up how many true and counted detections came before it, set by set, and hands on the best precision so
-  far: whole numbers and maxima, so that the bits are those of one process.
+- A class that is too large for one process is weighed range by range of scores, the highest first: a chain,
+  in which each range takes up what came before it, set by set, and folds what it says to that of the others.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -34,29 +31,25 @@ from boxscore.distributed.engine import Engine
 from boxscore.distributed.headers import PartHeader
 from boxscore.distributed.merging import MergedParts
 from boxscore.distributed.parts import Part
-from boxscore.distributed.pieces import Cut, cut, edges_between, sample_of
-from boxscore.distributed.reduction import (
-    RangeNumbers,
-    can_be_split,
-    join_ranges,
-    numbers_of_range,
-    places_of,
-)
+from boxscore.distributed.pieces import Cut
+from boxscore.distributed.plan import ClassPlan, name_of
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.matching.packed import narrowed
 from boxscore.protocols.protocol import Protocol, SummaryRow
-from boxscore.scoring.curves import MOST_CELLS, Curves
-from boxscore.scoring.joined import JoinedCurves
-from boxscore.scoring.kinds import KINDS, Key, SummaryCells, summary_keys, summary_table
-from boxscore.scoring.weighing import Weighed, weighed
+from boxscore.scoring.blocks import MOST_CELLS
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.folding import JOINED, State, folded
+from boxscore.scoring.kinds import Kind, kind_of
+from boxscore.scoring.summary import Key, Weighed, summary_keys, summary_table, weighed
+from boxscore.scoring.totals import Before, Totals
 from boxscore.scoring.weighted import ImageWeights
 
-__all__ = ["HeldParts", "weighed_parts", "weighs_by_class"]
+__all__ = ["HeldParts", "weighed_parts"]
 
 FloatArray = NDArray[np.float64]
 Counts = NDArray[np.int64]
-Kinds = Mapping[Key, Sequence[str]]
+Metrics = Mapping[Key, Sequence[str]]
 """Kinds of summary metrics by area range and cap."""
 Item = TypeVar("Item")
 
@@ -76,7 +69,7 @@ HELD = 1 << 27
 """Weights that a task holds, of a byte each; more are made again each time."""
 
 BATCH = 1 << 28
-"""Bytes of the cells of one batch of weights, all classes together."""
+"""Bytes of the values of one batch of weights, all classes together."""
 
 LONGEST_BATCH = 1 << 7
 """Sets of weights in a batch."""
@@ -86,16 +79,6 @@ TOGETHER = 4
 
 LONGEST_CHAIN = 1 << 5
 """Ranges that wait for each other before the driver takes the numbers: calls nest as deep."""
-
-
-def weighs_by_class(protocol: Protocol) -> bool:
-    """Whether classes can be weighed apart; what is asked of crowds takes all matches together."""
-    return (
-        all(row.metric in ("AP", "AR", "FROC") for row in protocol.rows)
-        and protocol.ap.class_mean != "by_images"
-        and protocol.ap.recall_over == type(protocol.ap)().recall_over
-        and not protocol.rounding.stretch_scores
-    )
 
 
 class HeldParts(NamedTuple):
@@ -109,27 +92,11 @@ class HeldParts(NamedTuple):
     """Bytes that one process may take; None for no limit."""
 
 
-class _Block(NamedTuple):
-    """Classes that are weighed together, or one curve of a selection of classes."""
+class BlockValues(NamedTuple):
+    """What W sets of weights give for the curves of a block."""
 
-    piece: Cut
-    edges: tuple[float, ...] = ()
-    """Scores between the ranges that it is cut into, descending."""
-
-    @property
-    def name(self) -> str:
-        """What tasks are called."""
-        low, high = self.piece[:2]
-        return "pooled" if self.piece.pooled is not None else f"classes-{low}-{high}"
-
-
-class _BlockCells(NamedTuple):
-    """What W sets of weights give for the k curves of a block."""
-
-    cells: Mapping[Key, Mapping[str, FloatArray]]
-    """By kind of metric, [W, ..., k]."""
-    positive: Mapping[Key, Counts]
-    """Counted ground truths, [W, k]."""
+    curves: list[dict[Key, Curves]]
+    """With the values of kinds, for each set."""
     ground_truths: Counts
     """Of all curves, in the first area range, [W]."""
     detections: Counts
@@ -147,188 +114,179 @@ def _weigh_alone(
 
 
 def _weigh_block(
-    pieces: Sequence[Part], piece: Cut, weights: WeightSets, kinds: Kinds, images: int
-) -> _BlockCells:
-    """Merge the pieces of some classes, and read their curves under each set of weights."""
-    matches, protocol = _matches(pieces, images, piece.pooled), pieces[0].protocol
+    pieces: Sequence[Part], block: Cut, weights: WeightSets, metrics: Metrics, images: int
+) -> BlockValues:
+    """Merge the pieces of a block, and read its curves under each set of weights."""
+    matches, protocol = _matches(pieces, images, block.pooled), pieces[0].protocol
     sets = _held(weights, images)
     truth_image = matches.truth_image[matches.counted(0)]
-    cells, positive = {}, {}
-    for key, names in kinds.items():
+    curves: list[dict[Key, Curves]] = [{} for _ in range(len(weights))]
+    for key, names in metrics.items():
         prepared = ImageWeights(matches, protocol, *key)
-        every = []
-        for own in sets:
-            curves = Curves(prepared.counts(own), protocol.ap)
-            every.append((_cells(curves, names, protocol), curves.positive))
-        cells[key] = {name: np.stack([one[name] for one, _ in every]) for name in names}
-        positive[key] = np.stack([count for _, count in every])
-    counts = [(own[truth_image].sum(), own[matches.image].sum()) for own in sets]
+        for of_set, image_weights in zip(curves, sets, strict=True):
+            drawn = Curves(prepared.counts(image_weights), protocol.ap)
+            of_set[key] = _values(drawn, names, protocol)
+    counts = [(one[truth_image].sum(), one[matches.image].sum()) for one in sets]
     truths, detections = np.array(counts).astype(np.int64).T
-    return _BlockCells(cells, positive, truths, detections)
+    return BlockValues(curves, truths, detections)
 
 
 def _matches(pieces: Sequence[Part], images: int, pooled: str | None = None) -> Matches:
     """Merge pieces; images have the row numbers that they have among all."""
     parts = MergedParts(pieces)
-    merged = parts.matches()
     every = Images.of_ids(np.broadcast_to(np.int64(0), images))  # known by their number alone
-    place = parts.ids.astype(np.int32)
-    merged = dataclasses.replace(
-        merged, images=every, image=place[merged.image], truth_image=place[merged.truth_image]
-    )
+    merged = parts.matches().with_images(every, parts.ids.astype(np.int32))
     return merged if pooled is None else merged.pooled(pooled)
 
 
 def _held(weights: WeightSets, images: int) -> Iterable[NDArray[Any]]:
     """Hold sets that are few enough, in few bytes, since they are asked for at each area range and cap."""
-    return [narrowed(own) for own in weights] if images * len(weights) <= HELD else weights
+    return [narrowed(one) for one in weights] if images * len(weights) <= HELD else weights
 
 
-def _cells(curves: Curves | JoinedCurves, names: Sequence[str], protocol: Protocol) -> dict[str, Any]:
-    return {name: KINDS[name].cells(curves, protocol) for name in names}
+def _values(curves: Curves, names: Sequence[str], protocol: Protocol) -> Curves:
+    """Keep the values of some kinds, and what means need beside them."""
+    totals = curves.totals
+    by_images = protocol.ap.class_mean == "by_images"
+    often = totals.images_of_class if by_images else np.zeros(len(totals.positive), dtype=np.int64)
+    values = {name: kind_of(name).cells(curves, protocol) for name in names}
+    return Curves.of_numbers(
+        protocol.ap, Totals.of_objects(totals.positive, totals.images, often), values, curves.class_columns
+    )
 
 
-# ---------------------------------------------------------------- one class by ranges of scores
+# ---------------------------------------------------------------- one curve by ranges of scores
 
 
-class _Truths(NamedTuple):
-    """The ground truths of a class of a part, [G] each."""
+class TruthRows(NamedTuple):
+    """The ground truths of a block of a part, [G] each."""
 
     place: NDArray[np.int64]
     """Row of its image among all."""
-    counted: NDArray[np.unsignedinteger[Any]]
-    """Bits over area ranges."""
+    counted: NDArray[np.bool_]
+    """Whether it is counted, [A, G]."""
+    taking_part: NDArray[np.bool_]
+    """Whether recall is over it, [A, G]."""
 
 
-class _Running(NamedTuple):
+class Chain(NamedTuple):
     """What ranges of a class have come to, the highest scores first, under W sets of weights."""
 
-    positive: Mapping[int, Counts]
-    """Counted ground truths by area range, [W]."""
-    hits: Mapping[Key, Counts]
-    """True positives so far, [W, T]."""
-    counted: Mapping[Key, Counts]
-    """Counted detections so far, [W, T]."""
-    best: Mapping[Key, FloatArray]
-    """Best precision so far at or after each recall point, [W, T, R]."""
-    found: Mapping[Key, NDArray[np.bool_]]
-    """Whether there was any detection, [W]; where the rule for absent classes asks."""
+    totals: list[dict[Key, Totals]]
+    states: list[dict[Key, State]]
+    ground_truths: Counts
+    """In the first area range, [W]."""
     detections: Counts
     """So far, [W]."""
 
 
-def _truths_of(part: Part, place: int | NDArray[np.int64], piece: Cut) -> _Truths:
+def _truths_of(part: Part, place: int | NDArray[np.int64], block: Cut) -> TruthRows:
     """Return the ground truths of a block."""
-    own, (low, high) = part.matches, piece[:2]
-    bounds = own.bounds[2, low : high + 1]
+    packed, (low, high) = part.matches, block[:2]
+    bounds = packed.bounds[2, low : high + 1]
     chosen = np.arange(bounds[0], bounds[-1])
-    if piece.pooled:
-        taken = rows_where(part.categories.columns, piece.pooled, high - low)
+    if block.pooled:
+        taken = rows_where(part.categories.columns, block.pooled, high - low)
         chosen = chosen[np.repeat(taken, np.diff(bounds))]
-    image = own.truth_image[chosen].astype(np.int64)
-    return _Truths(image + place if isinstance(place, int) else place[image], own.truth_counted[chosen])
+    image = packed.truth_image[chosen].astype(np.int64)
+    bits = packed.truth_counted[chosen]
+    areas = np.arange(packed.area_count, dtype=bits.dtype)[:, None]
+    counted = ((bits >> areas) & 1).astype(bool)
+    taking_part = counted
+    if packed.truth_takes_part is not None:
+        taking_part = np.broadcast_to(packed.truth_takes_part[chosen], counted.shape)
+    return TruthRows(image + place if isinstance(place, int) else place[image], counted, taking_part)
 
 
-def _begun(truths: Sequence[_Truths], weights: WeightSets, kinds: Kinds, protocol: Protocol) -> _Running:
+def _begun(truths: Sequence[TruthRows], weights: WeightSets, metrics: Metrics, protocol: Protocol) -> Chain:
     """Count the ground truths of a class, before any range."""
     place = np.concatenate([one.place for one in truths])
-    bits = np.concatenate([one.counted for one in truths])
-    counted = {
-        area: place[(bits >> bits.dtype.type(area)) & 1 == 1] for area in {0, *(area for area, _ in kinds)}
-    }
-    sums = [{area: own[rows].sum() for area, rows in counted.items()} for own in weights]
-    W, T, R = len(sums), len(protocol.matching.iou_thresholds), len(protocol.ap.recall_points)
-    return _Running(
-        {area: np.array([one[area] for one in sums]).astype(np.int64) for area in counted},
-        {key: np.zeros((W, T), dtype=np.int64) for key in kinds},
-        {key: np.zeros((W, T), dtype=np.int64) for key in kinds},
-        {key: np.zeros((W, T, R)) for key, names in kinds.items() if "AP" in names},
-        {key: np.zeros(W, dtype=bool) for key in kinds},
-        np.zeros(W, dtype=np.int64),
-    )
+    counted = place[np.concatenate([one.counted[0] for one in truths])]
+    objects = {area: place[np.concatenate([one.taking_part[area] for one in truths])] for area, _ in metrics}
+    images = {area: np.unique(places) for area, places in objects.items()}
+    T, steps = len(protocol.matching.iou_thresholds), protocol.ap.score_steps
+    totals, ground_truths = [], []
+    for one in weights:
+        ground_truths.append(one[counted].sum())
+        of_set = {}
+        for area, cap in metrics:
+            positive, often = (
+                np.array([one[rows[area]].sum()]).astype(np.int64) for rows in (objects, images)
+            )
+            of_set[area, cap] = Totals.of_objects(
+                positive, int(one.sum(dtype=np.int64)), often, thresholds=T, steps=steps
+            )
+        totals.append(of_set)
+    W = len(totals)
+    truth_counts = np.array(ground_truths).astype(np.int64)
+    return Chain(totals, [{} for _ in range(W)], truth_counts, np.zeros(W, dtype=np.int64))
 
 
 def _weigh_range(
-    before: _Running,
+    before: Chain,
     pieces: Sequence[Part],
-    piece: Cut,
+    block: Cut,
     weights: WeightSets,
-    kinds: Kinds,
+    metrics: Metrics,
     images: int,
-) -> _Running:
+) -> Chain:
     """Merge one range of scores, and take up its share of the curves."""
-    matches, protocol = _matches(pieces, images, piece.pooled), pieces[0].protocol
+    matches, protocol = _matches(pieces, images, block.pooled), pieces[0].protocol
     sets = _held(weights, images)
-    hits, counted, best, found = {}, {}, {}, {}
-    for key, names in kinds.items():
-        prepared = ImageWeights(matches, protocol, *key)
-        own_hits, own_counted = before.hits[key].copy(), before.counted[key].copy()
-        own_found = before.found[key].copy()
-        own_best = [np.zeros(0)] * len(own_hits)
-        for w, own in enumerate(sets):
-            counts = prepared.counts(own)
-            if "AP" in names:
-                numbers = numbers_of_range(
-                    counts, (own_hits[w], own_counted[w]), int(before.positive[key[0]][w]), protocol
-                )
-                own_best[w] = np.maximum(before.best[key][w], numbers.best)
-                own_counted[w] += counts.totals()[:, 0]
-            own_hits[w] += counts.hits[:, 0]
-            if protocol.ap.absent_classes == "zero":  # nothing else asks whether there is a detection
-                own_found[w] |= counts.first_detections()[1][0]
-        hits[key], counted[key], found[key] = own_hits, own_counted, own_found
-        if "AP" in names:
-            best[key] = np.stack(own_best)
-    detections = np.array([own[matches.image].sum() for own in sets]).astype(np.int64)
-    detections += before.detections
-    return _Running(before.positive, hits, counted, best, found, detections)
+    totals: list[dict[Key, Totals]] = [{} for _ in before.totals]
+    states: list[dict[Key, State]] = [{} for _ in before.totals]
+    for key, names in metrics.items():
+        prepared, kinds = ImageWeights(matches, protocol, *key), [kind_of(name) for name in names]
+        folds = {field: fold for kind in kinds for field, fold in _fold(kind, protocol).items()}
+        for w, image_weights in enumerate(sets):
+            counts, total = prepared.counts(image_weights), before.totals[w][key]
+            curves = Curves(counts, protocol.ap, totals=total, before=Before(total.recalled, total.counted))
+            drawn = {name: field for kind in kinds for name, field in kind.state(curves, protocol).items()}
+            above = before.states[w].get(key)
+            states[w][key] = drawn if above is None else folded([above, drawn], folds)
+            totals[w][key] = total.followed_by(counts, protocol.ap)
+    detections = np.array([one[matches.image].sum() for one in sets]).astype(np.int64)
+    return Chain(totals, states, before.ground_truths, before.detections + detections)
 
 
-def _ended(running: _Running, kinds: Kinds, protocol: Protocol) -> _BlockCells:
+def _fold(kind: Kind, protocol: Protocol) -> Mapping[str, Any]:
+    assert kind.fold is not None, "a kind of one owner is not drawn by ranges"
+    return kind.fold(protocol)
+
+
+def _ended(chain: Chain, metrics: Metrics, protocol: Protocol) -> BlockValues:
     """Draw the curves when all ranges are done."""
-    cells, positive = {}, {}
-    T, R = len(protocol.matching.iou_thresholds), len(protocol.ap.recall_points)
-    unasked = np.full((T, R), np.nan)
-    for key, names in kinds.items():
-        every = []
-        for w, found in enumerate(running.found[key].tolist()):
-            best = running.best[key][w] if key in running.best else unasked
-            one = RangeNumbers(best, unasked, 0.0 if found else np.nan, None)
-            total = int(running.positive[key[0]][w])
-            hits, counted = running.hits[key][w], running.counted[key][w]
-            curves = join_ranges([one], hits, total, counted, protocol, {})
-            every.append(_cells(curves, names, protocol))
-        cells[key] = {name: np.stack([one[name] for one in every]) for name in names}
-        positive[key] = running.positive[key[0]][:, None]
-    return _BlockCells(cells, positive, running.positive[0], running.detections)
+    curves = [
+        {
+            key: _values(Curves(None, protocol.ap, totals=totals[key], state=states[key]), names, protocol)
+            for key, names in metrics.items()
+        }
+        for totals, states in zip(chain.totals, chain.states, strict=True)
+    ]
+    return BlockValues(curves, chain.ground_truths, chain.detections)
 
 
 # ---------------------------------------------------------------- all classes
 
 
 def _summaries(
-    blocks: Sequence[_BlockCells],
-    pooled: Sequence[_BlockCells],
+    blocks: Sequence[BlockValues],
+    pooled: Sequence[BlockValues],
     selections: Sequence[str],
     rows: Sequence[SummaryRow],
     protocol: Protocol,
     class_columns: Mapping[str, NDArray[Any]],
 ) -> Weighed:
     """Join the blocks of a batch, and compute summary rows for each set of weights."""
-    sources: dict[str | None, Sequence[_BlockCells]] = {None: blocks}
+    sources: dict[str | None, Sequence[BlockValues]] = {None: blocks}
     sources |= {name: [one] for name, one in zip(selections, pooled, strict=True)}
     values = []
     for w in range(len(blocks[0].detections)):
 
         @functools.cache
-        def curves_of(area: int, cap: int, pooled: str | None = None, /, w: int = w) -> SummaryCells:
-            key, own = (area, cap), sources[pooled]
-            cells = {
-                name: np.concatenate([block.cells[key][name][w] for block in own], axis=-1)
-                for name in own[0].cells[key]
-            }
-            positive = np.concatenate([block.positive[key][w] for block in own])
-            return SummaryCells(cells, positive, class_columns if pooled is None else {})
+        def curves_of(area: int, cap: int, pooled: str | None = None, /, w: int = w) -> Curves:
+            of_blocks = [block.curves[w][area, cap] for block in sources[pooled]]
+            return Curves.beside(of_blocks, class_columns if pooled is None else {})
 
         values.append(summary_table(rows, protocol, curves_of))
     return Weighed(
@@ -372,7 +330,7 @@ def weighed_parts(
     K = len(held.headers[0].detections)
     if not len(weights):
         return Weighed(np.zeros((0, len(rows), K + 1)), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    share = (1 << 62) if held.room is None else held.room // 2  # the cells of a batch take the rest
+    share = (1 << 62) if held.room is None else held.room // 2  # the values of a batch take the rest
     most = min(MOST, share // WEIGHED) if most is None else most
     alone = min(ALONE, share // WEIGHED_ALONE) if alone is None else alone
     with held.engine.asked_again():
@@ -391,117 +349,93 @@ class _Job:
     def __init__(
         self, held: HeldParts, rows: Sequence[SummaryRow], most: int, alone: int, batch: int
     ) -> None:
-        first, engine = held.headers[0], held.engine
-        self._engine, self._held, self._rows, self._most, self._batch = engine, held, rows, most, batch
-        self._protocol = protocol = first.protocol
-        self._columns = first.categories.columns if protocol.matching.per_class else {}
-        self._places = places_of(engine, held.parts, held.headers)
-        self._images = sum(header.images for header in held.headers)
-        self._detections: Counts = np.sum([header.detections for header in held.headers], axis=0)
-        self._kinds = summary_keys(rows, protocol)
-        self._alone = int(self._detections.sum()) <= alone
-        self._made: dict[Cut, list[Any]] = {}
-        self._blocks: list[_Block] = []
-        self._pooled: list[_Block] = []
+        self._engine, self._held, self._rows, self._batch = held.engine, held, rows, batch
+        self._plan = plan = ClassPlan(held.engine, held.parts, held.headers, most, keep=True)
+        self._metrics = summary_keys(rows, plan.protocol)
+        self._alone = int(plan.detections.sum()) <= alone
+        self._blocks: list[Cut] = []
+        self._pooled: list[Cut] = []
+        self._edges: dict[Cut, list[float]] = {}
         if not self._alone:
-            self._blocks = [self._cut(piece) for piece in self._cut_classes()]
-            if protocol.ap.pool == "classes":
-                names = dict.fromkeys(row.classes for row in rows)
-                every = Cut(0, len(self._detections))
-                self._pooled = [self._cut(every._replace(pooled=name)) for name in names]
+            self._blocks = list(plan.blocks(max(1, MOST_CELLS // self._cells_of("AP"))))
+            self._pooled = plan.pooled([row.classes for row in rows])
+            every = [*self._blocks, *self._pooled]
+            if self._can_be_split():
+                self._edges = plan.edges(every)
+            for block in every:
+                if plan.is_too_large(block) and block not in self._edges:
+                    self._check_owned(block)
+
+    def _can_be_split(self) -> bool:
+        """Whether ranges say little: an area needs every true positive under every set of weights."""
+        kinds = [kind_of(name) for name in {name for names in self._metrics.values() for name in names}]
+        protocol = self._plan.protocol
+        return self._plan.can_be_split() and not any(
+            fold is JOINED for kind in kinds for fold in _fold(kind, protocol).values()
+        )
 
     @property
     def batch_size(self) -> int:
         """How many sets of weights are done together."""
-        per_curve = sum(self._cells_of(name) for names in self._kinds.values() for name in names)
-        size = self._batch // max(8 * per_curve * len(self._detections), 1)
+        per_curve = sum(self._cells_of(name) for names in self._metrics.values() for name in names)
+        size = self._batch // max(8 * per_curve * len(self._plan.detections), 1)
         return LONGEST_BATCH if self._alone else max(1, min(LONGEST_BATCH, size))
 
-    def _cells_of(self, kind: str) -> int:
-        T = len(self._protocol.matching.iou_thresholds)
-        return T * len(self._protocol.ap.recall_points) if kind == "AP" else T
+    def _cells_of(self, metric: str) -> int:
+        T = len(self._plan.protocol.matching.iou_thresholds)
+        return T * len(self._plan.protocol.ap.recall_points) if metric == "AP" else T
 
-    def _cut_classes(self) -> Iterator[Cut]:
-        """Cut the classes into runs that one process weighs, of few enough cells to be held."""
-        low, held = 0, 0
-        classes = max(1, MOST_CELLS // self._cells_of("AP"))
-        for k, count in enumerate(self._detections.tolist()):
-            if k > low and (held + count > self._most or k - low == classes):
-                yield Cut(low, k)
-                low, held = k, 0
-            held += count
-        yield Cut(low, len(self._detections))
-
-    def _cut(self, piece: Cut) -> _Block:
-        """Cut a block of one curve by scores where it is too large."""
-        count, headers = int(self._detections[piece.low : piece.high].sum()), self._held.headers
-        if count <= self._most or (piece.pooled is None and piece.high - piece.low > 1):
-            return _Block(piece)
-        weighted = any(header.weighted for header in headers)
-        # An area needs every true positive under every set of weights: it stays with one owner.
-        if self._protocol.ap.interpolation != "points" or not can_be_split(self._protocol, weighted=weighted):
-            if count > MOST_OWNED:
-                raise self._too_large(piece, count)
-            return _Block(piece)
-        tasks = [self._engine.submit("sample", sample_of, part, [piece]) for part in self._held.parts]
-        sample = [one for own in self._engine.results(tasks) for one in own[0]]
-        return _Block(piece, tuple(edges_between(sample, count, self._most)))
-
-    def _too_large(self, piece: Cut, count: int) -> InputError:
-        labels = self._held.headers[0].categories.labels
-        alone = piece.high - piece.low == 1 and self._protocol.matching.per_class
-        return InputError(
-            f"class {labels[piece.low]!r}" if alone else "classes that share a curve",
+    def _check_owned(self, block: Cut) -> None:
+        """Refuse a block that one process cannot weigh, and that cannot be cut."""
+        count, protocol = self._plan.count_of(block), self._plan.protocol
+        if count <= MOST_OWNED:
+            return
+        alone = block.high - block.low == 1 and protocol.matching.per_class
+        label = self._held.headers[0].categories.labels[block.low]
+        raise InputError(
+            f"class {label!r}" if alone else "classes that share a curve",
             f"have at most {MOST_OWNED:,} detections to be resampled or sliced",
             got=f"{count:,}",
-            cause=f"the protocol {self._protocol.name} needs a curve as a whole; a higher score threshold or "
+            cause=f"the protocol {protocol.name} needs a curve as a whole; a higher score threshold or "
             "a cap leaves fewer detections",
         )
 
     def start(self, weights: WeightSets) -> Any:
         """Start a batch; the task gives :class:`Weighed`."""
-        submit = self._engine.submit
+        submit, plan = self._engine.submit, self._plan
         sent = submit("weights", _same, weights)
         if self._alone:
-            pieces = self._pieces(Cut(0, len(self._detections)), "classes")
-            return submit("weigh-classes", _weigh_alone, pieces, sent, self._rows, self._images)
+            pieces = plan.pieces(Cut(0, len(plan.detections)), "classes")
+            return submit("weigh-classes", _weigh_alone, pieces, sent, self._rows, plan.images)
         return submit(
             "summarise",
             _summaries,
             [self._weigh(block, sent) for block in self._blocks],
             [self._weigh(block, sent) for block in self._pooled],
-            [block.piece.pooled for block in self._pooled],
+            [block.pooled for block in self._pooled],
             self._rows,
-            self._protocol,
-            self._columns,
+            plan.protocol,
+            plan.categories.columns if plan.protocol.matching.per_class else {},
         )
 
-    def _weigh(self, block: _Block, weights: Any) -> Any:
-        submit, piece, common = self._engine.submit, block.piece, (weights, self._kinds)
-        if not block.edges:
-            pieces = self._pieces(piece, block.name)
-            return submit(f"weigh-{block.name}", _weigh_block, pieces, piece, *common, self._images)
+    def _weigh(self, block: Cut, weights: Any) -> Any:
+        submit, plan, name = self._engine.submit, self._plan, name_of(block)
+        common = weights, self._metrics
+        if block not in self._edges:
+            return submit(
+                f"weigh-{name}", _weigh_block, plan.pieces(block, name), block, *common, plan.images
+            )
         truths = [
-            submit(f"truths-{block.name}", _truths_of, part, place, piece)
-            for part, place in zip(self._held.parts, self._places, strict=True)
+            submit(f"truths-{name}", _truths_of, part, place, block)
+            for part, place in zip(self._held.parts, plan.places, strict=True)
         ]
-        running = submit(f"begin-{block.name}", _begun, truths, *common, self._protocol)
-        for number, scores in enumerate(piece.between(block.edges), start=1):
-            name = f"{block.name}-{number}"
-            pieces = self._pieces(scores, name)
-            running = submit(f"weigh-{name}", _weigh_range, running, pieces, piece, *common, self._images)
+        chain = submit(f"begin-{name}", _begun, truths, *common, plan.protocol)
+        for number, piece in enumerate(block.between(self._edges[block]), start=1):
+            pieces = plan.pieces(piece, f"{name}-{number}")
+            chain = submit(f"weigh-{name}-{number}", _weigh_range, chain, pieces, block, *common, plan.images)
             if not number % LONGEST_CHAIN:
-                running = self._engine.results([running])[0]
-        return submit(f"end-{block.name}", _ended, running, self._kinds, self._protocol)
-
-    def _pieces(self, piece: Cut, name: str) -> list[Any]:
-        """Cut all parts; once for all batches, where an engine keeps what it made."""
-        if piece not in self._made:
-            self._made[piece] = [
-                self._engine.submit(f"cut-{name}", cut, part, place, piece)
-                for part, place in zip(self._held.parts, self._places, strict=True)
-            ]
-        return self._made[piece]
+                chain = self._engine.results([chain])[0]
+        return submit(f"end-{name}", _ended, chain, self._metrics, plan.protocol)
 
 
 def _same(value: Item) -> Item:

@@ -31,7 +31,7 @@ from boxscore.formats import reading
 from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol, SummaryRow
-from boxscore.scoring.kinds import summary_total, summary_values
+from boxscore.scoring.summary import summary_total, summary_values
 from boxscore.similarity.registry import similarity_of
 
 __all__ = [

@@ -21,7 +21,7 @@ from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.evaluation.result import Evaluation, matched_tables, without_matches_of_id_zero
 from boxscore.matching.ignoring import zero_ids
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.kinds import summary_total
+from boxscore.scoring.summary import summary_total
 
 __all__ = ["check_class_labels", "warn_of_id_zero", "warn_of_numbering"]
 

@@ -24,15 +24,15 @@ from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches
 from boxscore.matching.outcomes import OUTCOMES, Outcomes, outcomes_by_row
 from boxscore.protocols.protocol import Protocol, SummaryRow
-from boxscore.scoring.counts import ScoreCounts, counted_detections
 from boxscore.scoring.curves import Curves
-from boxscore.scoring.kinds import summary_total, summary_values
+from boxscore.scoring.score_counts import ScoreCounts, counted_detections
+from boxscore.scoring.summary import summary_total, summary_values
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from boxscore._utils.resampling import WeightSets
-    from boxscore.scoring.weighing import Weighed
+    from boxscore.scoring.summary import Weighed
 
 __all__ = [
     "Evaluation",
@@ -468,7 +468,7 @@ class Evaluation(PicklesFields):
             When ground truths have weights of their own.
         """
         from boxscore._utils.progress import progress as shown
-        from boxscore.scoring.weighing import weighed
+        from boxscore.scoring.summary import weighed
 
         sets = shown(weights, total=len(weights), desc="bootstrap", unit="draw") if progress else weights
         return weighed(self.matched, self.protocol, rows, sets)

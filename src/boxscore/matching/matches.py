@@ -254,6 +254,15 @@ class Matches(PicklesFields):
             crowds=None if self.crowds is None else _crowds_of(self.crowds, kept, number),
         )
 
+    def with_images(self, images: Images, rows: NDArray[np.int32]) -> Matches:
+        """Put the images into another vocabulary, where they have other rows, [I]."""
+        crowds = self.crowds
+        if crowds is not None:
+            crowds = crowds._replace(image=rows[crowds.image])
+        return dataclasses.replace(
+            self, images=images, image=rows[self.image], truth_image=rows[self.truth_image], crowds=crowds
+        )
+
     def pooled(self, selection: str = "") -> Matches:
         """Put the classes of a selection (:func:`~boxscore.data.vocabulary.rows_where`) into one, ``all``.
 

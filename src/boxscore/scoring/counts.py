@@ -5,8 +5,10 @@ Conventions
 - Axes: D detections in class order, C of them with an outcome of their own, T IoU thresholds, K classes.
 - A detection that is ignored (its ground truth is, or it matches nothing and lies outside the area range)
   is not *counted*.
-- :class:`HitCounts` counts up to each true positive, at all thresholds: curves need nothing between them.
-  :class:`ScoreCounts` counts up to each distinct score, at one threshold: what a confidence threshold keeps.
+- Precision rises only at a true positive, so counts up to each of them are all that a curve needs. A *run* is
+  some true positives that stand together: one here, several in a cell of bounds.
+- Three counters have one interface, :class:`Counter`: :class:`HitCounts`, where every image counts once;
+  :class:`~boxscore.scoring.weighted.WeightedCounts`, under image weights; and that of bounds, ``CellCounts``.
 """
 
 from __future__ import annotations
@@ -16,22 +18,22 @@ import itertools
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from typing import Protocol as Protocol_
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.ordering import descending_order
-from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
 
 __all__ = [
-    "CountedDetections",
+    "ClassNumbers",
+    "Counter",
     "HitCounts",
+    "Line",
     "Outcomes",
-    "ScoreCounts",
-    "counted_detections",
     "hits_up_to",
+    "images_of_classes",
     "tie_ends",
     "tie_starts",
 ]
@@ -39,6 +41,98 @@ __all__ = [
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 Positions = NDArray[np.intp]
+Line = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
+
+
+class Counter(Protocol_):
+    """Counts up to each run of true positives; N runs of all thresholds, by threshold, class and score."""
+
+    @property
+    def outcomes(self) -> Outcomes | None:
+        """What is counted, where single detections are known."""
+        ...
+
+    @property
+    def image_weights(self) -> FloatArray | None:
+        """How often each image counts, [I]; None: once."""
+        ...
+
+    @property
+    def hits(self) -> NDArray[np.integer[Any]]:
+        """True positives, [T, K]."""
+        ...
+
+    @property
+    def runs(self) -> NDArray[np.integer[Any]]:
+        """Runs, [T, K]."""
+        ...
+
+    @property
+    def weights_up_to(self) -> FloatArray | None:
+        """Sum of the weights of the true positives up to each run, in-class, [N]; None: 1 each."""
+        ...
+
+    @property
+    def several(self) -> BoolArray | None:
+        """Whether each run has several true positives of which the last need not be the best, [N]."""
+        ...
+
+    def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
+        """Which run of its class has the true positive with each number, from 0; [T or 1, k, R]."""
+        ...
+
+    def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
+        """Yield, per threshold, the number of true positives and of counted detections up to each run.
+
+        Both are in-class. ``tie_order`` takes the place of the counts' own.
+        """
+        ...
+
+    def hit_scores(self) -> FloatArray:
+        """Score of each true positive, [N]; -inf where it is not known."""
+        ...
+
+    def first_scores(self) -> FloatArray:
+        """Score of the first detection of each class, [K]; -inf without one, or where it is not known."""
+        ...
+
+
+class ClassNumbers(Protocol_):
+    """Numbers of whole classes: of what a counter counts, or where the rows are elsewhere."""
+
+    @property
+    def positive(self) -> NDArray[Any]:
+        """Ground truths that recall is over, [K]."""
+        ...
+
+    @property
+    def images(self) -> int:
+        """Images that were evaluated."""
+        ...
+
+    @property
+    def recalled(self) -> NDArray[Any]:
+        """What recall counts: true positives, or the sum of their weights, [T, K]."""
+        ...
+
+    @property
+    def counted(self) -> NDArray[np.int64]:
+        """Counted detections, [T, K]."""
+        ...
+
+    @property
+    def has_detections(self) -> BoolArray:
+        """Whether there is a detection, counted or not, [K]."""
+        ...
+
+    @property
+    def images_of_class(self) -> NDArray[np.int64]:
+        """Images with an object that recall is over, [K]."""
+        ...
+
+    def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the true positives and the counted detections with at least each score, [T, S, K] each."""
+        ...
 
 
 class Outcomes(NamedTuple):
@@ -134,8 +228,12 @@ class HitCounts:
     """
 
     def __init__(self, outcomes: Outcomes, tie_order: TieOrder = "as_ranked") -> None:
-        self.outcomes = outcomes
-        self._tie_order = tie_order
+        self._outcomes, self._tie_order = outcomes, tie_order
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """What is counted."""
+        return self._outcomes
 
     @property
     def positive(self) -> NDArray[Any]:
@@ -152,20 +250,47 @@ class HitCounts:
         """True positives of each threshold and class, [T, K]."""
         return np.diff(self.line_starts, axis=1)
 
-    def hit_weights(self) -> list[FloatArray] | None:
-        """How much each true positive counts, threshold by threshold; None: 1 each."""
-        weight = self.outcomes.weight
-        if weight is None:
-            return None
-        return [line[candidate] for line, candidate in zip(weight, self.candidates, strict=True)]
+    @property
+    def runs(self) -> Positions:
+        """Every true positive is a run, [T, K]."""
+        return self.hits
 
-    def lines(
-        self, tie_order: TieOrder | None = None
-    ) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
+    @property
+    def several(self) -> None:
+        """No run has several true positives."""
+        return
+
+    def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
+        """Each true positive is the run with its number."""
+        return nth
+
+    @functools.cached_property
+    def weights_up_to(self) -> FloatArray | None:
+        """Sum of the weights up to each true positive, in-class, [N]; None where each counts as one."""
+        if self.outcomes.weight is None:
+            return None
+        sums = [
+            np.cumsum(line[candidate][low:high])
+            for line, candidate, starts in zip(
+                self.outcomes.weight, self.candidates, self.line_starts.tolist(), strict=True
+            )
+            for low, high in itertools.pairwise(starts)
+        ]
+        return np.concatenate(sums) if sums else np.empty(0)
+
+    @property
+    def recalled(self) -> NDArray[Any]:
+        """True positives, or the sums of their weights, [T, K]."""
+        if self.weights_up_to is None:
+            return self.hits
+        ends = np.cumsum(self.hits).reshape(self.hits.shape) - 1
+        return np.where(self.hits > 0, np.append(self.weights_up_to, 0.0)[ends], 0.0)
+
+    def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
         """Yield, per threshold, the number of true positives and of counted detections up to each; in-class.
 
         A running count of the detections that count when unmatched, corrected at the few that a match moves
-        in or out. ``tie_order`` takes the place of the counts' own.
+        in or out.
         """
         outcomes, order = self.outcomes, tie_order or self._tie_order
         detection, base = outcomes.detection, outcomes.unmatched_counts
@@ -196,9 +321,15 @@ class HitCounts:
             yield nth, counted
         vars(self).pop("candidates", None)  # found again in no time, and 8 bytes per true positive
 
-    def image_weights(self) -> FloatArray | None:
-        """How often each image counts, [I]; None: once."""
-        return None
+    @property
+    def image_weights(self) -> None:
+        """Every image counts once."""
+        return
+
+    @property
+    def images_of_class(self) -> NDArray[np.int64]:
+        """Images with an object of each class that recall is over, [K]."""
+        return images_of_classes(self.outcomes)
 
     def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count the true positives and the counted detections with at least each score, [T, S, K] each."""
@@ -211,14 +342,15 @@ class HitCounts:
         for t, (true, ignored) in enumerate(zip(outcomes.true, outcomes.ignored, strict=True)):
             changes = np.zeros(len(detection) + 1, dtype=np.int64)
             np.cumsum((true & ~base_candidate).astype(np.int64) - (ignored & base_candidate), out=changes[1:])
-            found = np.concatenate([[0], np.cumsum(true)])
+            true_before = np.concatenate([[0], np.cumsum(true)])
             class_start = self.class_bounds[:-1]
-            hits[t] = found[candidates_before] - found[class_start]
+            hits[t] = true_before[candidates_before] - true_before[class_start]
             counted[t] = before[end] - before[start] + changes[candidates_before] - changes[class_start]
         return hits, counted
 
-    def totals(self) -> NDArray[np.int64]:
-        """Count the counted detections of each threshold and class, [T, K]."""
+    @functools.cached_property
+    def counted(self) -> NDArray[np.int64]:
+        """Counted detections of each threshold and class, [T, K]."""
         outcomes, K = self.outcomes, len(self.positive)
         category = outcomes.category[outcomes.detection]
         base = outcomes.unmatched_counts[outcomes.detection]
@@ -230,14 +362,25 @@ class HitCounts:
             total[t] = unmatched + change.astype(np.int64)
         return total
 
-    def hit_detections(self) -> Positions:
-        """Position of the detection of each true positive, [N]."""
-        return self.outcomes.detection[np.concatenate(self.candidates)]
+    def hit_scores(self) -> FloatArray:
+        """Score of each true positive, [N]."""
+        outcomes = self.outcomes
+        return outcomes.score[outcomes.detection[np.concatenate(self.candidates)]]
 
-    def first_detections(self) -> tuple[Positions, BoolArray]:
-        """Position of the first detection of each class, and whether there is one; [K]."""
-        first = np.searchsorted(self.outcomes.category, np.arange(len(self.positive) + 1))
-        return first[:-1], np.diff(first) > 0
+    @functools.cached_property
+    def has_detections(self) -> BoolArray:
+        """Whether each class has a detection, [K]."""
+        return np.diff(self._first_detections) > 0
+
+    def first_scores(self) -> FloatArray:
+        """Score of the first detection of each class, -inf without one, [K]."""
+        first = np.append(self.outcomes.score, -np.inf)[self._first_detections[:-1]]
+        return np.where(self.has_detections, first, -np.inf)
+
+    @functools.cached_property
+    def _first_detections(self) -> Positions:
+        """Position of the first detection of each class, and the end, [K + 1]."""
+        return np.searchsorted(self.outcomes.category, np.arange(len(self.positive) + 1))
 
     @functools.cached_property
     def candidates(self) -> list[Positions]:
@@ -279,88 +422,11 @@ def tie_starts(category: NDArray[np.integer], score: FloatArray) -> Positions:
     return np.flatnonzero(np.concatenate([[len(score) > 0], new]))
 
 
-# ---------------------------------------------------------------- one threshold, every score
-
-
-class CountedDetections(NamedTuple):
-    """The N counted detections at one threshold and area range, in class order."""
-
-    category: NDArray[np.int32]
-    score: FloatArray
-    true: BoolArray
-    iou: FloatArray
-    """With the ground truth it hit; NaN unless a true positive."""
-    positive: NDArray[np.int64]
-    """Counted ground truths of each class, [K]."""
-
-
-def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDetections:
-    """Select the counted detections at a threshold and area range: positions on the axes T and A."""
-    outcomes = matches.detection_outcomes(threshold, area)
-    kept = np.flatnonzero(outcomes.counted)
-    true = outcomes.true[kept]
-    return CountedDetections(
-        matches.category[kept],
-        matches.score[kept],
-        true,
-        np.where(true, outcomes.iou[kept], np.nan),
-        matches.positives(area),
-    )
-
-
-@record(frozen=True, eq=False)
-class ScoreCounts:
-    """Counts at every distinct score, per class and over all classes: what each confidence threshold keeps.
-
-    Attributes
-    ----------
-    score : ndarray of float64, [N]
-        Class by class, all classes together last; descending in each.
-    true, false : ndarray of int64, [N]
-        Detections of this score or a higher one.
-    distance : ndarray of float64, [N]
-        Sum of 1 - IoU over the true ones.
-    bounds : ndarray of intp, [K + 2]
-        Where each class starts, where all classes together start, and the end.
-    positive : ndarray of int64, [K + 1]
-        Counted ground truths of each class, and of all.
-    """
-
-    score: FloatArray
-    true: NDArray[np.int64]
-    false: NDArray[np.int64]
-    distance: FloatArray
-    bounds: Positions
-    positive: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, counted: CountedDetections) -> ScoreCounts:
-        """Count detections."""
-        K = len(counted.positive)
-        bounds = np.searchsorted(counted.category, np.arange(K + 1)).tolist()
-        parts: list[Positions | slice] = [slice(low, high) for low, high in itertools.pairwise(bounds)]
-        columns = [_up_to_scores(counted, part) for part in [*parts, descending_order(counted.score)]]
-        score, true, false, distance = (np.concatenate(column) for column in zip(*columns, strict=True))
-        ends = np.cumsum([0, *(len(column[0]) for column in columns)])
-        positive = np.append(counted.positive, counted.positive.sum())
-        return cls(score, true, false, distance, ends, positive)
-
-    @property
-    def precision(self) -> FloatArray:
-        """Precision of what each threshold keeps, [N]."""
-        return self.true / (self.true + self.false)
-
-    def part(self, k: int) -> slice:
-        """Return the positions of a class, or of all classes together (K)."""
-        return slice(int(self.bounds[k]), int(self.bounds[k + 1]))
-
-
-def _up_to_scores(
-    counted: CountedDetections, part: Positions | slice
-) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64], FloatArray]:
-    """Count up to the last detection of each distinct score; scores descend."""
-    score, true, iou = counted.score[part], counted.true[part], counted.iou[part]
-    last = np.flatnonzero(np.append(score[1:] != score[:-1], True)) if len(score) else np.empty(0, np.intp)
-    up_to = np.cumsum(true, dtype=np.int64)[last]
-    distance = np.cumsum(np.where(true, 1 - iou, 0.0))[last]
-    return score[last], up_to, last + 1 - up_to, distance
+def images_of_classes(outcomes: Outcomes, weights: NDArray[Any] | None = None) -> NDArray[np.int64]:
+    """Count the images with an object of each class that recall is over, [K]; each as often as it counts."""
+    matches, K = outcomes.matches, len(outcomes.positive)
+    assert matches is not None
+    there = matches.taking_part(outcomes.area)
+    pairs = np.unique(matches.truth_image[there].astype(np.int64) * K + matches.truth_category[there])
+    often = np.bincount(pairs % K, weights=None if weights is None else weights[pairs // K], minlength=K)
+    return often.astype(np.int64)

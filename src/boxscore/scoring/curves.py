@@ -3,7 +3,8 @@
 Goal
 ----
 pycocotools' ``accumulate`` and the VOC devkit's ``VOCap`` to the last bit, at the cost of the true positives.
-All curves are drawn here: of an evaluation, of weighted images, of TIDE and of the drop-in's lists.
+All curves are drawn here: of an evaluation, of one range of its scores, of weighted images, of cells that
+bound them, of TIDE and of the drop-in's lists.
 
 Conventions
 -----------
@@ -13,130 +14,132 @@ Conventions
 - How many true positives recall point ``r`` needs depends only on the class's positives. It is computed
   once, with the float comparison that pycocotools makes. The interpolated precision is then the largest
   precision of each stretch between two needs (``maximum.reduceat``), and a running maximum from the right.
-- Very many cells (thresholds x recall points x classes) are not held together: sums and means take them block
-  by block, in the order in which NumPy adds them up, so that no bit changes.
+- A range of scores that knows what comes before it (:class:`~boxscore.scoring.totals.Before`) draws its
+  share: the same quotients of the same whole numbers. Shares fold (:mod:`boxscore.scoring.folding`): the
+  envelope of a curve is the largest of those of its ranges.
+- Very many cells (thresholds x recall points x classes) are not held together
+  (:mod:`boxscore.scoring.blocks`).
 - A class without a counted ground truth has no curve: NaN. With ground truth and no detection it is 0.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
-from boxscore.protocols.protocol import ApRules, FrocRules, MissRateRules, Protocol
-from boxscore.scoring.counts import HitCounts, Outcomes
-from boxscore.scoring.froc import sensitivity
-from boxscore.scoring.interpolation import area_at_scores, curve_area
-from boxscore.scoring.jaccard import jaccard_indices
-from boxscore.scoring.miss_rate import miss_rates
-from boxscore.scoring.weighted import WeightedCounts
+from boxscore.protocols.protocol import ApRules, Protocol, TieOrder
+from boxscore.scoring.areas import area_at_scores, curve_area
+from boxscore.scoring.blocks import MOST_CELLS, Cells, CurveBlocks, HeldCells, class_blocks
+from boxscore.scoring.counts import ClassNumbers, Counter, HitCounts, Line, Outcomes
+from boxscore.scoring.folding import JOINED, LARGEST, Fold, Lines, State
+from boxscore.scoring.totals import Before, Totals, score_steps
 
-__all__ = ["MOST_CELLS", "Cells", "Curves", "means_at_points", "needed_hits"]
+__all__ = ["Curves", "folds_of_numbers", "means_at_points", "needed_hits"]
 
 FloatArray = NDArray[np.float64]
 
-MOST_CELLS = 1 << 22
-"""Cells [T, R, K] that are held to be summed up, 8 bytes each and some 50 while they are made."""
+NO_EFFECT = 2.0**-52
+"""An epsilon up to which the denominators of precision are those without it, but for that of 1."""
 
-SUMMED_TOGETHER = 1 << 16
-"""Numbers that NumPy adds up at once; above 128, or its blocks would be cut."""
+NUMBERS = ("interpolated", "scores", "average_precision")
+"""What closed curves keep beside their totals."""
 
 EVERY = slice(None)
 
 
-@record(frozen=True, eq=False)
 class Curves:
-    """The curves of one area range and detection cap, and what follows from them.
+    """The curves of one area range and detection cap, T thresholds and K classes; or of a range of scores.
 
-    Attributes
+    Parameters
     ----------
-    counts : HitCounts or WeightedCounts
-        Counts up to each of the N true positives.
+    counts : Counter, optional
+        Counts up to each of the N runs of true positives; None where ranges were drawn and folded.
     rules : ApRules
+    totals : ClassNumbers, optional
+        Numbers of the whole classes; those of ``counts`` when not given.
+    before : Before, optional
+        What comes before the range of scores that is counted; nothing when not given.
     points : ndarray of float64, [R], optional
         Ascending recall points, instead of the rules'.
+    state : mapping, optional
+        What ranges came to, by field.
+    known : mapping of str to ndarray, optional
+        Numbers that were computed before: those of this class, and values of kinds of summary metrics.
+    class_columns : mapping of str to ndarray, [K] each, optional
+        What else is known of the classes; what ``counts`` know when not given.
     """
 
-    counts: HitCounts | WeightedCounts
-    rules: ApRules
-    points: FloatArray | None = None
+    def __init__(
+        self,
+        counts: Counter | None,
+        rules: ApRules,
+        *,
+        totals: ClassNumbers | None = None,
+        before: Before | None = None,
+        points: FloatArray | None = None,
+        state: State = MappingProxyType({}),
+        known: Mapping[str, Any] = MappingProxyType({}),
+        class_columns: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        if class_columns is None:
+            class_columns = {} if counts is None or counts.outcomes is None else counts.outcomes.class_columns
+        self.rules, self.class_columns = rules, class_columns
+        self.totals = cast(ClassNumbers, counts) if totals is None else totals
+        self._counts, self._before = counts, before
+        self._points = np.array(rules.recall_points) if points is None else points
+        self._state, self._known = dict(state), dict(known)
 
     @classmethod
     def of(cls, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> Curves:
         """Draw the curves of matches, for positions on the axes A and M."""
-        outcomes = Outcomes.of(matches, protocol, area, cap)
-        return cls(HitCounts(outcomes, protocol.ap.tie_order), protocol.ap)
+        counts = HitCounts(Outcomes.of(matches, protocol, area, cap), protocol.ap.tie_order)
+        return cls(counts, protocol.ap)
+
+    @property
+    def counts(self) -> Counter:
+        """Counts up to each run of true positives."""
+        assert self._counts is not None, "what ranges came to is known alone"
+        return self._counts
 
     @property
     def positive(self) -> NDArray[Any]:
-        """Counted ground truths of each class, [K]."""
-        return self.counts.positive
+        """Ground truths of each class that recall is over, [K]."""
+        return self.totals.positive
 
     @property
-    def class_columns(self) -> Mapping[str, NDArray[Any]]:
-        """What else is known of the classes, [K] each."""
-        return self.counts.outcomes.class_columns
+    def point_count(self) -> int:
+        """R."""
+        return len(self._points)
 
-    def sensitivity(self, rules: FrocRules) -> FloatArray:
-        """Sensitivity at the rules' false positives per image, [T, F, K]."""
-        return sensitivity(self.counts, np.array(rules.false_positives_per_image), rules.interpolation)
-
-    def miss_rates(self, rules: MissRateRules) -> FloatArray:
-        """Miss rate at the rules' false positives per image, [T, F, K]."""
-        return miss_rates(self.counts, rules)
-
-    def jaccard_indices(self, protocol: Protocol) -> FloatArray:
-        """Jaccard index of crowds, [T, K]."""
-        return jaccard_indices(self.counts, protocol)
-
-    @property
-    def images_of_class(self) -> NDArray[np.int64]:
-        """Images with an object of each class that recall is over, each as often as it counts, [K]."""
-        matches, area = self.counts.outcomes.matches, self.counts.outcomes.area
-        assert matches is not None
-        there = matches.taking_part(area)
-        K = len(self.positive)
-        own = np.unique(matches.truth_image[there].astype(np.int64) * K + matches.truth_category[there])
-        weights = self.counts.image_weights()
-        often = np.bincount(own % K, weights=None if weights is None else weights[own // K], minlength=K)
-        return often.astype(np.int64)
+    # ------------------------------------------------------------ numbers
 
     @functools.cached_property
     def recall(self) -> FloatArray:
         """Recall reached at each threshold by each class, [T, K]."""
-        undefined = np.full(self._counts.shape, np.nan)
-        hits: NDArray[Any] = self._counts
-        if self._weighed is not None:
-            ends = (self._starts + self._counts).ravel() - 1
-            hits = np.where(self._counts > 0, np.append(self._weighed, 0.0)[ends].reshape(hits.shape), 0.0)
-        reached: FloatArray = np.divide(hits, self.positive, out=undefined, where=self.positive > 0)
+        recalled, positive = self.totals.recalled, self.positive
+        undefined = np.full(recalled.shape, np.nan)
+        reached: FloatArray = np.divide(recalled, positive, out=undefined, where=positive > 0)
         return reached
 
-    @functools.cached_property
+    @property
     def interpolated(self) -> FloatArray:
         """Precision at the protocol's recall points, [T, R, K]; 0 past the highest recall."""
-        interpolated = np.ascontiguousarray(self._envelope().transpose(0, 2, 1))
-        vars(self).pop("_padded_precision", None)  # 8 bytes per true positive, seldom asked for again
-        return interpolated
+        if "interpolated" not in self._known:
+            self._known["interpolated"] = self._interpolated(EVERY)
+            vars(self).pop("_padded_precision", None)  # 8 bytes per true positive, seldom asked for again
+        known: FloatArray = self._known["interpolated"]
+        return known
 
     @property
-    def cells(self) -> FloatArray | Cells:
-        """:attr:`interpolated`, [T, R, K]; where it is large, a view that makes it block by block."""
-        T, K = self._counts.shape
-        held = "interpolated" in vars(self) or T * self.point_count * K <= MOST_CELLS
-        return self.interpolated if held else Cells(self, list(range(T)))
-
-    @functools.cached_property
     def scores(self) -> FloatArray:
         """Score of the detection that reaches each recall point, [T, R, K]; 0 past the highest recall."""
-        return self._scores()
+        return self._number("scores", lambda: self._scores(EVERY))
 
     @property
     def reached_scores(self) -> FloatArray:
@@ -147,20 +150,12 @@ class Curves:
         """:attr:`interpolated` and :attr:`reached_scores` of one threshold (position on T), each [R, K]."""
         one = slice(threshold, threshold + 1)
         reached = self._points[:, None] <= self.recall[threshold]
-        return self._envelope(one)[0].T, np.where(reached, self._scores(one)[0], np.nan)
+        known = self._known
+        precision = known["interpolated"][one] if "interpolated" in known else self._interpolated(one)
+        scores = known["scores"][one] if "scores" in known else self._scores(one)
+        return precision[0], np.where(reached, scores[0], np.nan)
 
-    def _scores(self, thresholds: slice = EVERY) -> FloatArray:
-        entry, reached = self._entries(thresholds)
-        first, has_first = self.counts.first_detections()
-        # Recall point 0 is reached by the first detection of the class, true positive or not.
-        at_once = (self._needed() == 0)[None]  # [1,K,R]
-        position = np.where(at_once, first[None, :, None], np.append(self.counts.hit_detections(), 0)[entry])
-        reached = np.where(at_once, has_first[None, :, None], reached)
-        score = np.where(reached, np.append(self.counts.outcomes.score, 0.0)[position], 0.0)
-        score[:, self.positive == 0] = np.nan
-        return np.ascontiguousarray(score.transpose(0, 2, 1))
-
-    @functools.cached_property
+    @property
     def average_precision(self) -> FloatArray:
         """AP of each threshold and class, [T, K].
 
@@ -169,63 +164,206 @@ class Curves:
         pycocotools ``cocoeval.py`` (points); the PASCAL VOC devkit, ``VOCap.m`` (area) and ``VOCevaldet.m``
         (11 points).
         """
-        if self.rules.interpolation != "points":
-            return self._areas()
-        if "interpolated" in vars(self):
+        compute = self._means_at_points if self.rules.interpolation == "points" else self._areas
+        return self._number("average_precision", compute)
+
+    def _means_at_points(self) -> FloatArray:
+        if "interpolated" in self._known:
             return means_at_points(self.interpolated.transpose(0, 2, 1), self.rules)
-        mean = np.empty(self._counts.shape)
-        for classes in self._class_blocks(len(mean)):
+        T, K = self.recall.shape
+        mean = np.empty((T, K))
+        for classes in class_blocks(K, T * self.point_count):
             mean[:, classes] = means_at_points(self._envelope(classes=classes), self.rules)
         return mean
 
-    def _class_blocks(self, threshold_count: int) -> Iterator[slice]:
-        """Cut the classes into runs of at most :data:`MOST_CELLS` cells."""
-        K = len(self.positive)
-        size = max(1, MOST_CELLS // (threshold_count * self.point_count))
-        yield from (slice(low, low + size) for low in range(0, K, size))
+    @property
+    def cells(self) -> Cells:
+        """:attr:`interpolated`, [T, R, K]; where it is large, a view that draws it block by block."""
+        T, K = self.recall.shape
+        if "interpolated" in self._known or T * self.point_count * K <= MOST_CELLS:
+            return HeldCells(self.interpolated)
+
+        def envelope(threshold: int, classes: slice) -> FloatArray:
+            cells: FloatArray = self._envelope(slice(threshold, threshold + 1), classes)[0]
+            return cells
+
+        return CurveBlocks(envelope, self._undefined, self.point_count, range(T))
+
+    def with_undefined(self, values: FloatArray) -> FloatArray:
+        """Make values [T, K] NaN for a class without a curve."""
+        return np.where(self._undefined, np.nan, values)
+
+    def defined(self, values: FloatArray) -> FloatArray:
+        """Copy values [T, ..., K]; NaN for a class without a ground truth that recall is over."""
+        return np.where(self.positive > 0, values, np.nan)
+
+    def _number(self, name: str, compute: Callable[[], FloatArray]) -> FloatArray:
+        if name not in self._known:
+            self._known[name] = compute()
+        known: FloatArray = self._known[name]
+        return known
+
+    # ------------------------------------------------------------ what folds, and what is kept
+
+    def state(self, names: Iterable[str], draw: Callable[[], State]) -> State:
+        """Return some fields; drawn once, where ranges did not come to them before."""
+        if not all(name in self._state for name in names):
+            self._state |= draw()
+        return {name: self._state[name] for name in names}
+
+    def state_of_numbers(self) -> State:
+        """Return the fields that :data:`NUMBERS` are made of."""
+        attributes = {"best": "best", "score": "score", "counted": "counted_lines"}
+        names = folds_of_numbers(self.rules)
+        return self.state(names, lambda: {name: getattr(self, attributes[name]) for name in names})
+
+    def once(self, name: str, compute: Callable[[], Cells]) -> Cells:
+        """Return the values of a kind, over which its means are taken; computed once."""
+        if name not in self._known:
+            self._known[name] = compute()
+        cells: Cells = self._known[name]
+        return cells
+
+    def closed(self, protocol: Protocol, values: Mapping[str, Cells]) -> Curves:
+        """Keep the numbers, and the values of some kinds, and forget what they were drawn from."""
+        known = {name: getattr(self, name) for name in NUMBERS}
+        totals = Totals.of(self.totals, protocol)
+        return self.of_numbers(self.rules, totals, {**known, **values}, self.class_columns)
+
+    @classmethod
+    def of_numbers(
+        cls,
+        rules: ApRules,
+        totals: Totals,
+        known: Mapping[str, Any],
+        class_columns: Mapping[str, NDArray[Any]],
+    ) -> Curves:
+        """Take numbers that were computed before."""
+        return cls(None, rules, totals=totals, known=known, class_columns=class_columns)
+
+    @classmethod
+    def beside(cls, blocks: Sequence[Curves], class_columns: Mapping[str, NDArray[Any]]) -> Curves:
+        """Put closed curves of blocks of classes side by side, in their order."""
+        known: dict[str, Any] = {
+            name: np.concatenate([block._known[name] for block in blocks], axis=-1)
+            for name in NUMBERS
+            if name in blocks[0]._known
+        }
+        for name in blocks[0]._known.keys() - known.keys():
+            cells = [block._known[name].values for block in blocks]
+            known[name] = HeldCells(np.concatenate(cells, axis=-1))
+        totals = Totals.beside([block.totals for block in blocks])
+        return cls.of_numbers(blocks[0].rules, totals, known, class_columns)
+
+    # ------------------------------------------------------------ what a range of scores says
+
+    @property
+    def best(self) -> FloatArray:
+        """Best precision here at or after each recall point, [T, K, R]; 0 where none comes after it."""
+        return self._best(EVERY, EVERY)
+
+    @property
+    def score(self) -> FloatArray:
+        """Score at which each recall point is reached here, [T, K, R]; -inf where it is not."""
+        return self._score(EVERY)
+
+    def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
+        """Yield, per threshold, the true positives and the counted detections up to each run.
+
+        They are in-class, with those of higher scores. ``tie_order`` takes the place of the rules'.
+        """
+        if self._before is None:
+            yield from self.counts.lines(tie_order)
+            return
+        hits_before, counted_before = self._before
+        for t, (hits, counted) in enumerate(self.counts.lines(tie_order)):
+            runs = self.counts.runs[t]
+            yield hits + np.repeat(hits_before[t], runs), counted + np.repeat(counted_before[t], runs)
+
+    def joined_lines(self, tie_order: TieOrder | None = None) -> Line:
+        """Return :meth:`lines` of all thresholds in one, [N]."""
+        hits, counted = (np.concatenate(column) for column in zip(*self.lines(tie_order), strict=True))
+        return hits, counted
+
+    @property
+    def counted_lines(self) -> Lines:
+        """Counted detections up to each true positive."""
+        if "counted" in self._state:
+            lines: Lines = self._state["counted"]
+            return lines
+        return Lines(self.joined_lines()[1], self.counts.hits)
 
     @property
     def precision(self) -> FloatArray:
-        """Precision at each true positive, [N]."""
+        """Precision at each run of true positives, [N]."""
         return self._padded_precision[:-1]
 
     @functools.cached_property
     def _padded_precision(self) -> FloatArray:
         """:attr:`precision` and a 0, so that every bound of a stretch is a position; [N + 1]."""
-        epsilon = self.rules.precision_epsilon
-        if self._weighed is not None:
-            nth, counted = (np.concatenate(column) for column in zip(*self.counts.lines(), strict=True))
-            return np.append(self._weighed / (self._weighed + (counted - nth) + epsilon), 0.0)
-        precision = np.empty(int(self._counts.sum()) + 1)
+        epsilon, counts = self.rules.precision_epsilon, self.counts
+        weights = counts.weights_up_to
+        if weights is not None:
+            nth, counted = self.joined_lines()
+            return np.append(weights / (weights + (counted - nth) + epsilon), 0.0)
+        precision = np.empty(int(counts.runs.sum()) + 1)
         precision[-1] = end = 0
-        for nth, counted in self.counts.lines():
+        for nth, counted in self.lines():
             start, end = end, end + len(nth)
             line = np.add(counted, epsilon, out=precision[start:end])
             np.divide(nth, line, out=line)
+        if counts.several is not None and epsilon > NO_EFFECT:
+            # The last true positive of a run has the best, but for its rounding.
+            several = np.flatnonzero(counts.several)
+            best = np.nextafter(np.nextafter(precision[several], 2), 2)
+            precision[several] = np.minimum(best, 1.0)
         return precision
 
-    @functools.cached_property
-    def _weighed(self) -> FloatArray | None:
-        """Sum of the weights up to each true positive, in-class, [N]; None where each counts as one."""
-        weights = self.counts.hit_weights()
-        if weights is None:
-            return None
-        bounds = np.append(self._starts.ravel(), self._counts.sum()).tolist()
-        joined = np.concatenate(weights)
-        return np.concatenate([np.cumsum(joined[low:high]) for low, high in itertools.pairwise(bounds)])
-
-    def _envelope(self, thresholds: slice = EVERY, classes: slice = EVERY) -> FloatArray:
-        """Precision at the recall points, [T, K, R]; of all thresholds and classes, or of some."""
-        entry, reached = self._entries(thresholds, classes)
+    def _best(self, thresholds: slice, classes: slice) -> FloatArray:
+        if "best" in self._state:
+            best: FloatArray = self._state["best"][thresholds, classes]
+            return best.copy()
+        runs = self.counts.runs[thresholds, classes, None]
+        starts = self._starts[thresholds, classes, None]
+        nth = self._nth(thresholds, classes)
+        entry = np.minimum(nth, runs)
+        if self._before is not None:
+            entry = np.maximum(entry, 0)
         # The last bound, or the last stretch would run into the next segment.
-        ends = (self._starts[thresholds, classes] + self._counts[thresholds, classes])[..., None]
-        bounds = np.concatenate([entry, ends], axis=-1)  # [T,K,R+1]
+        bounds = np.concatenate([entry + starts, starts + runs], axis=-1)  # [T,k,R+1]
         stretch = np.maximum.reduceat(self._padded_precision, bounds.ravel())
         stretch = stretch.reshape(bounds.shape)[..., :-1]
-        stretch[~reached] = 0.0
-        envelope = np.maximum.accumulate(stretch[..., ::-1], axis=-1)[..., ::-1]
+        stretch[nth >= runs] = 0.0
+        return np.maximum.accumulate(stretch[..., ::-1], axis=-1)[..., ::-1]
+
+    def _envelope(self, thresholds: slice = EVERY, classes: slice = EVERY) -> FloatArray:
+        """Precision at the recall points, [T, k, R]; of all thresholds and classes, or of some."""
+        envelope = self._best(thresholds, classes)
         envelope[:, self._undefined[classes]] = np.nan
         return envelope
+
+    def _interpolated(self, thresholds: slice) -> FloatArray:
+        """:attr:`interpolated` of some thresholds."""
+        return np.ascontiguousarray(self._envelope(thresholds).transpose(0, 2, 1))
+
+    def _score(self, thresholds: slice) -> FloatArray:
+        """:attr:`score` of some thresholds."""
+        if "score" in self._state:
+            known: FloatArray = self._state["score"][thresholds]
+            return known
+        counts, nth = self.counts, self._nth(thresholds, EVERY)
+        here = (nth >= 0) & (nth < counts.runs[thresholds, :, None])
+        entry = np.where(here, nth + self._starts[thresholds, :, None], -1)
+        score = np.append(counts.hit_scores(), -np.inf)[entry]
+        # Recall point 0 is reached by the first detection of the class, true positive or not.
+        return np.where(self._needed(EVERY) == 0, counts.first_scores()[:, None], score)
+
+    def _scores(self, thresholds: slice) -> FloatArray:
+        """:attr:`scores` of some thresholds."""
+        score = self._score(thresholds)
+        score = np.where(score > -np.inf, score, 0.0)
+        score[:, self.positive == 0] = np.nan
+        return np.ascontiguousarray(score.transpose(0, 2, 1))
 
     @functools.cached_property
     def _undefined(self) -> NDArray[np.bool_]:
@@ -235,29 +373,15 @@ class Curves:
         if rule == "all_zero":
             return np.zeros_like(absent)
         if rule == "zero":
-            absent &= ~self.counts.first_detections()[1]
+            absent &= ~self.totals.has_detections
         return absent
-
-    @property
-    def _counts(self) -> NDArray[np.intp]:
-        """Count the true positives of each threshold and class, [T, K]."""
-        return self.counts.hits
 
     @functools.cached_property
     def _starts(self) -> NDArray[np.intp]:
-        """Where the segment of each threshold and class starts among all true positives, [T, K]."""
-        ends = np.cumsum(self._counts).reshape(self._counts.shape)
-        starts: NDArray[np.intp] = ends - self._counts
+        """Where the segment of each threshold and class starts among all runs, [T, K]."""
+        runs = self.counts.runs
+        starts: NDArray[np.intp] = np.cumsum(runs).reshape(runs.shape) - runs
         return starts
-
-    @functools.cached_property
-    def _points(self) -> FloatArray:
-        return np.array(self.rules.recall_points) if self.points is None else self.points
-
-    @property
-    def point_count(self) -> int:
-        """R."""
-        return len(self._points)
 
     @functools.cached_property
     def _needed_by_count(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
@@ -265,186 +389,59 @@ class Curves:
         positive, row = np.unique(self.positive, return_inverse=True)
         return np.ascontiguousarray(needed_hits(self._points, positive).T), row
 
-    def _needed(self, classes: slice = EVERY) -> NDArray[np.int64]:
-        """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [K, R]."""
+    def _needed(self, classes: slice) -> NDArray[np.int64]:
+        """Fewest true positives ``n`` with ``n / positive >= point`` in floating point; [k, R]."""
         needed, row = self._needed_by_count
         return needed.take(row[classes], axis=0)
 
-    def _entries(
-        self, thresholds: slice = EVERY, classes: slice = EVERY
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Find the true positive that reaches each recall point, and whether there is one; [T, K, R]."""
-        if self._weighed is not None:
-            return self._weighed_entries(thresholds, classes)
-        counts = self._counts[thresholds, classes, None]  # [T,K,1]
-        needed = np.maximum(self._needed(classes)[None], 1)  # [1,K,R]
-        entry = np.minimum(needed - 1, counts) + self._starts[thresholds, classes, None]
-        return entry, needed <= counts
+    def _nth(self, thresholds: slice, classes: slice) -> NDArray[np.int64]:
+        """Find the run that reaches each recall point, by its number in its class here; [T or 1, k, R].
 
-    def _weighed_entries(
-        self, thresholds: slice, classes: slice
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """:meth:`_entries` where true positives have weights."""
-        assert self._weighed is not None
-        starts, counts = self._starts[thresholds, classes], self._counts[thresholds, classes]
+        It is negative where it comes before; not below the number of runs where it comes after, or never.
+        """
+        if self.counts.weights_up_to is not None:
+            return self._nth_by_weight(thresholds, classes)
+        nth = np.maximum(self._needed(classes)[None], 1) - 1
+        if self._before is not None:
+            nth = nth - self._before.hits[thresholds, classes, None]
+        return self.counts.run_of(nth, thresholds, classes)
+
+    def _nth_by_weight(self, thresholds: slice, classes: slice) -> NDArray[np.int64]:
+        """:meth:`_nth` where true positives have weights."""
+        weights = self.counts.weights_up_to
+        assert weights is not None
+        starts, runs = self._starts[thresholds, classes], self.counts.runs[thresholds, classes]
         nth = np.zeros((*starts.shape, self.point_count), dtype=np.int64)
         for t, k in np.ndindex(starts.shape):
-            own = self._weighed[starts[t, k] : starts[t, k] + counts[t, k]]
-            nth[t, k] = np.searchsorted(own / np.maximum(self.positive[classes][k], 1e-300), self._points)
-        return nth + starts[..., None], nth < counts[..., None]
+            reached = weights[starts[t, k] : starts[t, k] + runs[t, k]]
+            nth[t, k] = np.searchsorted(reached / np.maximum(self.positive[classes][k], 1e-300), self._points)
+        return nth
 
     def _areas(self) -> FloatArray:
         """Area under the curve by the protocol's rule, [T, K]."""
-        if self.rules.score_steps:
-            return self._areas_at_scores()
-        lines = self.rules.interpolation not in ("area", "every_point")
-        total = self.counts.totals() if lines else np.zeros_like(self._counts)
+        rules, positive, epsilon = self.rules, self.positive, self.rules.precision_epsilon
         ap = np.zeros(self.recall.shape)
-        for t in range(len(ap)):
-            for k in np.flatnonzero(self.positive).tolist():
-                start = int(self._starts[t, k])
-                precision = self.precision[start : start + int(self._counts[t, k])]
-                nth = np.arange(1, len(precision) + 1)
-                counted = None
-                if self.rules.interpolation != "area":
-                    counted = np.rint(nth / precision - self.rules.precision_epsilon)
-                hits = None if self._weighed is None else self._weighed[start : start + len(nth)]
-                ap[t, k] = curve_area(
-                    precision,
-                    self.positive[k],
-                    self.rules,
-                    hits=hits,
-                    counted=counted,
-                    total=int(total[t, k]),
-                )
-        ap[:, self._undefined] = np.nan
-        return ap
-
-    def _areas_at_scores(self) -> FloatArray:
-        """Area under the envelope of the points at the protocol's score thresholds, [T, K]."""
-        steps = self.rules.score_steps
-        hits, counted = self.counts.at_scores(1 - (np.arange(steps) + 1) / steps)
-        ap = np.zeros((len(hits), len(self.positive)))
-        for t in range(len(ap)):
-            for k in np.flatnonzero(self.positive).tolist():
-                ap[t, k] = area_at_scores(
-                    hits[t, :, k], counted[t, :, k] + self.rules.precision_epsilon, self.positive[k]
-                )
-        ap[:, self._undefined] = np.nan
-        return ap
+        segments = [(t, k) for t in range(len(ap)) for k in np.flatnonzero(positive).tolist()]
+        if rules.score_steps:
+            hits, counted = self.totals.at_scores(score_steps(rules))
+            for t, k in segments:
+                ap[t, k] = area_at_scores(hits[t, :, k], counted[t, :, k] + epsilon, positive[k])
+        else:
+            up_to, sizes = self.counted_lines
+            ends = np.cumsum(sizes).reshape(sizes.shape)
+            weights = None if self._counts is None else self._counts.weights_up_to
+            total = self.totals.counted if rules.interpolation != "area" else np.zeros_like(sizes)
+            for t, k in segments:
+                own = slice(int(ends[t, k] - sizes[t, k]), int(ends[t, k]))
+                sums = None if weights is None else weights[own]
+                ap[t, k] = curve_area(up_to[own], positive[k], rules, hits=sums, total=int(total[t, k]))
+        return self.with_undefined(ap)
 
 
-class Cells:
-    """:attr:`Curves.interpolated` of some thresholds, made block by block; never whole.
-
-    Parameters
-    ----------
-    curves : Curves
-    thresholds : list of int
-        Positions on the axis T.
-    classes : ndarray of intp, optional
-        Positions of the classes that means take in, in their order, some of them repeatedly; all, each once,
-        when not given.
-    """
-
-    def __init__(
-        self, curves: Curves, thresholds: list[int], classes: NDArray[np.intp] | None = None
-    ) -> None:
-        self._curves, self._thresholds = curves, thresholds
-        self._classes = np.arange(len(curves.positive)) if classes is None else classes
-
-    def __getitem__(self, thresholds: list[int]) -> Cells:
-        """Choose among the thresholds."""
-        return Cells(self._curves, [self._thresholds[one] for one in thresholds], self._classes)
-
-    def of_classes(self, chosen: NDArray[np.bool_]) -> Cells:
-        """Choose among the classes, [K], for means over all of them."""
-        return Cells(self._curves, self._thresholds, self._classes[chosen[self._classes]])
-
-    def repeated(self, often: NDArray[np.int64]) -> Cells:
-        """Take each class as often as told, [K], in means over all of them."""
-        return Cells(self._curves, self._thresholds, np.repeat(self._classes, often[self._classes]))
-
-    def mean_of_defined(self) -> float:
-        """Mean of the cells that are not NaN, with the bits of ``numpy.mean``; NaN when there are none."""
-        return self._mean(self._classes[self._defined])
-
-    def mean_of_slots(self) -> float:
-        """Mean of the cells that are not NaN, with the bits of ``numpy.nanmean``; NaN when there are none."""
-        return self._mean(self._classes)
-
-    @property
-    def _defined(self) -> NDArray[np.bool_]:
-        defined: NDArray[np.bool_] = ~self._curves._undefined[self._classes]
-        return defined
-
-    def _mean(self, classes: NDArray[np.intp]) -> float:
-        """Add up the cells of some classes, undefined ones as 0, over the number of those defined."""
-        cells_of_class = len(self._thresholds) * self._curves.point_count
-        defined = cells_of_class * int(self._defined.sum())
-        if not defined:
-            return float("nan")
-        return _sum(_Stream(self._planes(classes)), cells_of_class * len(classes)) / defined
-
-    def mean_per_class(self) -> FloatArray:
-        """Mean of each class's cells, [K]; NaN for a class without a curve."""
-        curves = self._curves
-        mean = np.empty(len(curves.positive))
-        for classes in curves._class_blocks(len(self._thresholds)):
-            cells = np.concatenate(
-                [curves._envelope(slice(t, t + 1), classes) for t in self._thresholds]
-            )  # [T,k,R]
-            own = np.ascontiguousarray(cells.transpose(1, 0, 2)).reshape(cells.shape[1], -1)
-            mean[classes] = own.mean(axis=1)
-        return mean
-
-    def _planes(self, classes: NDArray[np.intp]) -> Iterator[FloatArray]:
-        """Yield the cells of some classes, undefined ones as 0, threshold by threshold, [R * K]."""
-        curves = self._curves
-        once, at = np.unique(classes, return_inverse=True)
-        asked = np.zeros(len(curves.positive), dtype=bool)
-        asked[once] = True
-        for t in self._thresholds:
-            plane = np.empty((curves.point_count, len(once)))
-            done = 0
-            for block in curves._class_blocks(1):
-                envelope = curves._envelope(slice(t, t + 1), block)[0, asked[block]]
-                plane[:, done : done + len(envelope)] = envelope.T
-                done += len(envelope)
-            plane[:, curves._undefined[once]] = 0.0
-            yield (plane if len(at) == len(once) else plane[:, at]).ravel()
-
-
-class _Stream:
-    """Numbers that come in arrays, read in other portions."""
-
-    def __init__(self, arrays: Iterator[FloatArray]) -> None:
-        self._arrays, self._left = arrays, np.empty(0)
-
-    def read(self, count: int) -> FloatArray:
-        parts = []
-        while count:
-            if not len(self._left):
-                self._left = next(self._arrays)
-            parts.append(self._left[:count])
-            self._left = self._left[count:]
-            count -= len(parts[-1])
-        return np.concatenate(parts)
-
-
-def _sum(numbers: _Stream, count: int) -> float:
-    """Add up the next ``count`` numbers as ``numpy.sum`` does, to the bit.
-
-    References
-    ----------
-    NumPy's ``pairwise_sum`` in ``loops_utils.h.src``: halves whose lengths are multiples of 8.
-    """
-    if count <= SUMMED_TOGETHER:
-        return float(np.add.reduce(numbers.read(count)))
-    half = count // 2
-    half -= half % 8
-    first = _sum(numbers, half)
-    return first + _sum(numbers, count - half)
+def folds_of_numbers(rules: ApRules) -> Mapping[str, Fold]:
+    """Return how the fields fold that recall, precision, scores and AP are made of, beside totals."""
+    folds = {"best": LARGEST, "score": LARGEST}
+    return folds if rules.interpolation == "points" or rules.score_steps else {**folds, "counted": JOINED}
 
 
 def means_at_points(envelope: FloatArray, rules: ApRules) -> FloatArray:

@@ -16,6 +16,7 @@ Conventions
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -25,13 +26,13 @@ from numpy.typing import NDArray
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol, TieOrder
-from boxscore.scoring.counts import HitCounts, Outcomes, hits_up_to, tie_ends
-from boxscore.scoring.jaccard import with_crowd_counts
+from boxscore.scoring.counts import HitCounts, Line, Outcomes, hits_up_to, images_of_classes, tie_ends
 
 __all__ = ["ImageWeights", "WeightedCounts"]
 
 FloatArray = NDArray[np.float64]
 Positions = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
 Counts = NDArray[np.int32]
 
 
@@ -47,7 +48,7 @@ class ImageWeights:
     """The outcomes of one area range and detection cap, prepared to be counted under many weights."""
 
     def __init__(self, matches: Matches, protocol: Protocol, area: int = 0, cap: int = -1) -> None:
-        self.outcomes = outcomes = Outcomes.of(with_crowd_counts(matches, protocol), protocol, area, cap)
+        self.outcomes = outcomes = Outcomes.of(matches, protocol, area, cap)
         if outcomes.weight is not None:
             raise InputError("group.weight", "be 0 or 1 to weigh images", got=protocol.group.weight)
         assert outcomes.matches is not None
@@ -61,7 +62,7 @@ class ImageWeights:
         plain = HitCounts(outcomes)
         self.shape = plain.hits.shape  # T, K
         T, K = self.shape
-        self.hit_detection = plain.hit_detections()
+        self.hit_detection = outcomes.detection[np.concatenate(plain.candidates)]
         self.hit_image = self.image[self.hit_detection]
         self.starts = np.concatenate([[0], np.cumsum(plain.hits)])  # of the T * K segments, and the end
 
@@ -85,10 +86,10 @@ class ImageWeights:
     def ends(self, tie_order: TieOrder) -> _Ends:
         """Return up to where each true positive looks, by where it stands among equal scores."""
         if tie_order not in self._ends:
-            self._ends[tie_order] = self._found_ends(tie_order)
+            self._ends[tie_order] = self._ends_under(tie_order)
         return self._ends[tie_order]
 
-    def _found_ends(self, tie_order: TieOrder) -> _Ends:
+    def _ends_under(self, tie_order: TieOrder) -> _Ends:
         base = self.outcomes.unmatched_counts
         before = np.concatenate([[0], np.cumsum(base)])
         T, K = self.shape
@@ -139,13 +140,32 @@ class WeightedCounts:
         hits: Positions = np.diff(self._running_hits[self._prepared.starts]).astype(np.intp)
         return hits.reshape(self._prepared.shape)
 
-    def lines(
-        self, tie_order: TieOrder | None = None
-    ) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
-        """Yield, once: the number of true positives up to each, and of counted detections; in-class, [N].
+    @property
+    def runs(self) -> Positions:
+        """Every true positive is a run, as often as its image counts, [T, K]."""
+        return self.hits
 
-        ``tie_order`` takes the place of the protocol's.
-        """
+    @property
+    def recalled(self) -> Positions:
+        """True positives, [T, K]."""
+        return self.hits
+
+    @property
+    def weights_up_to(self) -> None:
+        """True positives count as 1."""
+        return
+
+    @property
+    def several(self) -> None:
+        """No run has several true positives."""
+        return
+
+    def run_of(self, nth: NDArray[np.int64], thresholds: slice, classes: slice) -> NDArray[np.int64]:
+        """Each true positive is the run with its number."""
+        return nth
+
+    def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
+        """Yield, per threshold, the true positives and the counted detections up to each; in-class."""
         prepared, hits = self._prepared, self.hits.ravel()
         ends = prepared.ends(tie_order or prepared.tie_order)
         base = _running(np.take(self._weights, prepared.base_image))
@@ -159,11 +179,20 @@ class WeightedCounts:
         false -= np.repeat(offset, np.diff(prepared.starts))
         nth = np.arange(1, int(hits.sum()) + 1, dtype=np.int32)
         nth -= np.repeat(np.cumsum(hits, dtype=np.int32) - hits.astype(np.int32), hits)
-        yield nth, np.repeat(false, self._hit_weights) + nth
+        counted = np.repeat(false, self._hit_weights) + nth
+        bounds = np.cumsum([0, *self.hits.sum(axis=1)]).tolist()
+        for low, high in itertools.pairwise(bounds):
+            yield nth[low:high], counted[low:high]
 
+    @property
     def image_weights(self) -> FloatArray:
         """How often each image counts, [I]."""
         return self._weights.astype(np.float64)
+
+    @property
+    def images_of_class(self) -> NDArray[np.int64]:
+        """Images with an object of each class that recall is over, each as often as it counts, [K]."""
+        return images_of_classes(self.outcomes, self._weights)
 
     def at_scores(self, scores: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count the true positives and the counted detections with at least each score, [T, S, K] each."""
@@ -184,8 +213,9 @@ class WeightedCounts:
             counted[t, :, k] += moved[move] - moved[prepared.move_start[segment]]
         return hits, counted
 
-    def totals(self) -> NDArray[np.int64]:
-        """Count the counted detections of each threshold and class, [T, K]."""
+    @functools.cached_property
+    def counted(self) -> NDArray[np.int64]:
+        """Counted detections of each threshold and class, [T, K]."""
         prepared, (T, K) = self._prepared, self._prepared.shape
         outcomes = self.outcomes
         unmatched = np.bincount(
@@ -197,19 +227,27 @@ class WeightedCounts:
         change = np.bincount(prepared.move_segment, weights=moved, minlength=T * K)
         return (unmatched + change.reshape(T, K)).astype(np.int64)
 
-    def hit_weights(self) -> None:
-        """How much each true positive counts: 1."""
-        return
+    def hit_scores(self) -> FloatArray:
+        """Score of each true positive, [N]."""
+        return self.outcomes.score[np.repeat(self._prepared.hit_detection, self._hit_weights)]
 
-    def hit_detections(self) -> Positions:
-        """Position of the detection of each true positive, [N]."""
-        return np.repeat(self._prepared.hit_detection, self._hit_weights)
+    @property
+    def has_detections(self) -> BoolArray:
+        """Whether each class has a detection in an image that counts, [K]."""
+        return np.diff(self._first_detections[1]) > 0
 
-    def first_detections(self) -> tuple[Positions, NDArray[np.bool_]]:
-        """Position of the first detection of each class, and whether there is one; [K]."""
+    def first_scores(self) -> FloatArray:
+        """Score of the first detection of each class, -inf without one, [K]."""
+        present, first = self._first_detections
+        score = np.append(self.outcomes.score[present], -np.inf)[first[:-1]]
+        return np.where(self.has_detections, score, -np.inf)
+
+    @functools.cached_property
+    def _first_detections(self) -> tuple[Positions, Positions]:
+        """Detections in images that count; where each class starts among them, and the end, [K + 1]."""
         present = np.flatnonzero(np.take(self._weights, self._prepared.image))
         first = np.searchsorted(self.outcomes.category[present], np.arange(self._prepared.shape[1] + 1))
-        return np.append(present, 0)[first[:-1]], np.diff(first) > 0
+        return present, first
 
     @functools.cached_property
     def _hit_weights(self) -> Counts:

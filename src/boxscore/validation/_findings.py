@@ -27,7 +27,7 @@ from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning
 from boxscore.evaluation import Evaluation, evaluate
 from boxscore.protocols.protocol import Protocol, SummaryRow
-from boxscore.scoring.kinds import summary_total
+from boxscore.scoring.summary import summary_total
 
 __all__ = [
     "IN_PASSING",

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from boxscore.evaluation import Evaluation
 from boxscore.protocols.protocol import SummaryRow
-from boxscore.scoring.counts import HitCounts
-from boxscore.scoring.curves import MOST_CELLS, Curves
-from boxscore.scoring.interpolation import curve_area
-from boxscore.scoring.kinds import mean_of_defined
+from boxscore.scoring.areas import area_under_steps
+from boxscore.scoring.blocks import MOST_CELLS, mean_of_defined
+from boxscore.scoring.curves import Curves
 
 __all__ = ["most_with_lower_scores", "recall_reached"]
 
@@ -34,10 +33,10 @@ def most_with_lower_scores(evaluation: Evaluation) -> float | None:
     if row is None or evaluation.protocol.ap.interpolation not in ("points", "area"):
         return None
     curves, thresholds = _curves_and_thresholds(evaluation, row)
-    if not isinstance(curves.counts, HitCounts) or curves.recall.size * curves.point_count > MOST_CELLS:
+    if curves.recall.size * curves.point_count > MOST_CELLS:
         return None
     hits, positive = curves.counts.hits, curves.positive
-    false = curves.counts.totals() - hits
+    false = curves.totals.counted - hits
     least = np.divide(positive, positive + false, out=np.zeros(hits.shape), where=positive > 0)  # [T,K]
     if curves.rules.interpolation == "points":
         most = np.maximum(curves.interpolated, least[:, None]).mean(axis=1)
@@ -54,7 +53,7 @@ def _areas(curves: Curves, least: NDArray[np.float64]) -> NDArray[np.float64]:
         end = ends[t, k]
         envelope = np.full(int(curves.positive[k]), least[t, k])
         envelope[: hits[t, k]] = np.maximum(curves.precision[end - hits[t, k] : end], least[t, k])
-        areas[t, k] = curve_area(envelope, len(envelope), curves.rules)
+        areas[t, k] = area_under_steps(envelope, np.arange(1, len(envelope) + 1), len(envelope))
     return areas
 
 

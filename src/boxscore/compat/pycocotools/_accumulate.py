@@ -106,4 +106,4 @@ def _curves(
             np.array([positive]),
             ignored=ignored[:, kept],
         )
-        yield Curves(HitCounts(outcomes), RULES, points)
+        yield Curves(HitCounts(outcomes), RULES, points=points)

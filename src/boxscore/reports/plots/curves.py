@@ -311,6 +311,7 @@ class MissRateDisplay(Display):
     def from_evaluation(cls, evaluation: Evaluation, *, classes: Sequence[str] = ()) -> Self:
         """Read the curves of an evaluation; see :func:`miss_rate`."""
         from boxscore.scoring.curves import Curves
+        from boxscore.scoring.kinds.mr import miss_rates
 
         _check_classes(evaluation, classes)
         protocol = evaluation.protocol
@@ -324,11 +325,12 @@ class MissRateDisplay(Display):
         rules = dataclasses.replace(
             protocol.miss_rate, false_positives_per_image=tuple(fppi.tolist()), reading="last_at_most"
         )
+        finer = dataclasses.replace(protocol, miss_rate=rules)
         lines, labels = [], []
         chosen = classes or evaluation.labels
         for area in dict.fromkeys(areas):
             at = list(protocol.ignore.area_ranges).index(area)
-            rates = Curves.of(evaluation.matched, protocol, at).miss_rates(rules)[0]
+            rates = miss_rates(Curves.of(evaluation.matched, protocol, at), finer)[0]
             for name in chosen:
                 line = rates[:, evaluation.labels.index(name)]
                 if not np.isnan(line).any():

@@ -8,7 +8,8 @@ Conventions
 - An image's ratio is ``k / (m + n - k + 1e-6)`` for ``k`` partners, ``m`` objects and ``n`` detections. JI is
   the mean over the images that have either, at the confidence where it is largest. CrowdDet adds up the
   ratios in whatever order its processes give them; here their sum is exact, and rounded once.
-- Three whole numbers a class and image are all that it needs (:func:`with_crowd_counts`): they merge.
+- Three whole numbers a class and image are all that it needs (:func:`with_crowd_counts`): they merge, in any
+  order. What a confidence keeps of a class is not the sum of what its ranges of scores keep: one owner.
 
 References
 ----------
@@ -21,7 +22,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,11 @@ from boxscore._utils.ordering import run_starts
 from boxscore.errors import InputError
 from boxscore.matching.matches import CrowdCounts, Matches
 from boxscore.protocols.protocol import Protocol
-from boxscore.scoring.counts import HitCounts
+from boxscore.scoring.blocks import Cells, HeldCells
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.kinds import Kind
 
-if TYPE_CHECKING:
-    from boxscore.scoring.weighted import WeightedCounts
-
-__all__ = ["heaviest_matching", "jaccard_areas", "jaccard_indices", "with_crowd_counts"]
+__all__ = ["KIND", "heaviest_matching", "jaccard_areas", "with_crowd_counts"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -59,35 +58,36 @@ def with_crowd_counts(matches: Matches, protocol: Protocol) -> Matches:
     return dataclasses.replace(matches, crowds=_crowd_counts(matches, protocol, areas))
 
 
-def jaccard_indices(counts: HitCounts | WeightedCounts, protocol: Protocol) -> FloatArray:
+def _values(curves: Curves, protocol: Protocol) -> Cells:
     """JI of each threshold and class, [T, K]; NaN for a class without a counted ground truth."""
-    matches, area = counts.outcomes.matches, counts.outcomes.area
-    assert matches is not None
+    outcomes, weights = curves.counts.outcomes, curves.counts.image_weights
+    assert outcomes is not None
+    assert outcomes.matches is not None
+    matches, area = outcomes.matches, outcomes.area
     crowds, at = matches.crowds, jaccard_areas(protocol)
     if crowds is None:
         crowds, at = _crowd_counts(matches, protocol, [area]), [area]
-    weights = counts.image_weights()
-    often = np.ones(len(matches.images)) if weights is None else weights
+    multiplicity = np.ones(len(matches.images)) if weights is None else weights
     T, K = matches.threshold_count, len(matches.categories)
     bounds = np.searchsorted(crowds.category, np.arange(K + 1)).tolist()
     best = np.full((T, K), np.nan)
     for t, k in np.ndindex(T, K):
-        if counts.positive[k]:
+        if curves.positive[k]:
             own = slice(bounds[k], bounds[k + 1])
-            partners, objects, found = (
+            partners, objects, detections = (
                 crowds.counts[own, :, at.index(area), t].astype(np.int64).swapaxes(0, 1)
             )
-            best[t, k] = _best_index(partners, objects, found, often[crowds.image[own]])
-    return best
+            best[t, k] = _best_index(partners, objects, detections, multiplicity[crowds.image[own]])
+    return HeldCells(best)
 
 
-def _best_index(k: Counts, m: Counts, n: Counts, often: FloatArray) -> float:
+def _best_index(k: Counts, m: Counts, n: Counts, multiplicity: FloatArray) -> float:
     """Best over the confidences of the mean ratio over the images, [images, S] each.
 
     The sum is exact before it is rounded: no order of images decides its last bit.
     """
-    ratio = k / (m + n - k + EPSILON) * often[:, None]
-    total = (((n != 0) | (m != 0)) * often[:, None]).sum(axis=0)
+    ratio = k / (m + n - k + EPSILON) * multiplicity[:, None]
+    total = (((n != 0) | (m != 0)) * multiplicity[:, None]).sum(axis=0)
     return max(
         math.fsum(column) / there if there else math.nan
         for column, there in zip(ratio.T.tolist(), total.tolist(), strict=True)
@@ -242,3 +242,6 @@ def _augmented(first: list[int], second: list[int], weight: list[float]) -> list
             before = used.get(first[edge])
             used[first[edge]] = mate[node] = edge
             node = None if before is None else second[before]
+
+
+KIND = Kind("JI", lambda curves, protocol: {}, _values, None, count=with_crowd_counts)

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-A curve is given by its true positives in class order: ``precision`` and ``counted`` (how many detections
-count up to each, itself included). Between two of them precision only falls, so nothing else is needed.
+A curve is given by its true positives in class order: how many detections count up to each, itself included.
+Between two of them precision only falls, so nothing else is needed.
 
 References
 ----------
@@ -20,41 +20,48 @@ from numpy.typing import NDArray
 
 from boxscore.protocols.protocol import ApRules
 
-__all__ = ["area_at_scores", "curve_area"]
+__all__ = ["area_at_scores", "area_under_steps", "curve_area"]
 
 FloatArray = NDArray[np.float64]
 
 
 def curve_area(
-    precision: FloatArray,
+    counted: NDArray[np.integer[Any]],
     positive: float,
     rules: ApRules,
     *,
     hits: FloatArray | None = None,
-    counted: NDArray[Any] | None = None,
     total: int = 0,
 ) -> float:
-    """Area under one curve by the protocol's rule; only straight lines need ``counted`` and ``total``.
+    """Area under one curve by the protocol's rule; only straight lines need ``total``.
 
     ``hits`` are the sums of the true positives' weights up to each; 1, 2, ... without weights.
     """
-    envelope = np.maximum.accumulate(precision[::-1])[::-1]
+    nth, epsilon = np.arange(1, len(counted) + 1), rules.precision_epsilon
+    precision = nth / (counted + epsilon) if hits is None else hits / (hits + (counted - nth) + epsilon)
     if rules.interpolation == "area":
-        up_to = np.arange(1, len(envelope) + 1) if hits is None else hits
-        return _area_under_steps(envelope, up_to, positive)
-    if rules.interpolation == "every_point" and counted is not None:
-        return _area_between_points(precision, counted, positive, rules.precision_epsilon)
-    if counted is None or total == 0:
+        return area_under_steps(precision, nth if hits is None else hits, positive)
+    if rules.interpolation == "every_point":
+        return _area_between_points(precision, counted, positive, epsilon)
+    if total == 0:
         return 0.0
     return _area_under_lines(
-        envelope,
+        np.maximum.accumulate(precision[::-1])[::-1],
         counted,
         total,
         positive,
         np.array(rules.recall_points),
         line_to_one=rules.interpolation == "trapezoid_to_one",
-        epsilon=rules.precision_epsilon,
+        epsilon=epsilon,
     )
+
+
+def area_under_steps(precision: FloatArray, hits: NDArray[Any], positive: float) -> float:
+    """Sum envelope times recall step over the true positives, then the step to recall 1 at precision 0."""
+    envelope = np.maximum.accumulate(precision[::-1])[::-1]
+    reached = np.append(0.0, hits) / positive
+    steps = np.diff(reached) * envelope
+    return float(np.sum(steps if reached[-1] == 1 else np.append(steps, 0.0)))
 
 
 def area_at_scores(hits: NDArray[np.int64], counted: NDArray[Any], positive: float) -> float:
@@ -82,13 +89,6 @@ def _area_between_points(
     steps = nth[later] / positive - (nth[later] - 1) / positive
     areas = np.cumsum(steps * ((before + precision[later]) / 2))
     return float(areas[-1]) if len(areas) else 0.0
-
-
-def _area_under_steps(envelope: FloatArray, hits: NDArray[Any], positive: float) -> float:
-    """Sum envelope times recall step over the true positives, then the step to recall 1 at precision 0."""
-    reached = np.append(0.0, hits) / positive
-    steps = np.diff(reached) * envelope
-    return float(np.sum(steps if reached[-1] == 1 else np.append(steps, 0.0)))
 
 
 def _area_under_lines(

@@ -1,0 +1,171 @@
+"""Counts up to cells: bounds are two curves of them, the true positives of every cell first, or last.
+
+Conventions
+-----------
+- In a cell with ``f`` false positives, the upper bound takes the true ones first, the lower bound last. With
+  ``H`` true positives up to its end and ``F`` false ones before it, precision at its last true positive is
+  ``H / (F + H)`` at most and ``H / (F + f + H)`` at least. Both orders are possible, so that no bound from
+  these counts is closer. Recall is exact.
+- A cell with true positives is a run of a :class:`~boxscore.scoring.counts.Counter`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.distributed.cells import Cells
+from boxscore.protocols.protocol import ApRules, TieOrder
+from boxscore.scoring.areas import curve_area
+from boxscore.scoring.counts import Line
+
+__all__ = ["CellCounts", "CellLines", "lines_of_cells"]
+
+FloatArray = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+EXPANDED = 1 << 22
+"""True positives of a class, up to which an area is summed as the exact one is."""
+
+
+class CellLines(NamedTuple):
+    """Counts at one threshold, of the cells with true positives, M of them, in both orders."""
+
+    hits: Counts
+    """True positives of each cell, [M]."""
+    up_to: Counts
+    """True positives of the class up to the end of each cell, [M]."""
+    counted: tuple[Counts, Counts]
+    """Counted detections of the class: where true positives come last in a cell, and first, [M] each."""
+    starts: Counts
+    """Where each class starts, and the end, [K + 1]."""
+
+
+def lines_of_cells(cells: Cells, key: int, thresholds: int, tie_order: TieOrder) -> list[CellLines]:
+    """Count at every threshold, at one position of the keys that outcomes are told at."""
+    return [_lines_at(cells, key, t, tie_order) for t in range(thresholds)]
+
+
+def _lines_at(cells: Cells, key: int, threshold: int, tie_order: TieOrder) -> CellLines:
+    bit = np.array(threshold, dtype=cells.outcomes.dtype)
+    table = cells.outcomes[:, 2 * key : 2 * key + 2] >> bit & 1
+    entries = np.cumsum(cells.sizes, dtype=np.int64) - cells.sizes
+    hits, counted = (
+        np.add.reduceat(column[cells.outcome] * cells.counts, entries) if len(entries) else entries
+        for column in table.T.astype(np.int64)
+    )
+    mixed = np.flatnonzero(hits)
+    starts = np.searchsorted(mixed, cells.starts)
+    classes = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+    def running(values: Counts) -> Counts:
+        """Sum up in each class, to the end of each cell with true positives."""
+        sums = np.concatenate([[0], np.cumsum(values)])
+        total: Counts = sums[mixed + 1] - sums[cells.starts[:-1]][classes]
+        return total
+
+    last = running(counted)
+    first = last - counted[mixed] + hits[mixed]
+    orders = last, first
+    if tie_order != "as_ranked":  # no order is free inside a score
+        settled = cells.depth[mixed] >= 64
+        moved = first if tie_order == "true_positives_first" else last
+        orders = np.where(settled, moved, last), np.where(settled, moved, first)
+    return CellLines(hits[mixed], running(hits), orders, starts)
+
+
+class CellCounts:
+    """Counts up to each cell with true positives, in one of the two orders.
+
+    Parameters
+    ----------
+    lines : list of CellLines, [T]
+        Nothing where precision is not asked for.
+    hits : ndarray of int64, [T, K]
+        True positives.
+    positive : ndarray of int64, [K]
+        Counted ground truths.
+    upper : bool
+        Whether true positives come first in a cell.
+    """
+
+    outcomes = None
+    image_weights = None
+    weights_up_to = None
+
+    def __init__(
+        self,
+        lines: Sequence[CellLines],
+        hits: Counts,
+        positive: Counts,
+        *,
+        upper: bool,
+    ) -> None:
+        self._lines, self._upper = lines, upper
+        self.hits, self._positive = hits, positive
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @functools.cached_property
+    def runs(self) -> Counts:
+        """Cells with true positives, [T, K]."""
+        return np.stack([np.diff(line.starts) for line in self._lines])
+
+    @property
+    def several(self) -> NDArray[np.bool_] | None:
+        """Whether each cell has several true positives, the last of which need not be the best, [N]."""
+        return np.concatenate([line.hits > 1 for line in self._lines]) if self._upper else None
+
+    def run_of(self, nth: Counts, thresholds: slice, classes: slice) -> Counts:
+        """Which cell of its class has the true positive with each number; [T, k, R]."""
+        lines, hits = self._lines[thresholds], self.hits[thresholds, classes, None]
+        nth = np.broadcast_to(nth, (len(lines), *nth.shape[1:]))
+        runs = np.empty(nth.shape, dtype=np.int64)
+        for t, line in enumerate(lines):
+            ends, starts = np.cumsum(line.hits), line.starts[:-1][classes, None]
+            before = np.concatenate([[0], ends])[starts]
+            runs[t] = np.searchsorted(ends, before + nth[t] + 1) - starts
+        return np.where(nth < hits, runs, self.runs[thresholds, classes, None])
+
+    def hit_scores(self) -> FloatArray:
+        """Not known of cells."""
+        return np.full(int(self.runs.sum()), -np.inf)
+
+    def first_scores(self) -> FloatArray:
+        """Not known of cells."""
+        return np.full(self.hits.shape[1], -np.inf)
+
+    def lines(self, tie_order: TieOrder | None = None) -> Iterator[Line]:
+        """Yield, per threshold, the true positives and the counted detections up to each cell; in-class."""
+        for line in self._lines:
+            yield line.up_to, line.counted[self._upper]
+
+    def areas(self, precision: FloatArray, rules: ApRules) -> FloatArray:
+        """Bound the areas under the curves, [T, K]; ``precision`` is at each cell, [N]."""
+        areas = np.zeros(self.hits.shape)
+        ends = np.cumsum(self.runs).reshape(self.runs.shape)
+        for t, line in enumerate(self._lines):
+            for k in np.flatnonzero(self._positive).tolist():
+                own = slice(int(line.starts[k]), int(line.starts[k + 1]))
+                false = line.counted[self._upper][own] - line.up_to[own]
+                best = precision[ends[t, k] - self.runs[t, k] : ends[t, k]]
+                areas[t, k] = self._area(line.hits[own], false, best, int(self._positive[k]), rules)
+        return areas
+
+    def _area(
+        self, hits: Counts, false: Counts, precision: FloatArray, positive: int, rules: ApRules
+    ) -> float:
+        """Bound one area; that of very many true positives is summed otherwise, and widened by as much."""
+        count = int(hits.sum())
+        if count <= EXPANDED:
+            nth = np.arange(1, count + 1)
+            return curve_area(nth + np.repeat(false, hits), positive, rules)
+        slack = (count + 64) * 2.0**-51
+        best = np.maximum.accumulate(precision[::-1])[::-1]
+        area = float(hits / positive @ best) + (slack if self._upper else -slack)
+        return min(max(area, 0.0), 1.0)

@@ -1,0 +1,191 @@
+"""Which classes of parts are drawn together, and which class is cut by scores: one plan for every question.
+
+Conventions
+-----------
+- A curve depends on its class alone, so a class is merged by whoever owns it, and only numbers travel on. A
+  *block* is some classes with one owner, or a selection of classes that share a curve.
+- A class that is too large for one process is cut where scores differ, unless a rule or a kind of metric
+  needs one owner: what ranges of scores say of it folds (:mod:`boxscore.scoring.folding`).
+- A *key* is a position on the axes A and M: an area range and a detection cap.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.vocabulary import Categories
+from boxscore.distributed.engine import Engine
+from boxscore.distributed.headers import PartHeader
+from boxscore.distributed.merging import check_headers, numbered_images
+from boxscore.distributed.parts import Part
+from boxscore.distributed.pieces import Cut, cut, edges_between, sample_of
+from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.kinds import kinds_of
+from boxscore.scoring.summary import Key
+
+__all__ = ["MOST", "ClassPlan", "asked_keys", "can_be_split", "every_key", "name_of"]
+
+Counts = NDArray[np.int64]
+
+MOST = 1 << 22
+"""Detections that one process merges at a time, unless one class has more and cannot be split."""
+
+
+def can_be_split(protocol: Protocol, *, weighted: bool = False) -> bool:
+    """Whether a class may be drawn by ranges of scores; not where its ground truths have weights."""
+    return (
+        protocol.matching.cap_scope != "data_set_class"
+        and not protocol.rounding.stretch_scores
+        and not weighted
+        and all(kind.fold is not None for kind in kinds_of(protocol))
+    )
+
+
+def every_key(protocol: Protocol) -> list[Key]:
+    """Return every area range and cap."""
+    return list(itertools.product(range(len(protocol.ignore.area_ranges)), range(len(protocol.caps))))
+
+
+def asked_keys(protocol: Protocol) -> list[Key]:
+    """Return the area ranges and caps that the summary asks for, and the first area range at the last cap."""
+    areas, caps = list(protocol.ignore.area_ranges), len(protocol.caps)
+    rows = {(areas.index(row.area), row.cap % caps): None for row in protocol.rows}
+    return list({**rows, (0, caps - 1): None})
+
+
+class ClassPlan:
+    """The classes of parts, in blocks.
+
+    Parameters
+    ----------
+    engine : Engine
+    parts : sequence of tasks
+        Each gives a Part.
+    headers : sequence of PartHeader
+        Of the parts.
+    most : int
+        Detections that one process merges at a time.
+    keep : bool, default False
+        Hold on to pieces that were cut, for further tasks.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        parts: Sequence[Any],
+        headers: Sequence[PartHeader],
+        most: int,
+        *,
+        keep: bool = False,
+    ) -> None:
+        check_headers(headers)
+        first = headers[0]
+        self.protocol: Protocol = first.protocol
+        self.images = sum(header.images for header in headers)
+        self.detections: Counts = np.sum([header.detections for header in headers], axis=0)
+        per_class = self.protocol.matching.per_class
+        self.categories = first.categories if per_class else Categories.build(["all"])
+        self.places = _places_of(engine, parts, headers)
+        self._engine, self._parts, self._headers, self._most = engine, parts, headers, most
+        self._kept: dict[Cut, list[Any]] | None = {} if keep else None
+
+    def blocks(self, most_classes: int | None = None) -> Iterator[Cut]:
+        """Cut the classes into runs of at most ``most`` detections, or one class; of few enough classes."""
+        low, held = 0, 0
+        for k, count in enumerate(self.detections.tolist()):
+            full = held and held + count > self._most
+            if full or (most_classes is not None and k - low == most_classes):
+                yield Cut(low, k)
+                low, held = k, 0
+            held += count
+        yield Cut(low, len(self.detections))
+
+    def pooled(self, selections: Sequence[str]) -> list[Cut]:
+        """Return a block for each selection of classes that share a curve; none unless the protocol pools."""
+        if self.protocol.ap.pool != "classes":
+            return []
+        return [Cut(0, len(self.detections), pooled=name) for name in dict.fromkeys(selections)]
+
+    def count_of(self, block: Cut) -> int:
+        """Count the detections of a block."""
+        return int(self.detections[block.low : block.high].sum())
+
+    def is_too_large(self, block: Cut) -> bool:
+        """Whether a block of one curve has more detections than one process merges at a time."""
+        one_curve = block.high - block.low == 1 or block.pooled is not None
+        return one_curve and self.count_of(block) > self._most
+
+    def can_be_split(self) -> bool:
+        """Whether a class may be drawn by ranges of scores."""
+        return can_be_split(self.protocol, weighted=any(header.weighted for header in self._headers))
+
+    def edges(self, blocks: Sequence[Cut]) -> dict[Cut, list[float]]:
+        """Choose scores between ranges of the blocks that are too large, descending, from samples."""
+        large = [block for block in blocks if self.is_too_large(block)]
+        if not large:
+            return {}
+        tasks = [self._engine.submit("sample", sample_of, part, large) for part in self._parts]
+        samples = self._engine.results(tasks)
+        return {
+            block: edges_between(
+                [one for sample in samples for one in sample[number]], self.count_of(block), self._most
+            )
+            for number, block in enumerate(large)
+        }
+
+    def pieces(self, piece: Cut, name: str) -> list[Any]:
+        """Cut all parts."""
+        if self._kept is not None and piece in self._kept:
+            return self._kept[piece]
+        pieces = [
+            self._engine.submit(f"cut-{name}", cut, part, place, piece)
+            for part, place in zip(self._parts, self.places, strict=True)
+        ]
+        if self._kept is not None:
+            self._kept[piece] = pieces
+        return pieces
+
+    def columns_of(self, block: Cut) -> Mapping[str, Any]:
+        """Return what is known of the classes of a block."""
+        return {} if block.pooled is not None else self.categories.take(np.arange(*block[:2])).columns
+
+
+def name_of(block: Cut) -> str:
+    """Return what the tasks of a block are called."""
+    if block.pooled is not None:
+        return "pooled"
+    return f"class-{block.low}" if block.high - block.low == 1 else f"classes-{block.low}-{block.high}"
+
+
+def _places_of(
+    engine: Engine, parts: Sequence[Any], headers: Sequence[PartHeader]
+) -> list[int | NDArray[np.int64]]:
+    """Return the places of each part's images; their ids travel only where ranges of ids overlap."""
+    order = sorted(
+        (number for number, header in enumerate(headers) if header.images),
+        key=lambda number: [(isinstance(one, str), one) for one in headers[number].ends],
+    )
+    ends = [[(isinstance(one, str), one) for one in headers[number].ends] for number in order]
+    if all(one[1] < other[0] for one, other in itertools.pairwise(ends)):
+        places: list[int | NDArray[np.int64]] = [0] * len(headers)
+        before = 0
+        for number in order:
+            places[number] = before
+            before += headers[number].images
+        return places
+    ids = engine.results([engine.submit("image-ids", _image_ids, part) for part in parts])
+    named = [
+        SimpleNamespace(image_ids=of_part, source=header.source)
+        for of_part, header in zip(ids, headers, strict=True)
+    ]
+    return [place.astype(np.int64) for place in numbered_images(named)[1]]
+
+
+def _image_ids(part: Part) -> NDArray[Any]:
+    return part.image_ids

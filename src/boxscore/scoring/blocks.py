@@ -1,0 +1,226 @@
+"""What summary metrics are means of: cells that are held, or drawn block by block to the same bits.
+
+Conventions
+-----------
+- Cells are thresholds x points of the curve x classes. NaN cells are left out; the mean of none is NaN.
+- Cells that are too many to be held are drawn, summed up and forgotten in the order in which NumPy adds up an
+  array of all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MOST_CELLS", "Cells", "CurveBlocks", "HeldCells", "class_blocks", "mean_of_defined"]
+
+FloatArray = NDArray[np.float64]
+
+MOST_CELLS = 1 << 22
+"""Cells [T, R, K] that are held to be summed up, 8 bytes each and some 50 while they are made."""
+
+SUMMED_TOGETHER = 1 << 16
+"""Numbers that NumPy adds up at once; above 128, or its blocks would be cut."""
+
+
+def class_blocks(class_count: int, cells_of_class: int) -> Iterator[slice]:
+    """Cut the classes into runs of at most :data:`MOST_CELLS` cells."""
+    size = max(1, MOST_CELLS // cells_of_class)
+    yield from (slice(low, low + size) for low in range(0, class_count, size))
+
+
+class Cells(Protocol):
+    """Values of thresholds, points and classes."""
+
+    def __getitem__(self, thresholds: Sequence[int], /) -> Cells:
+        """Choose among the thresholds."""
+        ...
+
+    def of_classes(self, chosen: NDArray[np.bool_]) -> Cells:
+        """Choose among the classes, [K], for means over all of them."""
+        ...
+
+    def repeated(self, multiplicity: NDArray[np.int64]) -> Cells:
+        """Take each class several times, or not at all, [K], in means over all of them."""
+        ...
+
+    def mean_of_defined(self) -> float:
+        """Mean of the cells that are not NaN, in C order as pycocotools takes it; NaN when there are none."""
+        ...
+
+    def mean_of_slots(self) -> float:
+        """``numpy.nanmean``: undefined cells are added as 0, and not counted; NaN when there are none."""
+        ...
+
+    def mean_per_class(self) -> FloatArray:
+        """Mean of each class's cells, [K]; NaN for a class without a curve, whose cells are all NaN."""
+        ...
+
+
+class HeldCells:
+    """Cells in one array.
+
+    Parameters
+    ----------
+    values : ndarray of float64, [T, ..., K]
+    """
+
+    def __init__(self, values: FloatArray) -> None:
+        self.values = values
+
+    def __getitem__(self, thresholds: Sequence[int]) -> HeldCells:
+        """Choose among the thresholds."""
+        return HeldCells(self.values[list(thresholds)])
+
+    def of_classes(self, chosen: NDArray[np.bool_]) -> HeldCells:
+        """Choose among the classes, [K]."""
+        return HeldCells(self.values[..., chosen])
+
+    def repeated(self, multiplicity: NDArray[np.int64]) -> HeldCells:
+        """Take each class several times, or not at all, [K]."""
+        return HeldCells(np.repeat(self.values, multiplicity, axis=-1))
+
+    def mean_of_defined(self) -> float:
+        """Mean of the cells that are not NaN."""
+        return mean_of_defined(self.values)
+
+    def mean_of_slots(self) -> float:
+        """``numpy.nanmean``."""
+        defined = np.count_nonzero(~np.isnan(self.values))
+        return float(np.sum(np.nan_to_num(self.values, nan=0.0)) / defined) if defined else float("nan")
+
+    def mean_per_class(self) -> FloatArray:
+        """Mean of each class's cells, [K]."""
+        *axes, K = self.values.shape
+        mean: FloatArray = (
+            np.ascontiguousarray(np.moveaxis(self.values, -1, 0)).reshape(K, math.prod(axes)).mean(axis=1)
+        )
+        return mean
+
+
+def mean_of_defined(values: FloatArray) -> float:
+    """Mean of the values that are not NaN, in C order as pycocotools takes it; NaN when there are none."""
+    defined = values[~np.isnan(values)]
+    return float(np.mean(defined)) if len(defined) else float("nan")
+
+
+class CurveBlocks:
+    """Precision at R recall points of some thresholds and classes; never whole.
+
+    Parameters
+    ----------
+    envelope : callable
+        Gives the cells of one threshold and some classes, [k, R]; NaN for a class without a curve.
+    undefined : ndarray of bool, [K]
+        Classes without a curve.
+    point_count : int
+        R.
+    thresholds : sequence of int
+        Positions on the axis T.
+    classes : ndarray of intp, optional
+        Positions of the classes that means take in, in their order, some of them repeatedly; all, each once,
+        when not given.
+    """
+
+    def __init__(
+        self,
+        envelope: Callable[[int, slice], FloatArray],
+        undefined: NDArray[np.bool_],
+        point_count: int,
+        thresholds: Sequence[int],
+        classes: NDArray[np.intp] | None = None,
+    ) -> None:
+        self._envelope, self._undefined, self._point_count = envelope, undefined, point_count
+        self._thresholds = thresholds
+        self._classes = np.arange(len(undefined)) if classes is None else classes
+
+    def __getitem__(self, thresholds: Sequence[int]) -> CurveBlocks:
+        """Choose among the thresholds."""
+        return self._with([self._thresholds[one] for one in thresholds], self._classes)
+
+    def of_classes(self, chosen: NDArray[np.bool_]) -> CurveBlocks:
+        """Choose among the classes, [K], for means over all of them."""
+        return self._with(self._thresholds, self._classes[chosen[self._classes]])
+
+    def repeated(self, multiplicity: NDArray[np.int64]) -> CurveBlocks:
+        """Take each class several times, or not at all, [K], in means over all of them."""
+        return self._with(self._thresholds, np.repeat(self._classes, multiplicity[self._classes]))
+
+    def mean_of_defined(self) -> float:
+        """Mean of the cells that are not NaN, with the bits of ``numpy.mean``; NaN when there are none."""
+        return self._mean(self._classes[~self._undefined[self._classes]])
+
+    def mean_of_slots(self) -> float:
+        """Mean of the cells that are not NaN, with the bits of ``numpy.nanmean``; NaN when there are none."""
+        return self._mean(self._classes)
+
+    def mean_per_class(self) -> FloatArray:
+        """Mean of each class's cells, [K]; NaN for a class without a curve."""
+        cells_of_class = len(self._thresholds) * self._point_count
+        mean = np.empty(len(self._undefined))
+        for classes in class_blocks(len(mean), cells_of_class):
+            cells = np.stack([self._envelope(t, classes) for t in self._thresholds], axis=1)  # [k,T,R]
+            mean[classes] = cells.reshape(len(cells), -1).mean(axis=1)
+        return mean
+
+    def _with(self, thresholds: Sequence[int], classes: NDArray[np.intp]) -> CurveBlocks:
+        return CurveBlocks(self._envelope, self._undefined, self._point_count, thresholds, classes)
+
+    def _mean(self, classes: NDArray[np.intp]) -> float:
+        """Add up the cells of some classes, undefined ones as 0, over the number of those defined."""
+        cells_of_class = len(self._thresholds) * self._point_count
+        defined = cells_of_class * int((~self._undefined[self._classes]).sum())
+        if not defined:
+            return float("nan")
+        return _sum(_Stream(self._planes(classes)), cells_of_class * len(classes)) / defined
+
+    def _planes(self, classes: NDArray[np.intp]) -> Iterator[FloatArray]:
+        """Yield the cells of some classes, undefined ones as 0, threshold by threshold, [R * K]."""
+        once, at = np.unique(classes, return_inverse=True)
+        asked = np.zeros(len(self._undefined), dtype=bool)
+        asked[once] = True
+        for t in self._thresholds:
+            plane = np.empty((self._point_count, len(once)))
+            done = 0
+            for block in class_blocks(len(asked), self._point_count):
+                cells = self._envelope(t, block)[asked[block]]
+                plane[:, done : done + len(cells)] = cells.T
+                done += len(cells)
+            plane[:, self._undefined[once]] = 0.0
+            yield (plane if len(at) == len(once) else plane[:, at]).ravel()
+
+
+class _Stream:
+    """Numbers that come in arrays, read in other portions."""
+
+    def __init__(self, arrays: Iterator[FloatArray]) -> None:
+        self._arrays, self._left = arrays, np.empty(0)
+
+    def read(self, count: int) -> FloatArray:
+        parts = []
+        while count:
+            if not len(self._left):
+                self._left = next(self._arrays)
+            parts.append(self._left[:count])
+            self._left = self._left[count:]
+            count -= len(parts[-1])
+        return np.concatenate(parts)
+
+
+def _sum(numbers: _Stream, count: int) -> float:
+    """Add up the next ``count`` numbers as ``numpy.sum`` does, to the bit.
+
+    References
+    ----------
+    NumPy's ``pairwise_sum`` in ``loops_utils.h.src``: halves whose lengths are multiples of 8.
+    """
+    if count <= SUMMED_TOGETHER:
+        return float(np.add.reduce(numbers.read(count)))
+    half = count // 2
+    half -= half % 8
+    first = _sum(numbers, half)
+    return first + _sum(numbers, count - half)

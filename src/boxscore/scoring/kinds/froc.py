@@ -1,0 +1,126 @@
+"""The free-response ROC: recall against false positives per image (FPPI).
+
+Conventions
+-----------
+- A confidence threshold keeps all detections of one score or none, so a curve has a point for each distinct
+  score, and the order among equal scores decides nothing. It starts at no detection: (0, 0).
+- The denominator is all images that were evaluated, also those without objects or detections.
+- Where no equal scores are both right and wrong, a curve only goes up or to the right. The value between two
+  points is then that of the left one by either rule. Along a tie, "linear" reads the straight line across it,
+  and "step" waits until the whole tie is paid for.
+- What is read at a point follows from its neighbours: the last point of the curve within it, and the first
+  beyond. A range of scores that knows what is before it has its own, and the nearest of all ranges is left.
+- Past the last point a curve keeps its height. A class without a counted ground truth has no curve: NaN.
+
+References
+----------
+LUNA16, ``noduleCADEvaluationLUNA16.py``; MONAI, ``monai/metrics/froc.py``; nnDetection, ``froc.py``: points
+at the distinct scores, read by ``numpy.interp``. A. A. A. Setio et al., "Validation, comparison, and
+combination of algorithms for automatic detection of pulmonary nodules in computed tomography images: the
+LUNA16 challenge", Medical Image Analysis 2017.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.protocols.protocol import FrocInterpolation, Protocol
+from boxscore.scoring.blocks import Cells, HeldCells
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.folding import LARGEST, SMALLEST, State
+from boxscore.scoring.kinds import Kind
+
+__all__ = ["KIND", "sensitivity_at"]
+
+FloatArray = NDArray[np.float64]
+Counts = NDArray[np.integer]
+
+BEYOND = np.iinfo(np.int64).max
+"""In place of a point beyond, where there is none."""
+
+FOLD = {"true_within": LARGEST, "false_within": LARGEST, "true_beyond": SMALLEST, "false_beyond": SMALLEST}
+"""True and false positives of the neighbours of each point, [T, K, F]."""
+
+
+def sensitivity_at(
+    points: FloatArray,
+    false: Counts,
+    true: Counts,
+    *,
+    positive: int,
+    images: int,
+    interpolation: FrocInterpolation,
+) -> FloatArray:
+    """Read a curve at FPPI ``points``; ``false`` and ``true`` count up to its points, from the highest score.
+
+    Points between which the curve only goes up or only to the right may be left out.
+    """
+    if not positive or not images:
+        return np.full(len(points), np.nan)
+    per_image = np.append(0, false) / images
+    found: FloatArray = np.append(0, true) / positive
+    if interpolation == "linear":
+        return np.interp(points, per_image, found)
+    read: FloatArray = found[np.searchsorted(per_image, points, side="right") - 1]
+    return read
+
+
+def _draw(curves: Curves, protocol: Protocol) -> State:
+    """Find the neighbours of each point among the corners of the curves."""
+    points = np.array(protocol.froc.false_positives_per_image)
+    hits = curves.counts.runs
+    hit, up_to = curves.joined_lines("true_positives_first")
+    before = up_to - hit  # false positives of higher scores, [N]
+    hit, up_to = curves.joined_lines("true_positives_last")
+    through = up_to - hit  # and those of the same score
+
+    # Corners: before and after the true positives of a tie, or of neighbours with nothing false between them.
+    segment_start = np.concatenate([[0], np.cumsum(hits)])
+    new = np.ones(len(hit), dtype=bool)
+    new[1:] = (before[1:] != before[:-1]) | (through[1:] != through[:-1])
+    new[segment_start[:-1][hits.ravel() > 0]] = True
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(hit)) - 1 if len(first) else first
+    false = np.stack([before[first], through[first]], axis=1).ravel()
+    true = np.stack([hit[first] - 1, hit[last]], axis=1).ravel()
+    bounds = (2 * np.searchsorted(first, segment_start)).tolist()
+
+    shape = (*hits.shape, len(points))
+    within, beyond = np.zeros((2, *shape), dtype=np.int64), np.full((2, *shape), BEYOND)
+    images = max(curves.totals.images, 1)
+    for segment, (low, high) in enumerate(itertools.pairwise(bounds)):
+        t, k = divmod(segment, hits.shape[1])
+        at = low + np.searchsorted(false[low:high] / images, points, side="right")
+        some = at > low
+        within[:, t, k, some] = true[at[some] - 1], false[at[some] - 1]
+        some = at < high
+        beyond[:, t, k, some] = true[at[some]], false[at[some]]
+    return dict(zip(FOLD, (*within, *beyond), strict=True))
+
+
+def _values(curves: Curves, protocol: Protocol) -> Cells:
+    """Read the curves of all thresholds and classes, [T, F, K]."""
+    points, state = np.array(protocol.froc.false_positives_per_image), KIND.state(curves, protocol)
+    T, K = curves.totals.recalled.shape
+    true, false = (
+        np.sort(np.concatenate([state[f"{side}_within"], state[f"{side}_beyond"]], axis=-1), axis=-1)
+        for side in ("true", "false")
+    )
+    counts = (false < BEYOND).sum(axis=-1)
+    read = np.empty((T, K, len(points)))
+    for t, k in np.ndindex(T, K):
+        read[t, k] = sensitivity_at(
+            points,
+            false[t, k, : counts[t, k]],
+            true[t, k, : counts[t, k]],
+            positive=int(curves.positive[k]),
+            images=curves.totals.images,
+            interpolation=protocol.froc.interpolation,
+        )
+    return HeldCells(np.ascontiguousarray(read.transpose(0, 2, 1)))
+
+
+KIND = Kind("FROC", _draw, _values, lambda protocol: FOLD)

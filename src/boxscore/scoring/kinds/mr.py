@@ -1,0 +1,96 @@
+"""The log-average miss rate (MR^-2): miss rate against false positives per image, read at some anchors.
+
+Conventions
+-----------
+- The curve has a point at every counted detection, in the order in which a class's detections are ranked:
+  unlike in FROC, the order among equal scores decides.
+- Miss rate and false positives change at different detections, so the point at which an anchor is read is
+  known by the true positives before it: those with fewer false positives (the first point that reaches the
+  anchor), or with no more (the last point within it).
+- A range of scores that knows what is before it counts up to the last true positive before each anchor; the
+  largest number of all ranges is left.
+- The denominator of false positives is all images that were evaluated. There is no floor: an anchor at which
+  nothing is missed makes the geometric mean 0.
+- Without a counted ground truth a class has no miss rate: NaN; nor has it by ``first_at_least`` without a
+  counted detection, where there is no point to be read.
+
+References
+----------
+P. Dollar et al., "Pedestrian Detection: An Evaluation of the State of the Art", PAMI 2012; ``dbEval.m`` of
+the Caltech toolbox; CrowdDet, ``APMRToolkits/database.py``; CityPersons, ``eval_MR_multisetup.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.protocols.protocol import Protocol
+from boxscore.scoring.blocks import Cells, HeldCells
+from boxscore.scoring.curves import Curves
+from boxscore.scoring.folding import LARGEST, SMALLEST, State
+from boxscore.scoring.kinds import Kind
+
+__all__ = ["KIND", "log_average", "miss_rates"]
+
+FloatArray = NDArray[np.float64]
+
+NONE = np.iinfo(np.int64).max
+"""In place of false positives before the first true positive, where there is none."""
+
+FOLD = {"hits_at_anchors": LARGEST, "hits_at_end": LARGEST, "false_at_first": SMALLEST}
+"""True positives up to each anchor, [T, K, F], and all; false positives before the first of them, [T, K]."""
+
+
+def _draw(curves: Curves, protocol: Protocol) -> State:
+    rules, runs = protocol.miss_rate, curves.counts.runs
+    anchors, images = np.array(rules.false_positives_per_image), max(curves.totals.images, 1)
+    side: Literal["left", "right"] = "left" if rules.reading == "first_at_least" else "right"
+    hits = np.zeros((*runs.shape, len(anchors)), dtype=np.int64)
+    at_end, at_first = np.zeros(runs.shape, dtype=np.int64), np.full(runs.shape, NONE)
+    for t, (nth, counted) in enumerate(curves.lines("as_ranked")):
+        ends = np.cumsum(runs[t])
+        for k in np.flatnonzero(runs[t]).tolist():
+            own = slice(int(ends[k] - runs[t, k]), int(ends[k]))
+            false = counted[own] - nth[own]  # before each true positive
+            before = np.searchsorted(false / images, anchors, side=side)
+            hits[t, k] = np.append(0, nth[own])[before]
+            at_end[t, k], at_first[t, k] = nth[own][-1], false[0]
+    return {"hits_at_anchors": hits, "hits_at_end": at_end, "false_at_first": at_first}
+
+
+def miss_rates(curves: Curves, protocol: Protocol) -> FloatArray:
+    """Miss rate of each threshold and class at the anchors, [T, F, K]."""
+    rules, totals, state = protocol.miss_rate, curves.totals, KIND.state(curves, protocol)
+    anchors, positive = np.array(rules.false_positives_per_image), totals.positive
+    hits, counted = state["hits_at_anchors"], totals.counted
+    if not totals.images:
+        return np.full((len(hits), len(anchors), len(positive)), np.nan)
+    if rules.reading == "last_at_most_or_end":
+        # Its first point lies beyond the anchor: the list is read from its end.
+        from_end = (counted > 0) & (state["false_at_first"] > 0)
+        from_end = from_end[..., None] & (1 / totals.images > anchors)
+        hits = np.where(from_end, state["hits_at_end"][..., None], hits)
+    defined = np.broadcast_to(positive > 0, counted.shape)
+    if rules.reading == "first_at_least":
+        defined = defined & (counted > 0)
+    undefined = np.full(hits.shape, np.nan)
+    rates = 1.0 - np.divide(hits, positive[:, None], out=undefined, where=defined[..., None])
+    return np.ascontiguousarray(rates.transpose(0, 2, 1))
+
+
+def log_average(rates: FloatArray) -> FloatArray:
+    """Geometric mean over the anchors, from [T, R, K] to [T, K]."""
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(np.ascontiguousarray(rates.transpose(0, 2, 1)))
+        mean: FloatArray = np.exp(logarithms.mean(axis=-1))
+    return mean
+
+
+def _values(curves: Curves, protocol: Protocol) -> Cells:
+    return HeldCells(log_average(miss_rates(curves, protocol)))
+
+
+KIND = Kind("MR", _draw, _values, lambda protocol: FOLD)

@@ -1,0 +1,103 @@
+"""Counts up to each distinct score, at one threshold: what each confidence threshold keeps."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.ordering import descending_order
+from boxscore._utils.records import record
+from boxscore.matching.matches import Matches
+
+__all__ = ["CountedDetections", "ScoreCounts", "counted_detections"]
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+
+class CountedDetections(NamedTuple):
+    """The N counted detections at one threshold and area range, in class order."""
+
+    category: NDArray[np.int32]
+    score: FloatArray
+    true: BoolArray
+    iou: FloatArray
+    """With the ground truth it hit; NaN unless a true positive."""
+    positive: NDArray[np.int64]
+    """Counted ground truths of each class, [K]."""
+
+
+def counted_detections(matches: Matches, threshold: int, area: int) -> CountedDetections:
+    """Select the counted detections at a threshold and area range: positions on the axes T and A."""
+    outcomes = matches.detection_outcomes(threshold, area)
+    kept = np.flatnonzero(outcomes.counted)
+    true = outcomes.true[kept]
+    return CountedDetections(
+        matches.category[kept],
+        matches.score[kept],
+        true,
+        np.where(true, outcomes.iou[kept], np.nan),
+        matches.positives(area),
+    )
+
+
+@record(frozen=True, eq=False)
+class ScoreCounts:
+    """Counts at every distinct score, per class and over all classes: what each confidence threshold keeps.
+
+    Attributes
+    ----------
+    score : ndarray of float64, [N]
+        Class by class, all classes together last; descending in each.
+    true, false : ndarray of int64, [N]
+        Detections of this score or a higher one.
+    distance : ndarray of float64, [N]
+        Sum of 1 - IoU over the true ones.
+    bounds : ndarray of intp, [K + 2]
+        Where each class starts, where all classes together start, and the end.
+    positive : ndarray of int64, [K + 1]
+        Counted ground truths of each class, and of all.
+    """
+
+    score: FloatArray
+    true: NDArray[np.int64]
+    false: NDArray[np.int64]
+    distance: FloatArray
+    bounds: Positions
+    positive: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, counted: CountedDetections) -> ScoreCounts:
+        """Count detections."""
+        K = len(counted.positive)
+        bounds = np.searchsorted(counted.category, np.arange(K + 1)).tolist()
+        parts: list[Positions | slice] = [slice(low, high) for low, high in itertools.pairwise(bounds)]
+        columns = [_up_to_scores(counted, part) for part in [*parts, descending_order(counted.score)]]
+        score, true, false, distance = (np.concatenate(column) for column in zip(*columns, strict=True))
+        ends = np.cumsum([0, *(len(column[0]) for column in columns)])
+        positive = np.append(counted.positive, counted.positive.sum())
+        return cls(score, true, false, distance, ends, positive)
+
+    @property
+    def precision(self) -> FloatArray:
+        """Precision of what each threshold keeps, [N]."""
+        return self.true / (self.true + self.false)
+
+    def part(self, k: int) -> slice:
+        """Return the positions of a class, or of all classes together (K)."""
+        return slice(int(self.bounds[k]), int(self.bounds[k + 1]))
+
+
+def _up_to_scores(
+    counted: CountedDetections, part: Positions | slice
+) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64], FloatArray]:
+    """Count up to the last detection of each distinct score; scores descend."""
+    score, true, iou = counted.score[part], counted.true[part], counted.iou[part]
+    last = np.flatnonzero(np.append(score[1:] != score[:-1], True)) if len(score) else np.empty(0, np.intp)
+    up_to = np.cumsum(true, dtype=np.int64)[last]
+    distance = np.cumsum(np.where(true, 1 - iou, 0.0))[last]
+    return score[last], up_to, last + 1 - up_to, distance

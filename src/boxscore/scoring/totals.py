@@ -1,0 +1,139 @@
+"""What is known of whole classes, whatever their curves: numbers that add up over disjoint images.
+
+Conventions
+-----------
+- ``+`` joins images. Recall and what is read at fixed scores need no curve, and so no row to be merged.
+- :class:`~boxscore.scoring.counts.HitCounts` has these numbers of what it counts; :class:`Totals` has
+  them where the rows are elsewhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore._utils.records import record
+from boxscore.protocols.protocol import ApRules, Protocol
+from boxscore.scoring.counts import ClassNumbers
+
+__all__ = ["Before", "Totals", "score_steps"]
+
+Counts = NDArray[np.int64]
+
+
+@record(frozen=True, eq=False)
+class Totals:
+    """Numbers of whole classes at one area range and detection cap.
+
+    Attributes
+    ----------
+    positive : ndarray, [K]
+        Ground truths that recall is over.
+    images : int
+    recalled : ndarray, [T, K]
+        True positives; sums of their weights, where ground truths have weights.
+    counted : ndarray of int64, [T, K]
+        Counted detections.
+    has_detections : ndarray of bool, [K]
+    images_of_class : ndarray of int64, [K]
+        Images with an object that recall is over; zeros where nobody asks.
+    at_steps : pair of ndarray of int64, [T, S, K] each
+        True positives and counted detections with at least each of the protocol's fixed scores.
+    """
+
+    positive: NDArray[Any]
+    images: int
+    recalled: NDArray[Any]
+    counted: Counts
+    has_detections: NDArray[np.bool_]
+    images_of_class: Counts
+    at_steps: tuple[Counts, Counts]
+
+    @classmethod
+    def of(cls, counts: ClassNumbers, protocol: Protocol) -> Totals:
+        """Take the numbers of a counter."""
+        by_images = protocol.ap.class_mean == "by_images"
+        return cls(
+            counts.positive,
+            counts.images,
+            counts.recalled,
+            counts.counted,
+            counts.has_detections,
+            counts.images_of_class if by_images else np.zeros(len(counts.positive), dtype=np.int64),
+            counts.at_scores(score_steps(protocol.ap)),
+        )
+
+    @classmethod
+    def of_objects(
+        cls, positive: Counts, images: int, images_of_class: Counts, *, thresholds: int = 0, steps: int = 0
+    ) -> Totals:
+        """Take the numbers of objects and images, [K] each, of no detection yet."""
+        K = len(positive)
+        nothing, at_steps = (
+            np.zeros(shape, dtype=np.int64) for shape in ((thresholds, K), (thresholds, steps, K))
+        )
+        has_none = np.zeros(K, dtype=bool)
+        return cls(positive, images, nothing, nothing, has_none, images_of_class, (at_steps, at_steps))
+
+    def followed_by(self, counts: ClassNumbers, rules: ApRules) -> Totals:
+        """Add the detections of the next range of scores."""
+        hits, counted = counts.at_scores(score_steps(rules))
+        return dataclasses.replace(
+            self,
+            recalled=self.recalled + counts.recalled,
+            counted=self.counted + counts.counted,
+            has_detections=self.has_detections | counts.has_detections,
+            at_steps=(self.at_steps[0] + hits, self.at_steps[1] + counted),
+        )
+
+    def __add__(self, other: Totals) -> Totals:
+        """Add up what disjoint images have."""
+        return Totals(
+            self.positive + other.positive,
+            self.images + other.images,
+            self.recalled + other.recalled,
+            self.counted + other.counted,
+            self.has_detections | other.has_detections,
+            self.images_of_class + other.images_of_class,
+            (self.at_steps[0] + other.at_steps[0], self.at_steps[1] + other.at_steps[1]),
+        )
+
+    @classmethod
+    def beside(cls, blocks: Sequence[ClassNumbers]) -> Totals:
+        """Put blocks of classes of the same images side by side."""
+
+        def joined(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
+            return np.concatenate(list(arrays), axis=-1)
+
+        nothing = np.empty(0)
+        hits, counted = zip(*(block.at_scores(nothing) for block in blocks), strict=True)
+        return cls(
+            joined(block.positive for block in blocks),
+            blocks[0].images,
+            joined(block.recalled for block in blocks),
+            joined(block.counted for block in blocks),
+            joined(block.has_detections for block in blocks),
+            joined(block.images_of_class for block in blocks),
+            (joined(hits), joined(counted)),
+        )
+
+    def at_scores(self, scores: NDArray[np.float64]) -> tuple[Counts, Counts]:
+        """Return what was counted at the protocol's fixed scores."""
+        return self.at_steps
+
+
+class Before(NamedTuple):
+    """What comes before a range of scores: true positives and counted detections, [T, K] each."""
+
+    hits: Counts
+    counted: Counts
+
+
+def score_steps(rules: ApRules) -> NDArray[np.float64]:
+    """Return the fixed scores that AP is read at, descending, [S]; none for one point at every detection."""
+    steps = rules.score_steps
+    return 1 - (np.arange(steps) + 1) / steps if steps else np.empty(0)
