@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,9 @@ from boxscore.distributed import bounds, cells, cluster, local, reduction, resul
 def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
     """Draw at most so many detections of parts together: more are cut by classes, and a class by scores."""
     patch.setattr(result, "reduced", functools.partial(reduction.reduced, most=count))
-    patch.setattr(result.evaluation_of, "__kwdefaults__", {**result.evaluation_of.__kwdefaults__, "most": count})
+    patch.setattr(
+        result.evaluation_of, "__kwdefaults__", {**result.evaluation_of.__kwdefaults__, "most": count}
+    )
     patch.setattr(cluster, "MOST", count)
     patch.setattr(local, "MOST", count)
     patch.setattr(weighing, "MOST", count)
@@ -69,3 +72,8 @@ def wide_from(patch: pytest.MonkeyPatch, count: int) -> None:
 def impatient(patch: pytest.MonkeyPatch, seconds: float) -> None:
     """Wait so long for a cluster."""
     patch.setattr(cluster, "PATIENCE", seconds)
+
+
+def scoring_by(patch: pytest.MonkeyPatch, draw: Any) -> None:
+    """Let workers draw classes by another function."""
+    patch.setattr(reduction, "draw_classes", draw)
