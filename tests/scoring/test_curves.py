@@ -12,6 +12,7 @@ import pytest
 
 import boxscore
 from boxscore.protocols import load_protocol
+from support.every_cell import with_every_cell
 
 K = 4
 RANGES = {"all": [0, 1e10], "small": [0, 30], "large": [30, 1e10]}
@@ -45,25 +46,12 @@ def tables(seed: int, scores: int = 12) -> tuple[boxscore.GroundTruth, boxscore.
 THRESHOLDS, CAPS = [0.2, 0.5, 0.7], [2, 5, 100]
 
 
-def every_cell(*metrics: str) -> list[dict[str, Any]]:
-    """Return a summary of each threshold, area range and cap alone."""
-    return [
-        {"key": f"{metric} {iou} {area} {cap}", "metric": metric, "iou": iou, "area": area, "cap": cap}
-        for metric in metrics
-        for iou, area, cap in itertools.product(THRESHOLDS, RANGES, range(len(CAPS)))
-    ]
-
-
-def case_of(**rules: Any) -> dict[str, Any]:
-    """Return a protocol of three thresholds, area ranges and caps, and AP and AR of each."""
-    return {
-        "extends": "coco",
-        "name": "case",
-        "matching": {"iou_thresholds": THRESHOLDS, "max_detections": CAPS},
-        "ignore": {"area_ranges": RANGES},
-        "summary": every_cell("AP", "AR"),
-        **rules,
-    }
+def case_of(**rules: Any) -> boxscore.Protocol:
+    """Return a protocol of three thresholds, area ranges and caps, with AP and AR of each."""
+    matching = {"iou_thresholds": THRESHOLDS, "max_detections": CAPS}
+    return with_every_cell(
+        {"extends": "coco", "matching": matching, "ignore": {"area_ranges": RANGES}, **rules}, "AP", "AR"
+    )
 
 
 @functools.cache
@@ -167,7 +155,7 @@ RULES = [
 @pytest.mark.parametrize("ties", ["as_ranked", "true_positives_first", "true_positives_last"])
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(map(str, rules.values())))
 def test_every_curve(rules: dict[str, Any], ties: str) -> None:
-    protocol = load_protocol(case_of(ap={**rules, "tie_order": ties}))
+    protocol = case_of(ap={**rules, "tie_order": ties})
     evaluation, ap = boxscore.evaluate(*tables(3), protocol=protocol), protocol.ap
     arrays, values = evaluation.arrays(), evaluation.class_values
     cells = itertools.product(enumerate(THRESHOLDS), range(K), enumerate(RANGES), enumerate(CAPS))
