@@ -55,7 +55,7 @@ def case_of(**rules: Any) -> boxscore.Protocol:
 
 
 @functools.cache
-def outcomes_at(seed: int, iou: float, area: str, cap: int) -> boxscore.Evaluation:
+def outcomes_at(seed: int, iou: float, area: str, cap: int, scores: int = 12) -> boxscore.Evaluation:
     """Evaluate at one threshold, area range and cap: its matches say what became of each detection."""
     rules = {
         "extends": "coco",
@@ -63,7 +63,7 @@ def outcomes_at(seed: int, iou: float, area: str, cap: int) -> boxscore.Evaluati
         "ignore": {"area_ranges": {area: RANGES[area]}},
         "summary": [],
     }
-    return boxscore.evaluate(*tables(seed), protocol=rules)
+    return boxscore.evaluate(*tables(seed, scores), protocol=rules)
 
 
 @functools.cache
