@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boxscore.distributed import cells as module
-from boxscore.distributed.cells import FREE, LEAF, Cells, score_keys
+from support import limits
 from support.examples import examples
+from support.insides import BoundCells, score_keys
 
 SCORES = {
     "drawn": lambda random, count: random.random(count),
@@ -36,12 +36,12 @@ def detections(seed: int, count: int, kind: str, classes: int) -> tuple[Any, ...
     return category[order], score[order], score_keys(score[order]), place[order], outcomes
 
 
-def cells_of(drawn: tuple[Any, ...], chosen: Any, classes: int) -> Cells:
+def cells_of(drawn: tuple[Any, ...], chosen: Any, classes: int) -> BoundCells:
     category, _, score, place, outcomes = (column[chosen] for column in drawn)
-    return Cells.of(category, score, place, outcomes, classes)
+    return BoundCells.of(category, score, place, outcomes, classes)
 
 
-def assert_equal(one: Cells, other: Cells) -> None:
+def assert_equal(one: BoundCells, other: BoundCells) -> None:
     for mine, yours in zip(one, other, strict=True):
         assert mine.dtype == yours.dtype
         np.testing.assert_array_equal(mine, yours)
@@ -61,20 +61,20 @@ def test_any_order_and_grouping_gives_the_same_bits(
 ) -> None:
     drawn = detections(seed, count, kind, classes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MOST", most)
+        limits.few_cells_of_bounds(patch, most)
         together = cells_of(drawn, np.arange(count), classes)
         part = np.random.default_rng(seed).integers(0, data.draw(st.integers(1, 9)), count)
         waiting = [cells_of(drawn, np.flatnonzero(part == one), classes) for one in range(9)]
         while len(waiting) > 1:
             chosen = data.draw(st.lists(st.sampled_from(range(len(waiting))), min_size=2, unique=True))
-            joined = Cells.added([waiting[one] for one in chosen])
+            joined = BoundCells.added([waiting[one] for one in chosen])
             waiting = [one for number, one in enumerate(waiting) if number not in chosen] + [joined]
         assert_equal(waiting[0], together)
         assert len(together.depth) <= most + classes
         assert_holds(together, drawn, exact=count <= most)
 
 
-def assert_holds(cells: Cells, drawn: tuple[Any, ...], *, exact: bool) -> None:
+def assert_holds(cells: BoundCells, drawn: tuple[Any, ...], *, exact: bool) -> None:
     """Check that every detection is in one cell of its class, in order, with its outcome."""
     category, _, score, place, outcomes = drawn
     keys = [(int(s) << 64) | int(p) for s, p in zip(score, place, strict=True)]
@@ -97,11 +97,14 @@ def assert_holds(cells: Cells, drawn: tuple[Any, ...], *, exact: bool) -> None:
 
 
 def test_few_share_no_cell_with_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large class, and many equal scores, take nothing from those that need little."""
-    monkeypatch.setattr(module, "MOST", 1_000)
+    """A large class, and many equal scores, take nothing from those that need little.
+
+    An eighth of its share is for the first detections of a class; a cell of many costs as much as four of one.
+    """
+    limits.few_cells_of_bounds(monkeypatch, 1_000)
     score = np.concatenate([np.ones(3_000), np.linspace(0.9, 0.5, 200), np.linspace(0.9, 0.1, 400)])
     category = np.repeat([0, 1], [3_200, 400])
-    cells = Cells.of(
+    cells = BoundCells.of(
         category,
         score_keys(score),
         np.arange(3_600, dtype=np.uint64) << np.uint64(16),
@@ -110,18 +113,18 @@ def test_few_share_no_cell_with_many(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert np.diff(cells.starts)[1] == 400
     ones = int((cells.score[: cells.starts[1]] == score_keys(np.ones(1))[0]).sum())
-    free = (1_000 - 400) // FREE
+    free = (1_000 - 400) // 8
     left = 1_000 - 400 - free - 200
-    assert free + left // LEAF // 2 <= ones <= free + left // LEAF
+    assert free + left // 4 // 2 <= ones <= free + left // 4
     assert (cells.depth[: free // 2] == 128).all()
     assert cells.starts[1] - ones == 200
 
 
 def test_pooled_classes_share_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 60)
+    limits.few_cells_of_bounds(monkeypatch, 60)
     drawn = detections(3, 300, "drawn", 3)
     zeros = np.zeros(300, dtype=np.uint64)
-    pooled = Cells.of(drawn[0], drawn[2], zeros, drawn[4], 3).pooled(np.array([True, True, False]))
+    pooled = BoundCells.of(drawn[0], drawn[2], zeros, drawn[4], 3).pooled(np.array([True, True, False]))
     assert pooled.starts.tolist() == [0, len(pooled.depth)]
     kept = np.flatnonzero(drawn[0] < 2)
     order = kept[np.argsort(drawn[2][kept], kind="stable")]

@@ -15,14 +15,12 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore.cli import main
-from boxscore.distributed import Part, merge
-from boxscore.distributed import bounds as bounds_module
-from boxscore.distributed import cells as cells_module
-from boxscore.distributed.bounds import BoundedEvaluation, Interval, added, bounded, histogram_of
+from boxscore.distributed import BoundedEvaluation, Interval, Part, merge
 from boxscore.protocols import load_protocol
-from support import crowd_cases, federated_cases, voc_cases
+from support import crowd_cases, federated_cases, limits, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
+from support.insides import bounds_of, largest_cell
 from support.parted import Tables, parts_of, whole
 
 
@@ -44,12 +42,12 @@ def check_parts(parts: list[Part], data: st.DataObject) -> BoundedEvaluation:
     """Check bounds of drawn size against the exact values of the same parts."""
     exact = merge(parts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells_module, "MOST", data.draw(st.sampled_from([1, 8, 20, 50, 1 << 20]), label="most"))
-        together = bounded(added([histogram_of(part) for part in parts]))
-        histograms = [histogram_of(part) for part in data.draw(st.permutations(parts))]
-        half = len(histograms) // 2
-        halves = [added(some) for some in (histograms[:half], histograms[half:]) if some]
-        bounds = bounded(added(halves))
+        most = data.draw(st.sampled_from([1, 8, 20, 50, 1 << 20]), label="most")
+        limits.few_cells_of_bounds(patch, most)
+        together = bounds_of(parts)
+        shuffled = data.draw(st.permutations(parts))
+        half = len(shuffled) // 2
+        bounds = bounds_of(*(some for some in (shuffled[:half], shuffled[half:]) if some))
     assert bounds.counts == exact.counts
     assert bounds.to_json() == together.to_json()
     for key, value in exact.metrics.items():
@@ -165,7 +163,7 @@ def test_ties(
     bounds = check_parts(parts, data)
     known = ("own" if own else "shared") in ROWS_ARE_KNOWN.get(equal_scores, set())
     apart = equal_scores == "file_order" or ids in ("small", "negative")
-    if known and apart and tie_order == "as_ranked" and bounds.histogram.cells.counts.max(initial=1) == 1:
+    if known and apart and tie_order == "as_ranked" and largest_cell(bounds) == 1:
         assert all(one.width == 0 or one.width != one.width for one in bounds.metrics.values())
 
 
@@ -185,7 +183,7 @@ def drawn_bounds(count: int, scores: Any, protocol: Any = "coco") -> BoundedEval
     boxes = np.where(random.random((count, 1)) < 0.6, [[0, 0, 10, 9]], [[50, 50, 60, 60]])
     found = boxscore.Detections.from_arrays(np.arange(count), ["cat"] * count, boxes, scores(random, count))
     parts = parts_of((truth, found), protocol, np.arange(count) % 3)
-    bounds = bounded(added([histogram_of(part) for part in parts]))
+    bounds = bounds_of(parts)
     for key, value in merge(parts).metrics.items():
         assert_inside(value, bounds[key].low, bounds[key].high)
     return bounds
@@ -198,8 +196,8 @@ def test_few_detections_have_no_width() -> None:
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2012"])
 def test_many_detections_have_little_width(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells_module, "MOST", 2_000)
-    monkeypatch.setattr(bounds_module, "EXPANDED", 100)
+    limits.few_cells_of_bounds(monkeypatch, 2_000)
+    limits.few_hits_of_exact_areas(monkeypatch, 100)
     metric = "AP" if protocol == "coco" else "mAP"
     drawn = drawn_bounds(3_000, lambda random, count: random.random(count), protocol)[metric].width
     assert 0 < drawn < 0.02
@@ -215,9 +213,8 @@ SIZE = 100 * 8 * 6 + (1 << 10) * (8 + 8 + 1 + 4) + (1 << 10) * 3
 
 @pytest.mark.parametrize("count", [1_000, 4_000, 30_000])
 def test_size_is_bounded(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells_module, "MOST", 1 << 10)
+    limits.few_cells_of_bounds(monkeypatch, 1 << 10)
     bounds = drawn_bounds(count, lambda random, count: random.random(count))
-    assert len(bounds.histogram.cells.depth) <= 1 << 10
     assert bounds.histogram.nbytes <= SIZE
     assert len(pickle.dumps(bounds.histogram)) <= SIZE + 20_000
 
@@ -225,7 +222,7 @@ def test_size_is_bounded(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["equal", "drawn"])
 def test_a_million_detections_of_one_class(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells_module, "MOST", 1 << 17)
+    limits.few_cells_of_bounds(monkeypatch, 1 << 17)
     scores = {"equal": lambda random, count: np.full(count, 0.5), "drawn": lambda random, n: random.random(n)}
     bounds = drawn_bounds(1_000_000, scores[kind])
     assert 0 < bounds["AP"].width < 2e-4
@@ -260,9 +257,8 @@ def test_a_million_detections_of_one_class(kind: str, monkeypatch: pytest.Monkey
 def test_what_has_no_bounds_is_refused(protocol: dict[str, Any], message: str) -> None:
     truth = boxscore.GroundTruth.from_arrays([1], ["cat"], [[1, 1, 9, 9]])
     found = boxscore.Detections.from_arrays([1, 1], ["cat"] * 2, [[1, 1, 9, 9]] * 2, [0.75, 0.5])
-    parts = parts_of((truth, found), protocol, [0])
     with pytest.raises(boxscore.ProtocolError, match=message):
-        histogram_of(parts[0])
+        boxscore.scan(truth, found, protocol=protocol, exact=False)
 
 
 def test_intervals_are_printed_with_what_they_hold() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import signal
@@ -20,15 +19,13 @@ import pytest
 import boxscore
 from boxscore._utils.resampling import Draws, Groups
 from boxscore.distributed import evaluate
-from boxscore.distributed.scanning import table_tasks
-from boxscore.distributed.weighing import weighed_parts
-from boxscore.protocols import load_protocol
+from support import limits
 from support.dying import DyingTask
-from support.parted import bits, whole
+from support.insides import cluster_client, evaluate_tasks, local_cluster
+from support.parted import bits, tasks_of, whole
 
 if not os.environ.get("CI"):  # there it must be installed
     pytest.importorskip("distributed", reason="needs boxscore[dask]")
-import boxscore.distributed.cluster as on_cluster
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +36,7 @@ def client() -> Iterator[Any]:
     pytest.importorskip("distributed")  # its configuration must be there before it is changed
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        on_cluster.local_cluster(2) as client,
+        local_cluster(2) as client,
     ):
         yield client
 
@@ -85,7 +82,7 @@ def test_the_bits_of_one_process(
     paths = written(tmp_path, scattered=scattered)
     expected = bits(whole(paths, protocol))
     assert bits(evaluate(*paths, protocol=protocol, client=client, partitions=4)) == expected
-    monkeypatch.setattr(on_cluster, "MOST", 400)  # the first class is split by scores
+    limits.few_detections_at_a_time(monkeypatch, 400)  # the first class is split by scores
     assert bits(evaluate(*paths, protocol=protocol, client=client, partitions=3)) == expected
 
 
@@ -124,8 +121,11 @@ def test_images_are_weighed_where_the_parts_are(client: Any, tmp_path: Path) -> 
     rows = one.protocol.rows
     for weights in (Draws.of_seed(200, 5, 0), Groups(np.arange(200, dtype=np.uint16) % 3, 0, 3)):
         expected = one.weighed(rows, weights)
-        for sizes in ({}, {"most": 250, "alone": 0}):  # at once; by class, and the first class by scores
-            ours = weighed_parts(result._held, rows, weights, **sizes)
+        for most in (None, 250):  # at once; by class, and the first class by scores
+            with pytest.MonkeyPatch.context() as patch:
+                if most is not None:
+                    limits.few_detections_at_a_time(patch, most)
+                ours = result.weighed(rows, weights)
             assert all(mine.tobytes() == own.tobytes() for mine, own in zip(ours, expected, strict=True))
     intervals = [
         boxscore.diagnostics.bootstrap_intervals(each, resamples=9).to_frame() for each in (result, one)
@@ -150,24 +150,21 @@ def dying_tasks(tmp_path: Path, deaths: int) -> tuple[list[Any], Any]:
     truth, found = frames()
     tables = boxscore.GroundTruth.from_pandas(truth), boxscore.Detections.from_pandas(found)
     expected = whole(tables, "coco")
-    tasks: list[Any] = table_tasks(
-        expected.ground_truth, expected.detections, load_protocol("coco"), partitions=4
-    )
-    fields = {field.name: getattr(tasks[2], field.name) for field in dataclasses.fields(tasks[2])}
-    tasks[2] = DyingTask(**fields, marks=str(tmp_path / "marks"), deaths=deaths)
+    tasks = tasks_of(tables, "coco", 4)
+    tasks[2] = DyingTask(tasks[2], str(tmp_path / "marks"), deaths)
     return tasks, expected
 
 
 def test_a_worker_that_is_killed(client: Any, tmp_path: Path) -> None:
     tasks, expected = dying_tasks(tmp_path, 1)
-    assert bits(on_cluster.evaluate_tasks(tasks, client)) == bits(expected)
+    assert bits(evaluate_tasks(tasks, client)) == bits(expected)
     assert (tmp_path / "marks").read_bytes() == b"x"
 
 
 def test_a_partition_that_kills_every_worker_is_named(client: Any, tmp_path: Path) -> None:
     tasks, _ = dying_tasks(tmp_path, 99)
     with pytest.raises(boxscore.InputError, match=r"^partition 2 of .* must be done by a worker that lives"):
-        on_cluster.evaluate_tasks(tasks, client)
+        evaluate_tasks(tasks, client)
 
 
 def test_a_bad_row_is_named(client: Any, tmp_path: Path) -> None:
@@ -308,14 +305,9 @@ def _lives(process: int) -> bool:
         return False
 
 
-def test_no_scheduler_there() -> None:
-    from unittest import mock
-
-    with (
-        mock.patch.object(on_cluster, "PATIENCE", 0.3),
-        pytest.raises(boxscore.InputError, match="must answer"),
-        on_cluster.cluster_client("tcp://127.0.0.1:9"),
-    ):
+def test_no_scheduler_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits.impatient(monkeypatch, 0.3)
+    with pytest.raises(boxscore.InputError, match="must answer"), cluster_client("tcp://127.0.0.1:9"):
         os.abort()
 
 

@@ -7,7 +7,6 @@ cut off from files, or given other sources. ``PATIENCE`` is short here: nothing 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import http.server
 import os
 import shutil
@@ -28,16 +27,14 @@ import pytest
 
 import boxscore
 from boxscore.cli import main
-from boxscore.distributed import evaluate, reduction, scan
-from boxscore.distributed.scanning import table_tasks
-from boxscore.protocols import load_protocol
+from boxscore.distributed import evaluate, scan
+from support import dying, limits
 from support.dask_processes import DaskProcesses, dask_processes, descendants, kill_group, lives, until
-from support.parted import bits, whole
+from support.insides import cluster_client, evaluate_tasks, states_of_workers
+from support.parted import bits, tasks_of, whole
 
 if not os.environ.get("CI"):  # there it must be installed
     pytest.importorskip("distributed", reason="needs boxscore[dask]")
-import boxscore.distributed.cluster as on_cluster
-from support import dying
 
 pytestmark = [
     pytest.mark.long,
@@ -50,7 +47,7 @@ SECONDS = 2.0
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_cluster, "PATIENCE", SECONDS)
+    limits.impatient(monkeypatch, SECONDS)
 
 
 @pytest.fixture
@@ -94,13 +91,10 @@ def written(folder: Path, *, files: int = 8, scattered: bool = True) -> tuple[Pa
 def waiting_tasks(mark: Path) -> tuple[list[Any], Any]:
     """Return tasks of which one waits for a file, and the right result."""
     truth, found = frames()
-    expected = whole(
-        (boxscore.GroundTruth.from_pandas(truth), boxscore.Detections.from_pandas(found)), "coco"
-    )
-    tasks: list[Any] = table_tasks(expected.ground_truth, expected.detections, load_protocol("coco"), 4)
-    fields = {field.name: getattr(tasks[2], field.name) for field in dataclasses.fields(tasks[2])}
-    tasks[2] = dying.WaitingTask(**fields, marks=str(mark))
-    return tasks, expected
+    tables = boxscore.GroundTruth.from_pandas(truth), boxscore.Detections.from_pandas(found)
+    tasks = tasks_of(tables, "coco", 4)
+    tasks[2] = dying.WaitingTask(tasks[2], str(mark))
+    return tasks, whole(tables, "coco")
 
 
 def in_thread(work: Any) -> tuple[threading.Thread, list[Any]]:
@@ -129,7 +123,7 @@ def test_the_scheduler_goes_while_matching(
     processes, client = cluster
     mark = tmp_path / "mark"
     tasks, _ = waiting_tasks(mark)
-    thread, came = in_thread(lambda: on_cluster.evaluate_tasks(tasks, client))
+    thread, came = in_thread(lambda: evaluate_tasks(tasks, client))
     until(mark.exists)
     os.kill(processes.scheduler.pid, signal.SIGKILL if how == "killed" else signal.SIGSTOP)
     thread.join(10 * SECONDS)
@@ -143,7 +137,7 @@ def test_the_scheduler_goes_while_matching(
 @pytest.mark.usefixtures("impatient")
 def test_the_scheduler_is_killed_while_scoring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mark = tmp_path / "mark"
-    monkeypatch.setattr(reduction, "draw_classes", dying.waiting_draw)
+    limits.scoring_by(monkeypatch, dying.waiting_draw)
     tables = [kind.from_pandas(side) for kind, side in zip(KINDS, frames(), strict=True)]
     with dask_processes(tmp_path, 0) as (processes, client):
         processes.worker(BOXSCORE_TEST_MARK=str(mark))
@@ -164,7 +158,7 @@ def test_all_workers_go_and_none_comes(cluster: Any, tmp_path: Path) -> None:
     processes, client = cluster
     mark = tmp_path / "mark"
     tasks, _ = waiting_tasks(mark)
-    thread, came = in_thread(lambda: on_cluster.evaluate_tasks(tasks, client))
+    thread, came = in_thread(lambda: evaluate_tasks(tasks, client))
     until(mark.exists)
     kill_group(processes.started[1])
     thread.join(15 * SECONDS)
@@ -176,7 +170,7 @@ def test_another_worker_comes_in_time(cluster: Any, tmp_path: Path) -> None:
     processes, client = cluster
     mark = tmp_path / "mark"
     tasks, expected = waiting_tasks(mark)
-    thread, came = in_thread(lambda: on_cluster.evaluate_tasks(tasks, client))
+    thread, came = in_thread(lambda: evaluate_tasks(tasks, client))
     until(mark.exists)
     kill_group(processes.started[1])
     (tmp_path / "mark.go").touch()
@@ -189,7 +183,7 @@ def test_a_nanny_starts_its_worker_again_while_scoring(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = tmp_path / "mark"
-    monkeypatch.setattr(reduction, "draw_classes", dying.waiting_draw)
+    limits.scoring_by(monkeypatch, dying.waiting_draw)
     tables: Any = tuple(kind.from_pandas(side) for kind, side in zip(KINDS, frames(), strict=True))
     with dask_processes(tmp_path, 0) as (processes, client):
         nanny = processes.worker(BOXSCORE_TEST_MARK=str(mark))
@@ -213,7 +207,7 @@ def test_workers_that_wait_for_memory(tmp_path: Path) -> None:
             DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE="0.01",
             DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE="false",
         )
-        until(lambda: [one["status"] for one in on_cluster._workers_of(client).values()] == ["paused"])
+        until(lambda: states_of_workers(client) == ["paused"])
         with pytest.raises(
             boxscore.InputError, match=r"takes tasks\. Got 1 waiting for memory; use more part"
         ):
@@ -237,9 +231,9 @@ def test_a_worker_with_another_version(cluster: Any, tmp_path: Path, when: str) 
         processes.worker(sources=own)
         client.wait_for_workers(2, timeout=30)
         with pytest.raises(boxscore.InputError, match=r"must have boxscore .* Got 9\.9 in tcp://"):
-            on_cluster.evaluate_tasks(tasks, client)
+            evaluate_tasks(tasks, client)
         return
-    thread, came = in_thread(lambda: on_cluster.evaluate_tasks(tasks, client))
+    thread, came = in_thread(lambda: evaluate_tasks(tasks, client))
     until(mark.exists)
     processes.worker(sources=own)
     thread.join(40)
@@ -447,7 +441,7 @@ def test_an_address_that_is_no_scheduler(kind: str) -> None:
     with (
         listening(kind) as address,
         pytest.raises(boxscore.InputError, match=r"^the scheduler .* must answer\. Got ") as caught,
-        on_cluster.cluster_client(address),
+        cluster_client(address),
     ):
         os.abort()
     assert time.monotonic() - start < 10 * SECONDS

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import boxscore
 from boxscore.cli import main
-from boxscore.distributed import local
-from boxscore.distributed.headers import header_of
-from boxscore.distributed.local import LEAST, MATCHED, Plan, check_scoring, plan_within
-from boxscore.distributed.reduction import MOST
-from boxscore.distributed.streaming import PARTITION
+from support import limits
 from support.each import each
-from support.parted import parts_of
+from support.insides import bytes_of_plan, plan_within
 
 pq = pytest.importorskip("pyarrow.parquet")
 
 
 def test_without_a_limit_processes_share_what_is_worth_it() -> None:
-    assert plan_within(None, 10**8, 10**7, 2) == Plan(PARTITION, MOST, None)
+    assert plan_within(None, 10**8, 10**7, 2).partition == plan_within(None, 10**9, 10**7, 2).partition
     assert plan_within(None, 10**6, 10**5, 2).partition == 500_000
-    assert plan_within(None, 1000, 100, 8).partition == local.WORTH
+    assert plan_within(None, 1000, 100, 8).partition == plan_within(None, 100_000, 100, 8).partition > 100_000
+    assert plan_within(None, 10**8, 10**7, 2).room is None
 
 
 @each([(1 * 10**9, 1), (2 * 10**9, 2), (4 * 10**9, 4), (64 * 10**9, 8)])
@@ -34,39 +31,44 @@ def test_what_is_planned_stays_within_the_limit(limit: int, workers: int) -> Non
     boxes, images = 10**9, 10**6
     plan = plan_within(limit, boxes, images, workers)
     assert plan.room is not None
-    at_a_time = max(plan.partition * local.MATCHED, plan.most * local.SCORED)
-    own = 0 if workers == 1 else local.BASE
-    assert local.BASE + images * local.PER_IMAGE + workers * (own + at_a_time) <= limit
-    assert plan.partition >= LEAST
+    assert bytes_of_plan(plan, images, workers) <= limit
+    assert plan.partition >= 1 << 16
 
 
-def test_a_limit_that_cannot_be_kept_says_what_would_do() -> None:
-    with pytest.raises(
-        boxscore.InputError, match=r"be 616 MB or more for 1,000 boxes and 2 workers"
-    ) as caught:
+def test_a_limit_that_cannot_be_kept_says_what_would_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(boxscore.InputError, match=r"be 616 MB or more for 1,000 boxes and 2 workers"):
         plan_within(100 * 10**6, 1000, 100_000, 2)
-    said = 180 * 10**6 + 100 * 100_000 + 2 * (180 * 10**6 + MATCHED * LEAST)
-    assert f"{said / 1e6:,.0f} MB" in str(caught.value)
-    plan_within(said + 10**6, 1000, 100_000, 2)
+    command = ["evaluate", *written(tmp_path), "--workers", "1", "--memory-limit"]
+    assert main([*command, "100MB"]) == 2
+    said = re.search(
+        r"--memory-limit must be (\d+) MB or more for 2,000 boxes and 1 worker", capsys.readouterr().err
+    )
+    assert said is not None
+    assert main([*command, f"{int(said[1]) - 1}MB"]) == 2
+    assert main([*command, f"{int(said[1]) + 1}MB"]) == 0
 
 
-def parts(protocol: Any) -> list[Any]:
-    images = np.repeat(np.arange(50), 4)
-    boxes = np.tile([[1.0, 1.0, 9.0, 9.0]], (200, 1))
-    truth = boxscore.GroundTruth.from_arrays(images, ["cat"] * 200, boxes)
-    found = boxscore.Detections.from_arrays(images, ["cat"] * 200, boxes, np.linspace(0.1, 0.9, 200))
-    return parts_of((truth, found), protocol, np.arange(50) % 3)
-
-
-def test_a_class_that_is_never_cut_must_fit() -> None:
-    capped = {"extends": "coco", "name": "capped", "matching": {"cap_scope": "data_set_class"}}
-    headers = [header_of(part) for part in parts(capped)]
-    check_scoring(headers, Plan(1, 1, 200 * local.SCORED))
-    check_scoring(headers, Plan(1, 1, None))
-    with pytest.raises(boxscore.InputError, match="to order the 200 detections of class 'cat'"):
-        check_scoring(headers, Plan(1, 1, 199 * local.SCORED))
+def test_a_class_that_is_never_cut_must_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = written(tmp_path)
+    counts = boxscore.evaluate(*sides).class_counts["detections"]
+    largest, label = int(counts.max()), str(1 + int(counts.argmax()))
+    room = plan_within(10**9, 2000, 500, 1).room
+    assert room is not None
+    capped = tmp_path / "capped.toml"
+    capped.write_text('extends = "coco"\nname = "capped"\n[matching]\ncap_scope = "data_set_class"\n')
+    command = ["evaluate", *sides, "--memory-limit", "1GB", "--protocol"]
+    limits.heavy_detections(monkeypatch, room // largest)
+    assert main([*command, str(capped)]) == 0
+    limits.heavy_detections(monkeypatch, room // largest + 1)
+    assert main([*command, str(capped)]) == 2
+    assert f"to order the {largest:,} detections of class '{label}'" in capsys.readouterr().err
     for name in ("coco", "voc2012", "ultralytics-old"):  # cut by scores
-        check_scoring([header_of(part) for part in parts(name)], Plan(1, 1, 1))
+        assert main([*command, name]) == 0
+    assert main(["evaluate", *sides, "--protocol", str(capped)]) == 0  # no limit
 
 
 def written(folder: Path) -> list[str]:

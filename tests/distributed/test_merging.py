@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,17 +16,14 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore import diagnostics
+from boxscore._utils.resampling import Groups
 from boxscore.data.alignment import align
 from boxscore.data.operations import of_images
 from boxscore.data.vocabulary import Categories, Images
 from boxscore.distributed import MergedEvaluation, Part, load_part, merge, part_of
-from boxscore.distributed.parts import check_mergeable, match_part
-from boxscore.matching.matches import Matches
-from boxscore.matching.preparing import prepared
 from boxscore.protocols import load_protocol, protocol_names
 from boxscore.reports.plots.curves import MissRateDisplay
-from boxscore.scoring.curves import Curves
-from support import crowd_cases, federated_cases, instances, open_images, rotated, voc_cases
+from support import crowd_cases, federated_cases, instances, limits, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
 from support.each import each
 from support.examples import examples
@@ -173,21 +171,23 @@ def test_weights_of_images_and_plots_of_merged_crowds(name: str) -> None:
     assert np.array_equal(of_merged.missed, of_whole.missed)
 
 
-def test_images_are_taken_from_merged_crowds_and_detections_are_not() -> None:
-    """The Jaccard index was counted with all detections: with fewer the overlaps would be asked for again."""
+def test_a_slice_of_merged_crowds_is_that_of_all_at_once() -> None:
     tables = crowd_cases.tables([image for seed in range(3, 8) for image in crowd_cases.scene(seed)])
-    one, other = whole(tables, "crowdhuman").matched, merged(tables, "crowdhuman").matched
-    protocol = load_protocol("crowdhuman")
-    kept = np.arange(len(one.images)) % 3 > 0
+    one, other = whole(tables, "crowdhuman"), merged(tables, "crowdhuman")
+    slices = Groups((np.arange(len(one.images)) % 3 > 0).astype(np.uint8), 0, 2)
+    ours, all_images = other.weighed(other.protocol.rows, slices), other.metrics
+    for mine, theirs in zip(ours, one.weighed(one.protocol.rows, slices), strict=True):
+        assert mine.tobytes() == theirs.tobytes()
+    at = list(all_images).index("JI")
+    assert ours.values[1, at, -1] != all_images["JI"]
 
-    def index(matches: Matches) -> Any:
-        return Curves.of(matches, protocol).jaccard_indices(protocol)
 
-    assert index(other.take_images(kept)).tolist() == index(one.take_images(kept)).tolist()
-    assert index(other.take_images(kept)).tolist() != index(other).tolist()
-    for fewer in (other.take_scores_from(0.5), other.pooled()):
-        with pytest.raises(boxscore.InputError, match="overlapping pairs must be all kept for the Jaccard"):
-            index(fewer)
+def test_a_jaccard_index_needs_all_overlaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = crowd_cases.tables([image for seed in range(3, 8) for image in crowd_cases.scene(seed)])
+    limits.few_pairs_at_a_time(monkeypatch, 1)
+    limits.few_pairs_kept(monkeypatch, 0)
+    with pytest.raises(boxscore.InputError, match="overlapping pairs must be all kept for the Jaccard"):
+        whole(tables, "crowdhuman").metrics  # noqa: B018
 
 
 @each(
@@ -279,8 +279,15 @@ def test_a_cap_over_the_data_set_that_cannot_be_met_is_refused_by_name() -> None
 
 
 def test_every_protocol_that_ships_can_be_merged() -> None:
+    truth = boxscore.GroundTruth.from_arrays([1, 2], ["cat"] * 2, [[1, 1, 9, 9]] * 2)
+    found = boxscore.Detections.from_arrays([1, 2], ["cat"] * 2, [[1, 1, 9, 9]] * 2, [0.5, 0.75])
     for name in protocol_names():
-        check_mergeable(load_protocol(name))
+        refused = None
+        try:
+            parts_of((truth, found), name, 2)
+        except boxscore.InputError as error:  # it needs masks, keypoints, corners or columns
+            refused = error
+        assert not isinstance(refused, boxscore.ProtocolError), f"{name}: {refused}"
 
 
 STRETCHED = {"extends": "coco", "rounding": {"stretch_scores": True}}
@@ -315,13 +322,26 @@ def test_columns_of_crowds_that_do_not_fit_are_refused(name: str) -> None:
     rules = {"extends": "crowdhuman", "ap": {"recall_over": "all"}}
     tables = crowd_cases.tables(crowd_cases.scene(3))
     part = parts_of(tables, rules, [0] * len(tables[0].images))[0]
-    column = getattr(part.matches, name)
+    column = columns_of(part)[name]
     assert len(column)
     more = column.astype(np.int32) if name == "crowd_counts" else column.astype(np.uint16) + np.uint16(1000)
+    Part.from_bytes(damaged(part, name, column))
     for wrong in (column[:-1], more, None):
-        damaged = dataclasses.replace(part, matches=dataclasses.replace(part.matches, **{name: wrong}))
         with pytest.raises(boxscore.FileFormatError, match="hold what boxscore wrote"):
-            Part.from_bytes(damaged.to_bytes())
+            Part.from_bytes(damaged(part, name, wrong))
+
+
+def columns_of(part: Part) -> dict[str, Any]:
+    with np.load(io.BytesIO(part.to_bytes())) as archive:
+        return dict(archive)
+
+
+def damaged(part: Part, name: str, column: Any) -> bytes:
+    """Return the file of a part with another column, or without it."""
+    columns = {**columns_of(part), name: column}
+    file = io.BytesIO()
+    np.savez(file, **{key: value for key, value in columns.items() if value is not None})
+    return file.getvalue()
 
 
 @given(seed=st.integers(0, 1000), shares=st.integers(2, 4))
@@ -341,18 +361,20 @@ def test_scores_of_shares_are_stretched_together(seed: int, shares: int) -> None
         Part.from_bytes(dataclasses.replace(saved[0], score_ends=None).to_bytes())
 
 
-def test_scores_that_are_all_the_same_cannot_be_stretched_together() -> None:
+def test_scores_that_are_all_the_same_cannot_be_stretched_together(tmp_path: Path) -> None:
+    """Each share has one score, and differs from the other."""
+    pytest.importorskip("pyarrow")
     truth = boxscore.GroundTruth.from_arrays([1, 2], ["a"] * 2, [[1, 1, 9, 9]] * 2)
     found = boxscore.Detections.from_arrays([1, 2], ["a"] * 2, [[1, 1, 9, 9]] * 2, [0.5, 0.75])
     rules = {"extends": "widerface", "ignore": {"area_ranges": {"easy": [0, 1e9]}, "column_ranges": {}}}
-    protocol, parts = load_protocol(rules), []
-    for image in range(2):
-        row = np.array([image])
-        tables = of_images(truth, row, row), of_images(found, row, row)
-        parts.append(match_part(*prepared(*tables, protocol, share=True), protocol))
+    paths = tmp_path / "truth.parquet", tmp_path / "found.parquet"
+    for table, path in zip((truth, found), paths, strict=True):
+        boxscore.save_as(table, path)
+    parts = parts_of(paths, rules, 2)
+    assert len(parts) == 2
     assert bits(merge(parts)) == bits(whole((truth, found), rules))
     with pytest.raises(boxscore.InputError, match=r"scores must differ, to be stretched over \[0, 1\]"):
-        merge(parts[:1]).matched  # noqa: B018
+        merge(parts[:1]).metrics  # noqa: B018
 
 
 def test_a_file_that_is_no_part_or_damaged_is_refused(tmp_path: Path) -> None:
@@ -375,12 +397,12 @@ def test_a_file_that_is_no_part_or_damaged_is_refused(tmp_path: Path) -> None:
 @settings(max_examples=7)
 def test_columns_that_do_not_fit_are_refused(name: str) -> None:
     part = parts_of(scene(), "coco", np.zeros(12, dtype=int))[0]
-    column = getattr(part.matches, name)
+    column = columns_of(part)[name]
     more = (column + 1000.0).astype(np.int64 if name == "bounds" else np.uint16)
+    Part.from_bytes(damaged(part, name, column))
     for wrong in (column[:-1], more):
-        damaged = dataclasses.replace(part, matches=dataclasses.replace(part.matches, **{name: wrong}))
         with pytest.raises(boxscore.FileFormatError, match="hold what boxscore wrote"):
-            Part.from_bytes(damaged.to_bytes())
+            Part.from_bytes(damaged(part, name, wrong))
 
 
 # ---------------------------------------------------------------- evaluators and scan

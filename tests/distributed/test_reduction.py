@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boxscore
-from boxscore.distributed.engine import Here
-from boxscore.distributed.reduction import reduced
-from boxscore.distributed.result import DistributedEvaluation
+from boxscore.distributed import Part, merge
 from boxscore.protocols import load_protocol
-from support import crowd_cases, federated_cases, instances, open_images, rotated, voc_cases
+from support import crowd_cases, federated_cases, instances, limits, open_images, rotated, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
+from support.insides import distributed_evaluation
 from support.parted import Tables, bits, drawn_tables, parts_of, whole
 
 
@@ -35,8 +34,14 @@ def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
     drawn = st.lists(st.integers(0, 3), min_size=images, max_size=images)
     parts = parts_of(tables, protocol, data.draw(drawn, label="partition"))
     most = data.draw(st.sampled_from([1, 2, 5, 10**6]), label="most")
-    numbers = reduced(Here(), parts, most=most)
-    assert bits(DistributedEvaluation.of(numbers)) == bits(whole(tables, protocol))
+    check_pieces(parts, most, whole(tables, protocol))
+
+
+def check_pieces(parts: list[Part], most: int, expected: boxscore.Evaluation) -> None:
+    """Check what stays where it is matched, and what is merged here, with so many detections at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        limits.few_detections_at_a_time(patch, most)
+        assert bits(distributed_evaluation(parts)) == bits(merge(parts)) == bits(expected)
 
 
 @given(case=coco_cases(), data=st.data())
@@ -122,8 +127,7 @@ def test_scores_of_a_class_by_ranges_under_a_cap_of_the_image() -> None:
     rules = crowd_cases.crowd_protocol("recall over all at points")
     tables = crowd_cases.crowd_case(6, "recall over all at points")
     parts = parts_of(tables, rules, [0] * len(tables[0].images))
-    split = DistributedEvaluation.of(reduced(Here(), parts, most=1))
-    assert bits(split) == bits(whole(tables, rules))
+    check_pieces(parts, 1, whole(tables, rules))
 
 
 def test_scores_of_single_and_double_precision_are_cut_alike() -> None:
@@ -134,8 +138,7 @@ def test_scores_of_single_and_double_precision_are_cut_alike() -> None:
     found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [other, box, box], scores)
     parts = parts_of((truth, found), "coco", [0, 1, 0])
     assert [part.matches.score.dtype for part in parts] == [np.float64, np.float32]
-    split = DistributedEvaluation.of(reduced(Here(), parts, most=1))
-    assert bits(split) == bits(whole((truth, found), "coco"))
+    check_pieces(parts, 1, whole((truth, found), "coco"))
 
 
 def test_scores_that_are_equal_once_stretched_are_in_one_range() -> None:
@@ -145,8 +148,7 @@ def test_scores_that_are_equal_once_stretched_are_in_one_range() -> None:
     scores = [0.5, 0.5 + 2.0**-50, -1000.0]
     found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [box, other, other], scores)
     rules = crowd_cases.crowd_protocol("stretched at points")
-    split = DistributedEvaluation.of(reduced(Here(), parts_of((truth, found), rules, [0, 1, 2]), most=1))
-    assert bits(split) == bits(whole((truth, found), rules))
+    check_pieces(parts_of((truth, found), rules, [0, 1, 2]), 1, whole((truth, found), rules))
 
 
 def test_an_image_in_two_parts_is_refused() -> None:
@@ -154,7 +156,7 @@ def test_an_image_in_two_parts_is_refused() -> None:
     found = boxscore.Detections.from_arrays([1, 2, 3], ["cat"] * 3, [[1, 1, 9, 9]] * 3, [0.5] * 3)
     parts = parts_of((truth, found), "coco", [0, 1, 0])
     with pytest.raises(boxscore.InputError, match=r"be in one of the parts to merge\. Got 1 in"):
-        reduced(Here(), [*parts, parts[0]])
+        distributed_evaluation([*parts, parts[0]])
 
 
 @given(seed=st.integers(0, 10_000), data=st.data())

@@ -18,14 +18,11 @@ from boxscore._utils.files import temporary_folder
 from boxscore.cli import main
 from boxscore.data.alignment import align
 from boxscore.distributed import scan
-from boxscore.distributed.local import LocalEngine
-from boxscore.distributed.reduction import asked_keys
-from boxscore.distributed.result import evaluation_of, headers_of
-from boxscore.distributed.scanning import streamed
 from boxscore.formats.parquet import FORMAT
 from boxscore.formats.registry import format_named
-from support import crowd_cases, instances
+from support import crowd_cases, instances, limits
 from support.each import each
+from support.insides import LocalEngine, distributed_evaluation, streamed
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -347,17 +344,22 @@ def test_scattered_rows_are_regrouped_and_nothing_is_left(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    with streamed(Path(sides[0]), Path(sides[1]), boxscore.load_protocol("coco"), partitions=6) as tasks:
-        files = [task.source.file for task in tasks]
-        assert len(files) == 6
-        assert all(file is not None and file.exists() for file in files)
+    regrouped: list[list[str]] = []
+
+    def run_all(run: Any, tasks: Any) -> list[Any]:
+        regrouped.extend([path.name for path in temporary.rglob("*") if path.is_file()] for _ in tasks)
+        return [run(task) for task in tasks]
+
+    assert bits(scan(*sides, partitions=6, map=run_all)) == bits(whole(*sides, "coco"))
+    assert len(regrouped) == 6
+    assert len(regrouped[0]) >= 6
     assert not list(temporary.iterdir())
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_processes_score_from_files_and_nothing_is_left(workers: int, tmp_path: Path) -> None:
     sides = on_disk(tmp_path)
-    expected = bits(whole(*sides, "coco"))
+    result = whole(*sides, "coco")
     protocol = boxscore.load_protocol("coco")
     for most in (10**6, 25):  # the large classes by ranges of scores
         with (
@@ -366,15 +368,24 @@ def test_processes_score_from_files_and_nothing_is_left(workers: int, tmp_path: 
             LocalEngine(folder, workers) as engine,
         ):
             parts = engine.match(tasks)
-            assert bits(evaluation_of(engine, parts, headers_of(engine, parts), most=most)) == expected
-            some = evaluation_of(
-                engine, parts, headers_of(engine, parts), most=most, keys=asked_keys(protocol)
-            )
-            np.testing.assert_array_equal(
-                list(some.metrics.values()), list(whole(*sides, "coco").metrics.values())
-            )
-            assert bits(some) == expected  # the other area ranges and caps from the files
+            for asked in (None, protocol):  # then the other area ranges and caps from the files
+                some = distributed_evaluation(parts, engine, asked=asked, most=most)
+                np.testing.assert_array_equal(list(some.metrics.values()), list(result.metrics.values()))
+                assert bits(some) == bits(result)
         assert not list(tmp_path.glob("boxscore-*"))
+
+
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
+def test_the_command_line_scores_classes_by_ranges_of_scores(
+    workers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes of its own are told how many detections they draw together."""
+    command = ["evaluate", *on_disk(tmp_path), "--output", "json", "--no-digest"]
+    assert main(command) == 0
+    expected = json.loads(capsys.readouterr().out)
+    limits.few_detections_at_a_time(monkeypatch, 25)
+    assert main([*command, "--memory-limit", "4GB", "--workers", workers]) == 0
+    assert json.loads(capsys.readouterr().out) == expected
 
 
 @pytest.mark.long

@@ -17,17 +17,13 @@ import boxscore
 from boxscore import diagnostics
 from boxscore._utils.resampling import Draws, Groups
 from boxscore.data.vocabulary import Images
-from boxscore.distributed import DistributedEvaluation, Part, merge, weighing
-from boxscore.distributed import result as results
-from boxscore.distributed.engine import Here
-from boxscore.distributed.headers import header_of
-from boxscore.distributed.reduction import reduced
-from boxscore.distributed.weighing import HeldParts, weighed_parts
+from boxscore.distributed import DistributedEvaluation, Part, merge
 from boxscore.protocols import load_protocol
-from support import federated_cases, instances, open_images, voc_cases
+from support import federated_cases, instances, limits, open_images, voc_cases
 from support.cases import Case, coco_cases
 from support.each import each
 from support.examples import examples
+from support.insides import distributed_evaluation
 from support.parted import Tables, drawn_tables, parts_of, whole
 
 
@@ -35,10 +31,6 @@ from support.parted import Tables, drawn_tables, parts_of, whole
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that one example after the other writes its files into."""
     return tmp_path_factory.mktemp("case")
-
-
-def held(parts: list[Part]) -> HeldParts:
-    return HeldParts(Here(), parts, [header_of(part) for part in parts])
 
 
 def frames_of(answer: Any) -> list[Any]:
@@ -52,18 +44,23 @@ def check(tables: Tables, protocol: Any, data: st.DataObject) -> None:
         return
     drawn = st.lists(st.integers(0, 3), min_size=images, max_size=images)
     parts = parts_of(tables, protocol, data.draw(drawn, label="partition"))
-    sizes = {
-        "most": data.draw(st.sampled_from([1, 2, 5, 10**6]), label="most"),
-        "alone": data.draw(st.sampled_from([-1, -1, 10**6]), label="alone"),
-    }
+    most = data.draw(st.sampled_from([1, 2, 5, 10**6, None]), label="most")
     groups = np.array(data.draw(drawn, label="slices"), dtype=np.uint8)
-    result = whole(tables, protocol)
-    rows = result.protocol.rows
+    expected = whole(tables, protocol)
     for weights in (Draws.of_seed(images, 3, seed=images), Groups(groups, 0, 3)):
-        ours, one = weighed_parts(held(parts), rows, weights, **sizes), result.weighed(rows, weights)
-        for mine, theirs in zip(ours, one, strict=True):
-            assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
-            assert mine.tobytes() == theirs.tobytes()
+        check_weighed(parts, expected, weights, most)
+
+
+def check_weighed(parts: list[Part], expected: boxscore.Evaluation, weights: Any, most: int | None) -> None:
+    """Check metrics under weights, with so many detections at a time, or all (None)."""
+    rows = expected.protocol.rows
+    with pytest.MonkeyPatch.context() as patch:
+        if most is not None:
+            limits.few_detections_at_a_time(patch, most)
+        ours = distributed_evaluation(parts).weighed(rows, weights)
+    for mine, theirs in zip(ours, expected.weighed(rows, weights), strict=True):
+        assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+        assert mine.tobytes() == theirs.tobytes()
 
 
 @given(case=coco_cases(), data=st.data())
@@ -163,28 +160,25 @@ def test_one_curve_of_some_classes_by_ranges(seed: int, folder: Path) -> None:
     tables = result.ground_truth, result.detections
     images = len(tables[0].images)
     parts = parts_of(tables, protocol, np.arange(images) % 2)
-    rows, weights = result.protocol.rows, Draws.of_seed(images, 4, seed)
-    assert any(row.classes for row in rows)
-    ours = weighed_parts(held(parts), rows, weights, most=2, alone=-1)
-    assert ours.values.tobytes() == result.weighed(rows, weights).values.tobytes()
+    assert any(row.classes for row in result.protocol.rows)
+    check_weighed(parts, result, Draws.of_seed(images, 4, seed), 2)
 
 
-def test_a_class_that_is_only_detected_by_ranges() -> None:
+def test_a_class_that_is_only_detected_by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has AP 0 where any of its ranges has a detection, and none where no image with one is drawn."""
     truth = boxscore.GroundTruth.from_arrays([0], [0], [[0, 0, 9, 9]], images=range(3), categories=range(2))
     found = boxscore.Detections.from_arrays([0, 1], [1, 1], [[0, 0, 9, 9]] * 2, [0.9, 0.1])
     protocol = {"extends": "coco", "name": "case", "ap": {"absent_classes": "zero"}}
     parts = parts_of((truth, found), protocol, [0, 0, 1])
     weights = Groups(np.arange(3, dtype=np.uint8), 0, 3)
-    rows = whole((truth, found), protocol).protocol.rows
-    values = weighed_parts(held(parts), rows, weights, most=1, alone=-1).values
+    limits.few_detections_at_a_time(monkeypatch, 1)
+    result = distributed_evaluation(parts)
+    values = result.weighed(result.protocol.rows, weights).values
     np.testing.assert_array_equal(values[:, 0, 1], [0, 0, np.nan])
 
 
 def test_no_slices() -> None:
-    values, truths, found = weighed_parts(
-        held(parts_of(scene(), "coco", np.zeros(12, dtype=int))), [], Groups(np.zeros(12, np.uint8), 0, 0)
-    )
+    values, truths, found = distributed(scene()).weighed([], Groups(np.zeros(12, np.uint8), 0, 0))
     assert (values.shape, len(truths), len(found)) == ((0, 0, 4), 0, 0)
 
 
@@ -216,8 +210,7 @@ def scene(seed: int = 5, classes: int = 3) -> Tables:
 
 
 def distributed(tables: Tables, protocol: Any = "coco") -> DistributedEvaluation:
-    parts = parts_of(tables, protocol, np.arange(len(tables[0].images)) % 3)
-    return DistributedEvaluation.of(reduced(Here(), parts), held(parts))
+    return distributed_evaluation(parts_of(tables, protocol, np.arange(len(tables[0].images)) % 3))
 
 
 def merged(tables: Tables, protocol: Any = "coco") -> boxscore.Evaluation:
@@ -371,7 +364,7 @@ def test_numbers_only() -> None:
 
 def test_too_many_detections_to_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     result = distributed(scene())
-    monkeypatch.setattr(results, "FETCHED", 10)
+    limits.few_detections_fetched(monkeypatch, 10)
     with pytest.raises(
         boxscore.InputError, match=r"^detections whose parts are fetched must be at most 10\."
     ):
@@ -380,15 +373,17 @@ def test_too_many_detections_to_be_fetched(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_class_that_cannot_be_cut_and_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighing, "MOST_OWNED", 20)
     result = distributed(scene(), {"extends": "coco", "name": "areas", "ap": {"interpolation": "area"}})
-    rows, weights = result.protocol.rows, Draws.of_seed(12, 2, 0)
-    with pytest.raises(
-        boxscore.InputError,
-        match=r"^class '0' must have at most 20 detections to be resampled or sliced\. Got \d+; the protocol areas",
-    ):
-        weighed_parts(result._held, rows, weights, most=5, alone=0)
-    assert len(weighed_parts(result._held, rows, weights, most=1000, alone=0).values) == 2
+    limits.few_detections_of_an_owner(monkeypatch, 20)
+    with monkeypatch.context() as patch:
+        limits.few_detections_at_a_time(patch, 5)
+        with pytest.raises(
+            boxscore.InputError,
+            match=r"^class '0' must have at most 20 detections to be resampled or sliced\. Got \d+; the protocol areas",
+        ):
+            diagnostics.bootstrap_intervals(result, resamples=2)
+    limits.few_detections_at_a_time(monkeypatch, 1000)
+    assert len(diagnostics.bootstrap_intervals(result, resamples=2).to_frame())
 
 
 def test_reports_and_parts_of_merged_results_are_refused(tmp_path: Path) -> None:

@@ -33,17 +33,11 @@ sys.path.insert(0, str(HERE.parent))
 
 import boxscore  # noqa: E402
 from boxscore.diagnostics import bootstrap_intervals  # noqa: E402
-from boxscore.distributed import load_part, merge, scan  # noqa: E402
-from boxscore.distributed.bounds import check_bounds  # noqa: E402
-from boxscore.distributed.engine import Here  # noqa: E402
-from boxscore.distributed.local import LocalEngine  # noqa: E402
-from boxscore.distributed.parts import Part, check_mergeable  # noqa: E402
-from boxscore.distributed.reduction import asked_keys  # noqa: E402
-from boxscore.distributed.result import evaluation_of, headers_of  # noqa: E402
-from boxscore.distributed.scanning import streamed  # noqa: E402
+from boxscore.distributed import Part, load_part, merge, scan  # noqa: E402
 from boxscore.protocols import load_protocol, protocol_names  # noqa: E402
 from boxscore.similarity.registry import similarity_of  # noqa: E402
-from support.parted import bits, whole  # noqa: E402
+from support.insides import LocalEngine, distributed_evaluation, streamed  # noqa: E402
+from support.parted import bits, parts_of, whole  # noqa: E402
 
 Rows = list[dict[str, Any]]
 
@@ -322,21 +316,8 @@ def _save(pa: Any, pq: Any, table: Any, path: Path, rng: np.random.Generator) ->
 # ---------------------------------------------------------------- cases
 
 
-def _protocols() -> list[str]:
-    """Protocols of boxes whose parts can be merged."""
-    names = []
-    for name in protocol_names():
-        protocol = load_protocol(name)
-        try:
-            check_mergeable(protocol)
-        except boxscore.BoxscoreError:
-            continue
-        if not similarity_of(protocol).needed_columns:
-            names.append(name)
-    return names
-
-
-PROTOCOLS = _protocols()
+PROTOCOLS = [name for name in protocol_names() if not similarity_of(load_protocol(name)).needed_columns]
+"""Of boxes."""
 
 
 def case(number: int, folder: Path) -> Case:
@@ -431,22 +412,16 @@ def _by_engine(one: Case, most: int, partition: int, folder: Path, workers: int)
     with streamed(one.truth, one.found, protocol, partition=partition, scratch=scratch) as tasks:
         if workers:
             with LocalEngine(scratch, workers) as engine:
-                return _reduced(engine, tasks, most, protocol)
-        return _reduced(Here(), tasks, most, protocol)
-
-
-def _reduced(engine: Any, tasks: Any, most: int, protocol: Any) -> Any:
-    parts = engine.match(tasks)
-    result = evaluation_of(engine, parts, headers_of(engine, parts), most=most, keys=asked_keys(protocol))
-    return bits(result)
+                parts = engine.match(tasks)
+                return bits(distributed_evaluation(parts, engine, asked=protocol, most=most))
+        return bits(distributed_evaluation([task.run() for task in tasks], asked=protocol, most=most))
 
 
 def _by_files(one: Case, partitions: int, folder: Path) -> Any:
-    with streamed(one.truth, one.found, load_protocol(one.protocol), partitions=partitions) as tasks:
-        paths = []
-        for number, task in enumerate(tasks):
-            paths.append(folder / f"{number}.npz")
-            task.run().save(paths[-1])
+    paths = []
+    for number, part in enumerate(parts_of((one.truth, one.found), one.protocol, partitions)):
+        paths.append(folder / f"{number}.npz")
+        part.save(paths[-1])
     parts = [load_part(path) for path in paths]
     return merge([parts[i] for i in one.rng.permutation(len(parts))])
 
@@ -514,13 +489,11 @@ def _intervals(at_once: Any, merged: Any, rng: np.random.Generator) -> str | Non
 
 
 def _bounds(one: Case, at_once: Any, partitions: int) -> str | None:
-    try:
-        check_bounds(load_protocol(one.protocol))
-    except boxscore.BoxscoreError:
-        return None
     bounds = _outcome(
         lambda: scan(one.truth, one.found, protocol=one.protocol, partitions=partitions, exact=False)
     )
+    if isinstance(bounds, boxscore.ProtocolError):
+        return None
     if isinstance(bounds, Exception):
         return f"bounds: {_said(bounds)}"
     for name, interval in _quiet(lambda: bounds.metrics).items():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pyarrow")
 
-from boxscore.distributed import merging
+import boxscore
 from fuzz import partitions
 
 pytestmark = pytest.mark.long
@@ -21,14 +23,15 @@ def test_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_lost_detection_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last of all scores is left out when parts are merged."""
-    real = merging.MergedParts.matches
+    """The lowest of all scores is left out where partitions are scanned."""
 
-    def wrong(self: merging.MergedParts, low: int = 0, high: int | None = None) -> object:
-        merged = real(self, low, high)
-        return merged.take_detections(merged.score > merged.score.min()) if len(merged) else merged
+    def losing(truth: Any, found: Any, *, protocol: str, **_: Any) -> boxscore.Evaluation:
+        table = truth if isinstance(truth, boxscore.GroundTruth) else boxscore.load_ground_truth(truth)
+        every = boxscore.load_detections(found, table)
+        kept = every.take(np.flatnonzero(every.scores > every.scores.min(initial=np.inf)))
+        return boxscore.evaluate(table, kept, protocol=protocol)
 
-    monkeypatch.setattr(merging.MergedParts, "matches", wrong)
+    monkeypatch.setattr(partitions, "scan", losing)
     texts = []
     for number in range(40):
         folder = tmp_path / str(number)

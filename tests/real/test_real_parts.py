@@ -18,14 +18,10 @@ import pytest
 import boxscore
 from boxscore._utils.resampling import Draws, Groups
 from boxscore.distributed import Part, merge, part_of, scan
-from boxscore.distributed.engine import Here
-from boxscore.distributed.headers import header_of
-from boxscore.distributed.reduction import reduced
-from boxscore.distributed.result import DistributedEvaluation
-from boxscore.distributed.scanning import partitioned
-from boxscore.distributed.weighing import HeldParts, weighed_parts, weighs_by_class
 from boxscore.formats.reading import read_detections, read_options
-from support.parted import Tables, bits
+from support import limits
+from support.insides import distributed_evaluation
+from support.parted import Tables, bits, parts_of
 from support.real_data import real, unpacked
 
 pytestmark = pytest.mark.real
@@ -179,14 +175,12 @@ def test_the_bits_of_one_process(name: str, rules: str) -> None:
         result = boxscore.evaluate(*tables_of(name), protocol=protocol)
     expected = bits(result)
     random = np.random.default_rng(len(name) + len(rules))
-    images, tables = len(result.images), (result.ground_truth, result.detections)
-    partition = random.integers(0, int(random.integers(2, 8)), images)
-    parts = [task.run() for task in partitioned(*tables, partition, protocol)]
+    partition = random.integers(0, int(random.integers(2, 8)), len(result.images))
+    parts = parts_of(tables_of(name), protocol, partition)
     saved = [Part.from_bytes(part.to_bytes()) for part in random.permutation(np.array(parts, dtype=object))]
     assert bits(merge(saved)) == expected
-    largest = int(sum(np.diff(part.matches.bounds[0]) for part in parts).max(initial=0))
-    numbers = reduced(Here(), saved, most=largest // 3 + 1)
-    assert bits(DistributedEvaluation.of(numbers)) == expected
+    largest = int(result.class_counts["detections"].max(initial=0))
+    assert bits(distributed_evaluation(saved, most=largest // 3 + 1)) == expected
     assert bits(merge([part_of(result)])) == expected
 
 
@@ -199,15 +193,14 @@ def test_images_are_weighed_in_parts(name: str) -> None:
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
         result = boxscore.evaluate(*tables_of(name), protocol=protocol)
         images, rows = len(result.images), protocol.rows
-        tables = result.ground_truth, result.detections
-        parts = [task.run() for task in partitioned(*tables, np.arange(images) % 3, protocol)]
-    held = HeldParts(Here(), parts, [header_of(part) for part in parts])
+        parts = parts_of(tables_of(name), protocol, np.arange(images) % 3)
     for weights in (Draws.of_seed(images, 3, 0), Groups((np.arange(images) % 4).astype(np.uint8), 0, 3)):
         expected = [one.tobytes() for one in result.weighed(rows, weights)]
         assert [one.tobytes() for one in merge(parts).weighed(rows, weights)] == expected
-        if weighs_by_class(protocol):
-            ours = weighed_parts(held, rows, weights, most=1000, alone=-1)
-            assert [one.tobytes() for one in ours] == expected
+        with pytest.MonkeyPatch.context() as patch:
+            limits.few_detections_at_a_time(patch, 1000)
+            ours = distributed_evaluation(parts).weighed(rows, weights)
+        assert [one.tobytes() for one in ours] == expected
 
 
 @pytest.mark.parametrize("name", ["COCO, true areas", "PASCAL VOC 2007", "WIDER FACE", "VisDrone"])

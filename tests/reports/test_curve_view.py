@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import boxscore
 from boxscore.reports.curve_view import MOST_CURVES, TOLERANCE, curve_view, thin
 from support.evaluations import evaluation, shapes
 
@@ -41,6 +42,27 @@ def test_the_page_draws_the_curve_that_the_evaluation_has() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("points", [101, 11])
+def test_every_point_of_the_page_is_one_of_the_curve(points: int) -> None:
+    """Whatever points the protocol averages over, with the score that reaches it, or none."""
+    result = shapes()
+    rules = {"extends": "coco", "ap": {"recall_points": np.linspace(0, 1, points).tolist()}}
+    view = curve_view(boxscore.evaluate(result.ground_truth, result.detections, protocol=rules))
+    frame, names, seen = result.curves(), result.labels, 0
+    frame["at"] = (frame["recall"] * 1000).round().astype(int)
+    for k, lines in view["classes"].items():
+        for iou, line in zip(view["thresholds"], lines, strict=True):
+            mine = frame[(frame["class"] == names[int(k)]) & np.isclose(frame["iou"], iou)].set_index("at")
+            for at, precision, score in zip(*line, strict=True):
+                own = mine.loc[at]
+                if score is None and precision == 0:  # where it stops, it falls to zero at once
+                    continue
+                assert precision == pytest.approx(own["precision"] * 10_000, abs=0.5)
+                assert score == (None if np.isnan(own["score"]) else float(f"{own['score']:.4g}"))
+                seen += score is not None
+    assert seen > 100
+
+
 def test_many_curves_are_capped() -> None:
     view = curve_view(evaluation(classes=1203, images=2000))
     lines = sum(len(curves) for curves in view["classes"].values())

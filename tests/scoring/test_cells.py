@@ -12,22 +12,38 @@ from tests.scoring.test_curves import RULES, tables
 import boxscore
 from boxscore.data.vocabulary import Categories
 from boxscore.protocols import load_protocol
-from boxscore.scoring.curves import Cells, Curves, _Stream, _sum
+from support import limits
 
 
-def hold(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("boxscore.scoring.curves.MOST_CELLS", most)
-    monkeypatch.setattr("boxscore.scoring.curves.SUMMED_TOGETHER", 200)
+def everything(evaluation: boxscore.Evaluation) -> dict[str, bytes]:
+    values = {**evaluation.class_values, "metrics": np.array(list(evaluation.metrics.values()))}
+    values["ap by iou"] = evaluation.ap_by_iou()
+    return {key: value.tobytes() for key, value in values.items()}
 
 
-def test_sums_have_the_bits_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("thresholds", [1, 3])
+def test_sums_have_the_bits_of_numpy(thresholds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the NumPy installed does: these lengths lie on both sides of its blocks of 8 and 128."""
-    rng = np.random.default_rng(0)
-    monkeypatch.setattr("boxscore.scoring.curves.SUMMED_TOGETHER", 128)
-    for length in [1, 7, 8, 9, 127, 128, 129, 135, 136, 137, 255, 257, 1000, 4097, 65_537, 100_003]:
-        numbers = rng.random(length) * 10.0 ** rng.integers(-9, 9, length)
-        cuts = np.sort(rng.integers(0, length, 5))
-        assert _sum(_Stream(iter(np.split(numbers, cuts))), length) == np.sum(numbers), length
+    rng, count = np.random.default_rng(0), 2000
+    boxes, scores = np.tile([0.0, 0.0, 10.0, 10.0], (count, 1)), np.linspace(1, 0, count)
+    truth = boxscore.GroundTruth.from_arrays(range(count), [0] * count, boxes)
+    heights = np.where(rng.random(count) < scores, rng.integers(2, 11, count), 1)  # the best are right
+    placed = np.column_stack([boxes[:, :3], heights])
+    found = boxscore.Detections.from_arrays(range(count), [0] * count, placed, scores)
+    for points in [1, 7, 8, 9, 43, 85, 127, 128, 129, 135, 136, 137, 255, 257, 1000, 4097, 65_537, 99_991]:
+        rules = {
+            "extends": "coco",
+            "matching": {"iou_thresholds": [0.2, 0.5, 0.7][:thresholds], "max_detections": [100]},
+            "ignore": {"area_ranges": {"all": [0, 1e10]}},
+            "ap": {"recall_points": np.linspace(0, 0.5, points).tolist()},
+            "summary": [{"key": "AP"}],
+        }
+        cells = boxscore.evaluate(truth, found, protocol=rules).arrays()["precision"]
+        with monkeypatch.context() as patch:
+            limits.few_cells_of_curves(patch, 1, summed=128)
+            evaluation = boxscore.evaluate(truth, found, protocol=rules)
+            assert evaluation["AP"] == np.mean(cells[..., 0, 0]), points
+    assert len(np.unique(cells)) > 100
 
 
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(map(str, rules.values())))
@@ -36,19 +52,11 @@ def test_every_metric(rules: dict[str, Any], absent: str, monkeypatch: pytest.Mo
     protocol = load_protocol({"extends": "coco", "name": "case", "ap": {**rules, "absent_classes": absent}})
     for seed in range(3):
         truth, found = tables(seed)
-        whole = boxscore.evaluate(truth, found, protocol=protocol)
-        expected = {**whole.class_values, **{key: np.float64(v) for key, v in whole.metrics.items()}}
+        expected = everything(boxscore.evaluate(truth, found, protocol=protocol))
         for most in (1, 600):
             with monkeypatch.context() as patch:
-                hold(most, patch)
-                parts = boxscore.evaluate(truth, found, protocol=protocol)
-                values = {**parts.class_values, **{key: np.float64(v) for key, v in parts.metrics.items()}}
-                assert {key: value.tobytes() for key, value in values.items()} == {
-                    key: value.tobytes() for key, value in expected.items()
-                }
-                assert parts.curves_of().average_precision.tobytes() == (
-                    whole.curves_of().average_precision.tobytes()
-                )
+                limits.few_cells_of_curves(patch, most)
+                assert everything(boxscore.evaluate(truth, found, protocol=protocol)) == expected
 
 
 @pytest.mark.filterwarnings("ignore::boxscore.BoxscoreWarning")
@@ -67,13 +75,13 @@ def test_other_means_over_classes(class_mean: str, chosen: str, monkeypatch: pyt
         truth = truth.take(kept).replaced(categories=categories)
         expected = boxscore.evaluate(truth, found, protocol=rules).metrics
         with monkeypatch.context() as patch:
-            hold(1, patch)
+            limits.few_cells_of_curves(patch, 1)
             assert boxscore.evaluate(truth, found, protocol=rules).metrics == expected
 
 
 def test_no_class_has_a_curve(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, found = tables(0)
-    hold(1, monkeypatch)
+    limits.few_cells_of_curves(monkeypatch, 1)
     none = boxscore.evaluate(truth.take(np.empty(0, np.intp)), found)
     assert np.isnan(none.metrics["AP"])
     assert np.isnan(none.class_values["AP"]).all()
@@ -85,16 +93,14 @@ def test_many_classes_take_memory_for_their_numbers_only(monkeypatch: pytest.Mon
     boxes = np.tile([0.0, 0.0, 10.0, 10.0], (K, 1))
     truth = boxscore.GroundTruth.from_arrays(np.zeros(K, int), np.arange(K), boxes, categories=range(K))
     found = boxscore.Detections.from_arrays(np.zeros(K, int), np.arange(K), boxes, np.linspace(0, 1, K))
-    hold(1 << 15, monkeypatch)
+    limits.few_cells_of_curves(monkeypatch, 1 << 15)
     evaluation = boxscore.evaluate(truth, found)
     tracemalloc.start()
     assert evaluation.metrics["AP"] == pytest.approx(1)
     assert len(evaluation.class_values["AP"]) == K
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert isinstance(evaluation.curves_of().cells, Cells)
     assert peak < 6_000_000
-    assert Curves.interpolated.attrname not in vars(evaluation.curves_of())
 
 
 @pytest.mark.long
@@ -108,12 +114,3 @@ def test_arrays_of_very_many_classes_are_refused_with_what_they_need() -> None:
     ):
         evaluation.arrays()
     assert evaluation.metrics["AP"] == pytest.approx(1)
-
-
-@pytest.mark.parametrize("points", [0, 11], ids=["COCO", "11 points"])
-def test_one_threshold_is_that_of_all(points: int) -> None:
-    rules: dict[str, Any] = {"recall_points": {"start": 0, "stop": 1, "count": points}} if points else {}
-    curves = boxscore.evaluate(*tables(2), protocol={"extends": "coco", "ap": rules}).curves_of()
-    for t in range(10):
-        for ours, whole in zip(curves.at(t), (curves.interpolated, curves.reached_scores), strict=True):
-            assert ours.tobytes() == whole[t].tobytes()

@@ -1,59 +1,45 @@
-"""Counts at every score against a loop over thresholds; outcomes of made-up detections."""
+"""Counts at every score against a loop over thresholds."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.scoring.test_curves import RANGES, K, tables
+from tests.scoring.test_curves import RANGES, K, outcomes_at, tables
 
 import boxscore
-from boxscore.scoring.counts import HitCounts, Outcomes, ScoreCounts, counted_detections
+from boxscore.diagnostics import confidence_curve, localisation_recall_precision
 
 
 @pytest.mark.parametrize("scores", [4, 10**9])
-@pytest.mark.parametrize("area", range(3))
-def test_score_counts(area: int, scores: int) -> None:
+@pytest.mark.parametrize("area", RANGES)
+@pytest.mark.parametrize("iou", [0.5, 0.7])
+def test_every_score(iou: float, area: str, scores: int) -> None:
     rules = {"extends": "coco", "ignore": {"area_ranges": RANGES}, "summary": []}
     evaluation = boxscore.evaluate(*tables(11, scores=scores), protocol=rules)
-    matches = evaluation.matched
-    counts = evaluation.score_counts(0, area)
-    assert evaluation.score_counts(0, area) is counts
-    outcomes = matches.detection_outcomes(0, area)
+    curve = confidence_curve(evaluation, iou_threshold=iou, area=area)
+    alone = outcomes_at(11, iou, area, 100, scores)
+    rows = alone.matches[alone.matches["outcome"].isin(["true positive", "false positive"])]
+    positive = [*alone.class_counts["ground_truths"], alone.class_counts["ground_truths"].sum()]
     for k in range(K + 1):
-        mine = outcomes.counted & ((matches.category == k) | (k == K))
-        part = counts.part(k)
-        assert counts.score[part].tolist() == sorted(set(matches.score[mine].tolist()), reverse=True)
-        for score, true, false, distance in zip(
-            counts.score[part], counts.true[part], counts.false[part], counts.distance[part], strict=True
-        ):
-            kept = mine & (matches.score >= score)
-            assert true == (kept & outcomes.true).sum()
-            assert false == (kept & ~outcomes.true).sum()
-            assert distance == pytest.approx((1 - outcomes.iou[kept & outcomes.true]).sum(), abs=1e-12)
-    assert counts.positive.tolist() == [*matches.positives(area), matches.positives(area).sum()]
+        mine = rows if k == K else rows[rows["class"] == str(k)]
+        rates = curve.of_class(k)
+        assert rates.score.tolist() == sorted(set(mine["score"]), reverse=True)
+        for score, true, false, missed in zip(*rates[:4], strict=True):
+            kept = mine[mine["score"] >= score]["outcome"].tolist()
+            assert true == kept.count("true positive")
+            assert false == kept.count("false positive")
+            assert missed == positive[k] - true
+    for score in curve.total.score[::5].tolist():
+        table = localisation_recall_precision(evaluation, iou_threshold=iou, area=area, at_score=score)
+        found = rows[(rows["score"] >= score) & (rows["outcome"] == "true positive")]
+        distance = (1 - found["iou"]).groupby(found["class"]).mean().reindex(evaluation.labels)
+        np.testing.assert_allclose(table.to_frame()["localisation"], distance, atol=1e-12, rtol=0)
 
 
 def test_nothing_counted() -> None:
     truth, found = tables(3)
-    nothing = found.take(np.empty(0, dtype=np.intp))
-    counts = ScoreCounts.of(counted_detections(boxscore.evaluate(truth, nothing).matched, 0, 0))
-    assert len(counts.score) == 0
-    assert counts.bounds.tolist() == [0] * (K + 2)
-
-
-def test_counts_of_detections_that_are_made_up() -> None:
-    """Two classes; the second detection is ignored, and counts neither for nor against."""
-    outcomes = Outcomes.all_counted(
-        np.array([0, 0, 0, 1]),
-        np.array([0.9, 0.8, 0.7, 0.6]),
-        np.array([[True, False, True, False]]),
-        np.array([3, 0]),
-        ignored=np.array([[False, True, False, False]]),
-    )
-    counts = HitCounts(outcomes)
-    assert counts.hits.tolist() == [[2, 0]]
-    assert counts.totals().tolist() == [[2, 1]]
-    assert [(nth.tolist(), counted.tolist()) for nth, counted in counts.lines()] == [([1, 2], [1, 2])]
-    assert counts.hit_detections().tolist() == [0, 2]
-    first, has_first = counts.first_detections()
-    assert (first.tolist(), has_first.tolist()) == ([0, 3], [True, True])
+    evaluation = boxscore.evaluate(truth, found.take(np.empty(0, dtype=np.intp)))
+    curve = confidence_curve(evaluation)
+    assert curve.bounds.tolist() == [0] * (K + 2)
+    assert len(curve.to_frame()) == len(curve.total_frame()) == 0
+    assert np.isnan(localisation_recall_precision(evaluation).to_frame()["localisation"]).all()

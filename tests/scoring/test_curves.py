@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from typing import Any
 
@@ -10,12 +11,8 @@ import numpy as np
 import pytest
 
 import boxscore
-from boxscore.data.vocabulary import Categories
-from boxscore.matching.matches import Matches, bit_type
 from boxscore.protocols import load_protocol
-from boxscore.scoring.counts import tie_starts
-from boxscore.scoring.curves import Curves
-from boxscore.scoring.interpolation import curve_area
+from support.every_cell import with_every_cell
 
 K = 4
 RANGES = {"all": [0, 1e10], "small": [0, 30], "large": [30, 1e10]}
@@ -46,48 +43,73 @@ def tables(seed: int, scores: int = 12) -> tuple[boxscore.GroundTruth, boxscore.
     return truth, found
 
 
+THRESHOLDS, CAPS = [0.2, 0.5, 0.7], [2, 5, 100]
+
+
+def case_of(**rules: Any) -> boxscore.Protocol:
+    """Return a protocol of three thresholds, area ranges and caps, with AP and AR of each."""
+    matching = {"iou_thresholds": THRESHOLDS, "max_detections": CAPS}
+    return with_every_cell(
+        {"extends": "coco", "matching": matching, "ignore": {"area_ranges": RANGES}, **rules}, "AP", "AR"
+    )
+
+
+@functools.cache
+def outcomes_at(seed: int, iou: float, area: str, cap: int, scores: int = 12) -> boxscore.Evaluation:
+    """Evaluate at one threshold, area range and cap: its matches say what became of each detection."""
+    rules = {
+        "extends": "coco",
+        "matching": {"iou_thresholds": [iou], "max_detections": [cap]},
+        "ignore": {"area_ranges": {area: RANGES[area]}},
+        "summary": [],
+    }
+    return boxscore.evaluate(*tables(seed, scores), protocol=rules)
+
+
+@functools.cache
+def ranked_outcomes(seed: int, iou: float, area: str, cap: int) -> dict[str, list[tuple[float, str]]]:
+    """Score and outcome of each class's detections, from the highest score; equal ones by image and rank."""
+    rows = outcomes_at(seed, iou, area, cap).matches
+    rows = rows[rows["outcome"] != "beyond cap"]
+    rows = rows.assign(descending=-rows["score"]).sort_values(["descending", "image_id", "rank"])
+    states: dict[str, list[tuple[float, str]]] = {str(k): [] for k in range(K)}
+    for name, score, outcome in zip(rows["class"], rows["score"], rows["outcome"], strict=True):
+        states[name].append((score, outcome))
+    return states
+
+
 @dataclasses.dataclass
 class Curve:
-    """One class at one threshold: what was counted up to each true positive, and of what score it is."""
+    """One class at one threshold: the counted detections in their order, and the counted objects."""
 
-    counted: list[int]
+    true: list[bool]
     scores: list[float]
-    total: int
     positive: int
     first_score: float | None
+    """Of all detections, counted or not."""
 
 
-def slow_curve(matches: Matches, t: int, k: int, area: int, cap: int | None, ties: str) -> Curve:
-    states: list[tuple[float, str]] = []
-    for d in np.flatnonzero(matches.category == k).tolist():
-        pairs = np.flatnonzero(matches.pair_detection == d).tolist()
-        hits = (
-            [p for p in pairs if int(matches.matched_bits[p, area]) >> t & 1]
-            if cap is None or matches.rank[d] < cap
-            else []
-        )
-        true = any(int(matches.counted_bits[matches.pair_truth[p]]) >> area & 1 for p in hits)
-        inside = int(matches.in_range_bits[d]) >> area & 1
-        counts = true or (not hits and inside and (cap is None or matches.rank[d] < cap))
-        states.append((float(matches.score[d]), "true" if true else "false" if counts else "ignored"))
+def slow_curve(seed: int, iou: float, area: str, cap: int, k: int, ties: str) -> Curve:
+    states = ranked_outcomes(seed, iou, area, cap)[str(k)]
     if ties != "as_ranked":
         first = ties == "true_positives_first"
         groups = [list(group) for _, group in itertools.groupby(states, key=lambda state: state[0])]
-        states = [s for group in groups for s in sorted(group, key=lambda s: (s[1] == "true") != first)]
-    counted, scores, total = [], [], 0
-    for score, state in states:
-        total += state != "ignored"
-        if state == "true":
-            counted.append(total)
-            scores.append(score)
-    mine = matches.truth_category == k
-    positive = sum(int(bits) >> area & 1 for bits in matches.counted_bits[mine])
-    return Curve(counted, scores, total, positive, states[0][0] if states else None)
+        states = [
+            s for group in groups for s in sorted(group, key=lambda s: (s[1] == "true positive") != first)
+        ]
+    counted = [(score, outcome == "true positive") for score, outcome in states if outcome != "ignored"]
+    return Curve(
+        [true for _, true in counted],
+        [score for score, _ in counted],
+        int(outcomes_at(seed, iou, area, cap).class_counts["ground_truths"][k]),
+        states[0][0] if states else None,
+    )
 
 
 def slow_points(curve: Curve, points: Any, epsilon: float) -> tuple[list[float], list[float]]:
     """Interpolated precision, and the score that reaches each recall point."""
-    precision = [n / (counted + epsilon) for n, counted in enumerate(curve.counted, start=1)]
+    hits = [number for number, true in enumerate(curve.true, start=1) if true]
+    precision = [n / (counted + epsilon) for n, counted in enumerate(hits, start=1)]
     heights, scores = [], []
     for point in points:
         needed = next((n for n in range(len(precision) + 1) if n / curve.positive >= point), None)
@@ -95,8 +117,29 @@ def slow_points(curve: Curve, points: Any, epsilon: float) -> tuple[list[float],
         if needed == 0:
             scores.append(0.0 if curve.first_score is None else curve.first_score)
         else:
-            scores.append(0.0 if needed is None else curve.scores[needed - 1])
+            scores.append(0.0 if needed is None else curve.scores[hits[needed - 1] - 1])
     return heights, scores
+
+
+def slow_area(curve: Curve, kind: str, points: Any) -> float:
+    """Area under the curve through every counted detection: VOC's, or under straight lines read at points."""
+    if not curve.true:
+        return 0.0
+    hits = np.cumsum(curve.true)
+    recall, precision = hits / curve.positive, hits / np.arange(1, len(hits) + 1)
+    if kind == "area":
+        x, y = np.concatenate([[0.0], recall, [1.0]]), np.concatenate([[0.0], precision, [0.0]])
+    elif kind == "trapezoid_to_one":
+        x, y = np.concatenate([[0.0], recall, [1.0]]), np.concatenate([[1.0], precision, [0.0]])
+    else:
+        x = np.concatenate([[0.0], recall, recall[-1:], [1.0]])
+        y = np.concatenate([[1.0], precision, [0.0, 0.0]])
+    envelope = np.maximum.accumulate(y[::-1])[::-1]
+    if kind == "area":
+        rises = np.flatnonzero(x[1:] != x[:-1])
+        return float(np.sum((x[rises + 1] - x[rises]) * envelope[rises + 1]))
+    read = np.interp(points, x, envelope)
+    return float(np.sum(np.diff(points) * (read[1:] + read[:-1]) / 2))
 
 
 RULES = [
@@ -112,120 +155,97 @@ RULES = [
 @pytest.mark.parametrize("ties", ["as_ranked", "true_positives_first", "true_positives_last"])
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(map(str, rules.values())))
 def test_every_curve(rules: dict[str, Any], ties: str) -> None:
-    protocol = load_protocol(
-        {
-            "extends": "coco",
-            "name": "case",
-            "matching": {"iou_thresholds": [0.2, 0.5, 0.7], "max_detections": [2, 5, 100]},
-            "ignore": {"area_ranges": RANGES},
-            "ap": {**rules, "tie_order": ties},
-            "summary": [],
-        }
-    )
-    evaluation = boxscore.evaluate(*tables(3), protocol=protocol)
-    matches, ap = evaluation.matched, protocol.ap
-    for area, cap in itertools.product(range(3), range(3)):
-        result = Curves.of(matches, protocol, area, cap)
-        for t, k in itertools.product(range(3), range(K)):
-            curve = slow_curve(matches, t, k, area, protocol.caps[cap], ties)
-            if not curve.positive:
-                assert np.isnan(result.average_precision[t, k])
-                assert np.isnan(result.interpolated[t, :, k]).all()
-                assert np.isnan(result.scores[t, :, k]).all()
-                assert np.isnan(result.recall[t, k])
-                continue
-            heights, scores = slow_points(curve, ap.recall_points, ap.precision_epsilon)
-            assert result.interpolated[t, :, k].tolist() == heights
-            assert result.scores[t, :, k].tolist() == scores
-            assert result.recall[t, k] == len(curve.counted) / curve.positive
-            if ap.interpolation != "points":
-                precision = np.arange(1, len(curve.counted) + 1) / np.array(curve.counted or [], dtype=float)
-                counted = np.array(curve.counted, int)
-                expected = curve_area(precision, curve.positive, ap, counted=counted, total=curve.total)
-            elif ap.sequential_mean:
-                expected = sum(height / len(heights) for height in heights)
-            else:
-                expected = float(np.mean(heights))
-            assert result.average_precision[t, k] == expected
+    protocol = case_of(ap={**rules, "tie_order": ties})
+    evaluation, ap = boxscore.evaluate(*tables(3), protocol=protocol), protocol.ap
+    arrays, values = evaluation.arrays(), evaluation.class_values
+    cells = itertools.product(enumerate(THRESHOLDS), range(K), enumerate(RANGES), enumerate(CAPS))
+    for (t, iou), k, (a, area), (m, cap) in cells:
+        curve = slow_curve(3, iou, area, cap, k, ties)
+        precision, scores = (arrays[name][t, :, k, a, m] for name in ("precision", "scores"))
+        recall, (average, reached) = (
+            arrays["recall"][t, k, a, m],
+            (values[f"{metric} {iou} {area} {m}"][k] for metric in ("AP", "AR")),
+        )
+        if not curve.positive:
+            assert np.isnan([average, reached, recall]).all()
+            assert np.isnan(precision).all()
+            assert np.isnan(scores).all()
+            continue
+        heights, expected_scores = slow_points(curve, ap.recall_points, ap.precision_epsilon)
+        assert precision.tolist() == heights
+        assert scores.tolist() == expected_scores
+        assert recall == reached == sum(curve.true) / curve.positive
+        if ap.interpolation != "points":
+            expected = slow_area(curve, ap.interpolation, np.array(ap.recall_points))
+        elif ap.sequential_mean:
+            expected = sum(height / len(heights) for height in heights)
+        else:
+            expected = float(np.mean(heights))
+        assert average == expected
+        if (a, m) == (0, len(CAPS) - 1):
+            assert evaluation.ap_by_iou()[t, k] == expected
 
 
 def test_the_cases_above_have_everything() -> None:
     """Ties, detections moved in and out of an area range by a match, and detections beyond a cap."""
-    evaluation = boxscore.evaluate(
-        *tables(3), protocol={"extends": "coco", "ignore": {"area_ranges": RANGES}, "summary": []}
-    )
-    matches = evaluation.matched
-    assert len(tie_starts(matches.category, matches.score)) < len(matches)
-    assert matches.rank.max() >= 5
-    outcomes = matches.pair_outcomes(1)
-    inside = matches.inside(1)[outcomes.detection]
-    assert (outcomes.true.any(axis=0) & ~inside).any()
-    assert (outcomes.ignored.any(axis=0) & inside).any()
+    rows = outcomes_at(3, 0.2, "small", 100).matches
+    assert rows.groupby("class")["score"].nunique().sum() < len(rows)
+    assert rows["rank"].max() >= 5
+    area = (rows["x2"] - rows["x1"]) * (rows["y2"] - rows["y1"])
+    assert ((rows["outcome"] == "true positive") & (area > 30)).any()
+    assert ((rows["outcome"] == "ignored") & (area <= 30)).any()
 
 
 @pytest.mark.parametrize("rule", ["skip", "zero", "all_zero"])
-def test_classes_without_ground_truth(rule: str) -> None:
-    """Class 3 has detections alone; a fifth class has nothing at all."""
+@pytest.mark.parametrize("single", [False, True], ids=["many", "one"])
+def test_classes_without_ground_truth(rule: str, single: bool) -> None:
+    """Class 3 has detections alone, or one detection; a fifth class has nothing at all."""
     truth, found = tables(3)
-    protocol = load_protocol({"extends": "coco", "ap": {"absent_classes": rule}, "summary": []})
-    matches = boxscore.evaluate(truth, found, protocol=protocol).matched
-    once = np.flatnonzero(matches.category == 3)[1:]  # and one with a single detection
-    keep = np.setdiff1d(np.arange(len(matches)), once)
-    assert not np.isin(matches.pair_detection, once).any()
-    place = np.cumsum(np.isin(np.arange(len(matches)), keep)) - 1
-    fields = ("image", "category", "score", "rank", "row", "in_range_bits")
-    single = dataclasses.replace(
-        matches,
-        pair_detection=place[matches.pair_detection],
-        **{name: getattr(matches, name)[keep] for name in fields},
+    of_three = np.flatnonzero(found.category == 3)
+    assert len(of_three) > 1
+    if single:
+        found = found.take(np.setdiff1d(np.arange(len(found)), of_three[1:]))
+    truth = boxscore.GroundTruth.from_arrays(
+        truth.image, truth.category, truth.boxes, crowd=truth.crowd, images=range(6), categories=range(K + 1)
     )
-    for each in (matches, single):
-        more = dataclasses.replace(each, categories=Categories.build(range(K + 1)))
-        ap = Curves.of(more, protocol).average_precision
-        assert not np.isnan(ap[:, :3]).any()
-        with_detections, with_nothing = ap[0, 3], ap[0, 4]
-        assert np.isnan(with_detections) == (rule == "skip")
-        assert np.isnan(with_nothing) == (rule != "all_zero")
-        assert np.nan_to_num(ap[:, 3:]).sum() == 0
+    protocol = {"extends": "coco", "ap": {"absent_classes": rule}, "summary": []}
+    ap = boxscore.evaluate(truth, found, protocol=protocol).ap_by_iou()
+    assert ap.shape == (10, K + 1)
+    assert not np.isnan(ap[:, :3]).any()
+    with_detections, with_nothing = ap[0, 3], ap[0, 4]
+    assert np.isnan(with_detections) == (rule == "skip")
+    assert np.isnan(with_nothing) == (rule != "all_zero")
+    assert np.nan_to_num(ap[:, 3:]).sum() == 0
 
 
 def test_without_choosing_it_is_all_sizes_and_the_largest_cap() -> None:
-    protocol = load_protocol("coco")
-    matches = boxscore.evaluate(*tables(3), protocol=protocol).matched
-    ours, chosen = Curves.of(matches, protocol), Curves.of(matches, protocol, 0, 2)
-    assert ours.interpolated.tobytes() == chosen.interpolated.tobytes()
+    evaluation = boxscore.evaluate(*tables(3))
+    assert evaluation.curves().equals(evaluation.curves(area="all", cap=2))
+    assert not evaluation.curves().equals(evaluation.curves(area="all", cap=0))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        ours.rules = protocol.ap  # type: ignore[misc]
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        matches.image = matches.row  # type: ignore[misc,assignment]
+        evaluation.protocol = load_protocol("voc2012")  # type: ignore[misc]
 
 
 def test_nothing_matches() -> None:
     truth, found = tables(3)
     away = dataclasses.replace(found, boxes=found.boxes + 1000)
     for rules in ({}, {"ap": {"interpolation": "area"}}):
-        protocol = load_protocol({"extends": "coco", **rules, "summary": []})
-        result = Curves.of(boxscore.evaluate(truth, away, protocol=protocol).matched, protocol)
-        true, ignored = result.counts.outcomes.true, result.counts.outcomes.ignored
-        assert true.shape == ignored.shape == (10, 0)
-        assert np.nan_to_num(result.average_precision, nan=-1).max(axis=0).tolist() == [0, 0, 0, -1]
+        protocol = {"extends": "coco", **rules, "summary": []}
+        ap = boxscore.evaluate(truth, away, protocol=protocol).ap_by_iou()
+        assert ap.shape == (10, K)
+        assert np.nan_to_num(ap, nan=-1).max(axis=0).tolist() == [0, 0, 0, -1]
 
 
-def test_tie_starts() -> None:
-    matches = boxscore.evaluate(*tables(3, scores=2)).matched
-    pairs = list(zip(matches.category.tolist(), matches.score.tolist(), strict=True))
-    expected = [place for place, pair in enumerate(pairs) if place == 0 or pair != pairs[place - 1]]
-    assert tie_starts(matches.category, matches.score).tolist() == expected
-    assert tie_starts(matches.category[:0], matches.score[:0]).tolist() == []
-    assert tie_starts(matches.category[:1], matches.score[:1]).tolist() == [0]
+@pytest.mark.parametrize("count", [1, 8, 9, 16, 17, 32, 33, 64])
+def test_any_number_of_thresholds(count: int) -> None:
+    """Together they give what each gives alone."""
+    thresholds = np.linspace(0.1, 0.9, count).tolist()
 
+    def ap(values: list[float]) -> Any:
+        rules = {"extends": "coco", "matching": {"iou_thresholds": values}, "summary": []}
+        return boxscore.evaluate(*tables(3), protocol=rules).ap_by_iou()
 
-@pytest.mark.parametrize(
-    ("bits", "kind"),
-    [(1, "u1"), (8, "u1"), (9, "u2"), (16, "u2"), (17, "u4"), (32, "u4"), (33, "u8"), (64, "u8")],
-)
-def test_the_smallest_type_with_enough_bits(bits: int, kind: str) -> None:
-    assert bit_type(bits) == np.dtype(kind)
+    assert ap(thresholds).tobytes() == np.concatenate([ap([one]) for one in thresholds]).tobytes()
 
 
 @pytest.mark.parametrize("flag", ["crowd", "difficult"])
@@ -252,5 +272,5 @@ def test_labelled_and_unlabelled_keypoints_count_where_the_protocol_says_so() ->
     )
     for rule, share in (("count", 1), ("ignore", 3)):
         protocol = {"extends": "coco", "ignore": {"unlabelled": rule, "crowd": "count"}, "summary": []}
-        matches = boxscore.evaluate(labelled, found, protocol=protocol).matched
-        assert int(matches.counted(0).sum()) == 60 // share
+        counts = boxscore.evaluate(labelled, found, protocol=protocol).class_counts
+        assert counts["ground_truths"].sum() == 60 // share

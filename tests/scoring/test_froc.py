@@ -8,21 +8,28 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.scoring.test_curves import RANGES, K, tables
-from tests.scoring.test_weighted import weighted
 from tests.support.weights import evaluated_anew
 
 import boxscore
 from boxscore.diagnostics import bootstrap_intervals, froc_curve, froc_scores
 from boxscore.protocols import load_protocol
-from boxscore.scoring.froc import sensitivity, sensitivity_at
+from support.every_cell import summary_of, weighed_summary, with_every_cell
 
 POINTS = np.array([0, 0.125, 1 / 6, 1 / 3, 0.5, 1, 2, 4, 8, 100])
 RULES = ["linear", "step"]
+ALL_SIZES = {"area_ranges": {"all": [0, 1e10]}}
 
 
 def rules(**changes: Any) -> Any:
-    matching = {"iou_thresholds": [0.2, 0.5, 0.7]}
+    matching = {"iou_thresholds": [0.2, 0.5, 0.7], "max_detections": [100]}
     return load_protocol({"extends": "coco", "name": "case", "matching": matching, **changes})
+
+
+def read_at(point: float, interpolation: str, **changes: Any) -> Any:
+    """Return a protocol whose summary is the sensitivity at one point, of each threshold and area range."""
+    matching = {"iou_thresholds": [0.2, 0.5, 0.7], "max_detections": [100]}
+    froc = {"false_positives_per_image": [point], "interpolation": interpolation}
+    return with_every_cell({"extends": "coco", "matching": matching, "froc": froc, **changes}, "FROC")
 
 
 def slow(rows: Any, positive: int, images: int, fppi: float, interpolation: str) -> float:
@@ -61,26 +68,16 @@ def test_each_class_and_all_together_by_loops(seed: int, levels: int, interpolat
 
 @pytest.mark.parametrize("interpolation", RULES)
 @pytest.mark.parametrize("levels", [2, 12, 10**9])
-def test_counts_up_to_true_positives_say_the_same_as_every_score(levels: int, interpolation: Any) -> None:
-    """The corners that the summary reads, at every threshold and range, with and without weights of one."""
-    protocol = rules(ignore={"area_ranges": RANGES})
-    evaluation = boxscore.evaluate(*tables(4, scores=levels), protocol=protocol)
-    for area in range(3):
-        read = sensitivity(evaluation.curves_of(area).counts, POINTS, interpolation)  # [T,R,K]
-        ones = weighted(evaluation.matched, protocol, np.ones(6), area)
-        assert sensitivity(ones.counts, POINTS, interpolation).tobytes() == read.tobytes()
-        for t in range(3):
-            counts = evaluation.score_counts(t, area)
-            for k in range(K):
-                expected = sensitivity_at(
-                    POINTS,
-                    counts.false[counts.part(k)],
-                    counts.true[counts.part(k)],
-                    positive=int(counts.positive[k]),
-                    images=6,
-                    interpolation=interpolation,
-                )
-                assert read[t, :, k].tobytes() == expected.tobytes()
+def test_the_summary_says_the_same_as_every_score(levels: int, interpolation: str) -> None:
+    """At every point, threshold and range, with and without weights of one."""
+    for point in POINTS.tolist():
+        protocol = read_at(point, interpolation, ignore={"area_ranges": RANGES})
+        evaluation = boxscore.evaluate(*tables(4, scores=levels), protocol=protocol)
+        for row in protocol.rows:
+            scores = froc_scores(evaluation, fppi=[point], iou_threshold=row.iou, area=row.area)
+            read = evaluation.class_values[row.key]
+            assert read.tobytes() == scores.per_class.sensitivity[:, 0].tobytes()
+        assert weighed_summary(evaluation, np.ones(6)).tobytes() == summary_of(evaluation).tobytes()
 
 
 @pytest.mark.parametrize("interpolation", RULES)
@@ -88,25 +85,25 @@ def test_counts_up_to_true_positives_say_the_same_as_every_score(levels: int, in
 @pytest.mark.parametrize("levels", [2, 12])
 @pytest.mark.parametrize("order", ["as_ranked", "true_positives_first"])
 def test_an_image_counts_as_often_as_its_weight_says(
-    levels: int, weights: list[int], order: str, interpolation: Any
+    levels: int, weights: list[int], order: str, interpolation: str
 ) -> None:
     """Equal scores and all: their order decides nothing here."""
     truth, found = tables(5, scores=levels)
-    protocol = rules(ap={"tie_order": order})
-    matched = boxscore.evaluate(truth, found, protocol=protocol).matched
-    again = evaluated_anew(truth, found, np.array(weights), protocol)
-    ours = sensitivity(weighted(matched, protocol, weights).counts, POINTS, interpolation)
-    theirs = sensitivity(again.curves_of().counts, POINTS, interpolation)
-    assert ours.tobytes() == theirs.tobytes()
+    for point in POINTS.tolist():
+        protocol = read_at(point, interpolation, ap={"tie_order": order}, ignore=ALL_SIZES)
+        ours = weighed_summary(boxscore.evaluate(truth, found, protocol=protocol), weights)
+        again = evaluated_anew(truth, found, np.array(weights), protocol)
+        assert ours.tobytes() == summary_of(again).tobytes()
 
 
-def two_images(scores: list[float], *, images: int = 2) -> boxscore.Evaluation:
+def two_images(scores: list[float], *, images: int = 2, **froc: Any) -> boxscore.Evaluation:
     """Four objects; detections that are true, false, true, false."""
     boxes = [[20.0 * i, 0, 20 * i + 9, 9] for i in range(4)]
     truth = boxscore.GroundTruth.from_arrays([1] * 4, ["cat"] * 4, boxes, images=range(1, images + 1))
     places = [boxes[0], [0, 50, 9, 59], boxes[1], [50, 50, 59, 59]]
     found = boxscore.Detections.from_arrays([1] * 4, ["cat"] * 4, places, scores, images=truth.images)
-    return boxscore.evaluate(truth, found, protocol=rules(summary=[{"key": "CPM", "metric": "FROC"}]))
+    protocol = rules(summary=[{"key": "CPM", "metric": "FROC"}], froc=froc)
+    return boxscore.evaluate(truth, found, protocol=protocol)
 
 
 def test_worked_by_hand() -> None:
@@ -134,9 +131,10 @@ def test_a_tie_is_a_line_or_a_step() -> None:
     """True, false and true of one score: at .25 half of the one false positive is spent."""
     evaluation = two_images([0.9, 0.9, 0.9, 0.6])
     assert froc_scores(evaluation, fppi=[0, 0.25, 0.5]).total.sensitivity.tolist() == [0, 0.25, 0.5]
-    curves = evaluation.curves_of()
-    read = sensitivity(curves.counts, np.array([0, 0.25, 0.5]), "step")
-    assert read[0, :, 0].tolist() == [0, 0, 0.5]
+    for fppi, found in ((0, 0), (0.25, 0), (0.5, 0.5)):
+        step = two_images([0.9, 0.9, 0.9, 0.6], false_positives_per_image=[fppi], interpolation="step")
+        assert step["CPM"] == found
+        assert froc_scores(step).total.sensitivity.tolist() == [found]
 
 
 def test_images_without_objects_or_detections_are_in_the_denominator() -> None:

@@ -1,8 +1,7 @@
-"""Summary kinds: how cells become a number, and what a new kind costs."""
+"""Kinds of summary metrics: means over thresholds, points and classes, to the bit."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,45 +10,54 @@ from tests.scoring.test_curves import K, tables
 
 import boxscore
 from boxscore.protocols.protocol import SUMMARY_KINDS
-from boxscore.scoring.kinds import (
-    KINDS,
-    Kind,
-    mean_of_defined,
-    mean_per_class,
-    summary_total,
-    summary_values,
-)
 
 
-@pytest.mark.parametrize("shape", [(10, 101, 7), (10, 7), (1, 7), (3, 11, 0)])
-def test_means_per_class_have_the_bits_of_each_mean(shape: tuple[int, ...]) -> None:
-    cells = np.random.default_rng(0).random(shape)
-    cells[..., 1:2] = np.nan
-    expected = np.array([mean_of_defined(cells[..., k]) for k in range(shape[-1])], dtype=np.float64)
-    assert mean_per_class(cells).tobytes() == expected.tobytes()
+def case(thresholds: int, points: int, kind: str = "AP") -> boxscore.Evaluation:
+    rules: dict[str, Any] = {
+        "extends": "coco",
+        "name": "case",
+        "matching": {"iou_thresholds": np.linspace(0.2, 0.9, thresholds).tolist()},
+        "ap": {"recall_points": np.linspace(0, 1, points).tolist()},
+        "summary": [{"key": "every", "metric": kind}, {"key": "first", "metric": kind, "iou": 0.2}],
+    }
+    return boxscore.evaluate(*tables(3), protocol=rules)
 
 
-def test_no_cell_is_undefined() -> None:
-    assert np.isnan(mean_of_defined(np.full((2, 3), np.nan)))
+def mean_of_defined(cells: Any) -> float:
+    defined = cells[~np.isnan(cells)]
+    return float(np.mean(defined)) if len(defined) else float("nan")
 
 
-def test_a_new_kind_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = Kind("worst", lambda curves, protocol: curves.recall, total=lambda cells: float(np.nanmin(cells)))
-    monkeypatch.setitem(KINDS, "worst", kind)
-    evaluation = boxscore.evaluate(*tables(3))
-    row: Any = SimpleNamespace(key="worst", metric="worst", iou=0.5, area="all", cap=-1, classes="")
-    recall = evaluation.curves_of().recall[0]
-    assert summary_total(row, evaluation.protocol, evaluation.curves_of) == np.nanmin(recall)
-    np.testing.assert_array_equal(summary_values(row, evaluation.protocol, evaluation.curves_of), recall)
-    assert len(recall) == K
+@pytest.mark.parametrize(("thresholds", "points"), [(10, 101), (1, 101), (3, 11), (2, 2)])
+def test_metrics_have_the_bits_of_the_mean_of_their_cells(thresholds: int, points: int) -> None:
+    """A class without an object has no cell."""
+    evaluation, recall = (case(thresholds, points, kind) for kind in ("AP", "AR"))
+    for result, cells in (
+        (evaluation, evaluation.arrays()["precision"][..., 0, -1]),
+        (recall, recall.arrays()["recall"][..., 0, -1]),
+    ):
+        for key, own in (("every", cells), ("first", cells[:1])):
+            of_classes = [mean_of_defined(np.ascontiguousarray(own[..., k])) for k in range(K)]
+            assert result.class_values[key].tobytes() == np.array(of_classes).tobytes()
+            assert result[key] == mean_of_defined(own)
+        assert np.isnan(result.class_values["every"]).sum() == 1
 
 
-def test_every_kind_that_a_protocol_may_name_is_computed() -> None:
-    assert list(KINDS) == list(SUMMARY_KINDS)
+def test_without_classes_every_metric_is_undefined() -> None:
+    nothing = boxscore.GroundTruth.from_arrays([], [], [], images=[1])
+    evaluation = boxscore.evaluate(nothing, boxscore.Detections.from_arrays([], [], [], []))
+    assert np.isnan(list(evaluation.metrics.values())).all()
+    assert all(len(values) == 0 for values in evaluation.class_values.values())
+
+
+@pytest.mark.parametrize("kind", SUMMARY_KINDS)
+def test_every_kind_that_a_protocol_may_name_is_computed(kind: str) -> None:
+    evaluation = case(3, 11, kind)
+    assert 0 < evaluation["first"] < 1
+    assert len(evaluation.class_values["every"]) == K
 
 
 def test_an_unknown_kind_is_refused() -> None:
-    evaluation = boxscore.evaluate(*tables(3))
-    row: Any = SimpleNamespace(key="x", metric="AB", iou=None, area="all", cap=-1, classes="")
-    with pytest.raises(boxscore.InputError, match="summary x: metric must be one of"):
-        summary_total(row, evaluation.protocol, evaluation.curves_of)
+    rules = {"extends": "coco", "summary": [{"key": "x", "metric": "AB"}]}
+    with pytest.raises(boxscore.ProtocolError, match="summary x: metric must be one of"):
+        boxscore.load_protocol(rules)

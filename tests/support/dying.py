@@ -9,18 +9,31 @@ import time
 from pathlib import Path
 from typing import Any
 
-from boxscore.distributed.parts import Part
-from boxscore.distributed.reduction import draw_classes
-from boxscore.distributed.scanning import TableTask
-from boxscore.distributed.streaming import StreamTask
+from boxscore.distributed import Part
+from support.insides import StreamTask, draw_classes
 
 
 @dataclasses.dataclass(frozen=True)
-class DyingTask(TableTask):
+class _Around:
+    """A task that stands in for another."""
+
+    task: Any
+    marks: str
+
+    @property
+    def number(self) -> int:
+        return self.task.number
+
+    @property
+    def detections(self) -> Any:
+        return self.task.detections
+
+
+@dataclasses.dataclass(frozen=True)
+class DyingTask(_Around):
     """Kills its process as often as a file does not say that it did."""
 
-    marks: str = ""
-    deaths: int = 0
+    deaths: int
 
     def run(self) -> Part:
         """Die, or return the part."""
@@ -30,19 +43,17 @@ class DyingTask(TableTask):
             with mark.open("ab") as file:
                 file.write(b"x")
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().run()
+        return self.task.run()
 
 
 @dataclasses.dataclass(frozen=True)
-class WaitingTask(TableTask):
+class WaitingTask(_Around):
     """Says that it runs, by a file, and waits until there is a second one."""
-
-    marks: str = ""
 
     def run(self) -> Part:
         """Return the part when told to."""
         wait_for(self.marks)
-        return super().run()
+        return self.task.run()
 
 
 def wait_for(marks: str) -> None:

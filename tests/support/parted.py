@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 import boxscore
-from boxscore.data.alignment import align
 from boxscore.distributed import Part
-from boxscore.distributed.scanning import partitioned
-from boxscore.matching.preparing import prepared
-from boxscore.protocols import load_protocol
 
 Tables = tuple[boxscore.GroundTruth, boxscore.Detections]
 
@@ -41,14 +38,38 @@ def whole(tables: tuple[Any, Any], protocol: Any) -> boxscore.Evaluation:
         return boxscore.evaluate(*tables, protocol=protocol)
 
 
-def parts_of(tables: Tables, protocol: Any, partition: Any) -> list[Part]:
-    chosen = load_protocol(protocol)
-    truth, found = tables
+def parts_of(tables: tuple[Any, Any], protocol: Any, partition: Any) -> list[Part]:
+    """Return the parts of a data set; ``partition`` says in which each image is, or how many there are."""
+    parts: list[Part] = []
+
+    def keep(run: Callable[[Any], Part], tasks: Iterable[Any]) -> list[Part]:
+        parts.extend(map(run, tasks))
+        return parts
+
+    scanned(tables, protocol, partition, keep)
+    return parts
+
+
+def tasks_of(tables: tuple[Any, Any], protocol: Any, partition: Any) -> list[Any]:
+    """Return what :func:`boxscore.scan` gives its ``map``: each task makes a part."""
+    kept: list[Any] = []
+
+    def keep(run: Callable[[Any], Part], tasks: Iterable[Any]) -> list[Part]:
+        kept.extend(tasks)
+        return [run(task) for task in kept]
+
+    scanned(tables, protocol, partition, keep)
+    return kept
+
+
+def scanned(tables: tuple[Any, Any], protocol: Any, partition: Any, run_all: Any) -> Any:
+    """Scan tables without a word, in as many partitions as told, or with each image in that of its number."""
+    if not isinstance(partition, int):
+        number, ids = np.asarray(partition), tables[0].images.ids
+        partition = [ids[number == one].tolist() for one in range(int(number.max(initial=0)) + 1)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", boxscore.BoxscoreWarning)
-        found = align(found, truth)
-    truth, found = prepared(truth, found, chosen)
-    return [task.run() for task in partitioned(truth, found, np.asarray(partition), chosen)]
+        return boxscore.scan(*tables, protocol=protocol, partitions=partition, map=run_all)
 
 
 def drawn_tables(seed: int, images: int = 7) -> Tables:

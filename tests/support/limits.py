@@ -1,0 +1,79 @@
+"""Limits made small, so that little data is worked on in pieces; each name of a limit stands here alone."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+from boxscore.distributed import bounds, cells, cluster, local, reduction, result, weighing
+
+
+def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Draw at most so many detections of parts together: more are cut by classes, and a class by scores."""
+    patch.setattr(result, "reduced", functools.partial(reduction.reduced, most=count))
+    patch.setattr(
+        result.evaluation_of, "__kwdefaults__", {**result.evaluation_of.__kwdefaults__, "most": count}
+    )
+    patch.setattr(cluster, "MOST", count)
+    patch.setattr(local, "MOST", count)
+    patch.setattr(weighing, "MOST", count)
+    patch.setattr(weighing, "ALONE", -1)
+
+
+def few_detections_of_an_owner(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Let a class that cannot be cut have at most so many detections under weights."""
+    patch.setattr(weighing, "MOST_OWNED", count)
+
+
+def few_detections_fetched(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Bring parts of at most so many detections to the driver."""
+    patch.setattr(result, "FETCHED", count)
+
+
+def heavy_detections(patch: pytest.MonkeyPatch, size: int) -> None:
+    """Let each detection that is scored take so many bytes of a memory limit."""
+    patch.setattr(local, "SCORED", size)
+
+
+def few_cells_of_bounds(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Count the detections of bounds in at most so many cells."""
+    patch.setattr(cells, "MOST", count)
+
+
+def few_hits_of_exact_areas(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Bound the areas of classes with more true positives than so many by sums in another order."""
+    patch.setattr(bounds, "EXPANDED", count)
+
+
+def few_cells_of_curves(patch: pytest.MonkeyPatch, count: int, *, summed: int = 200) -> None:
+    """Hold at most so many numbers of curves together, and let NumPy add up at most ``summed`` at once."""
+    patch.setattr("boxscore.scoring.curves.MOST_CELLS", count)
+    patch.setattr("boxscore.scoring.curves.SUMMED_TOGETHER", summed)
+
+
+def few_pairs_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Find at most so many pairs together: more are found by blocks of detections."""
+    patch.setattr("boxscore.matching.candidates.MOST_PAIRS", count)
+    patch.setattr("boxscore.matching.matcher.MOST_PAIRS", count)
+
+
+def few_pairs_kept(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Keep at most so many pairs that do not match."""
+    patch.setattr("boxscore.matching.greedy.MOST_KEPT", count)
+
+
+def wide_from(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Decide detections with more pairs than so many one by one."""
+    patch.setattr("boxscore.matching.greedy.WIDE", count)
+
+
+def impatient(patch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Wait so long for a cluster."""
+    patch.setattr(cluster, "PATIENCE", seconds)
+
+
+def scoring_by(patch: pytest.MonkeyPatch, draw: Any) -> None:
+    """Let workers draw classes by another function."""
+    patch.setattr(reduction, "draw_classes", draw)
