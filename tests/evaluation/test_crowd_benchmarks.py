@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from boxscore.scoring.jaccard import heaviest_matching
 
 import boxscore
 from boxscore import Detections, GroundTruth
-from boxscore.scoring.jaccard import heaviest_matching
 from oracles import crowds
 from oracles.crowds import Found, Image, Truth
 from support.crowd_cases import HEIGHT, WIDTH, scene, tables, write_odgt

@@ -24,7 +24,8 @@ from boxscore.distributed.cells import score_keys
 from boxscore.distributed.cluster import _workers_of, cluster_client, evaluate_tasks, local_cluster
 from boxscore.distributed.engine import Here
 from boxscore.distributed.local import LocalEngine, Plan, plan_within
-from boxscore.distributed.reduction import asked_keys, draw_classes
+from boxscore.distributed.plan import asked_keys
+from boxscore.distributed.reduction import draw_classes
 from boxscore.distributed.result import evaluation_of, headers_of
 from boxscore.distributed.scanning import streamed
 from boxscore.distributed.streaming import StreamTask

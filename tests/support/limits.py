@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from boxscore.distributed import bounds, cells, cluster, local, reduction, result, weighing
+from boxscore.distributed import cell_counts, cells, cluster, local, reduction, result, weighing
 
 
 def few_detections_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:
@@ -44,13 +44,14 @@ def few_cells_of_bounds(patch: pytest.MonkeyPatch, count: int) -> None:
 
 def few_hits_of_exact_areas(patch: pytest.MonkeyPatch, count: int) -> None:
     """Bound the areas of classes with more true positives than so many by sums in another order."""
-    patch.setattr(bounds, "EXPANDED", count)
+    patch.setattr(cell_counts, "EXPANDED", count)
 
 
 def few_cells_of_curves(patch: pytest.MonkeyPatch, count: int, *, summed: int = 200) -> None:
     """Hold at most so many numbers of curves together, and let NumPy add up at most ``summed`` at once."""
+    patch.setattr("boxscore.scoring.blocks.MOST_CELLS", count)
     patch.setattr("boxscore.scoring.curves.MOST_CELLS", count)
-    patch.setattr("boxscore.scoring.curves.SUMMED_TOGETHER", summed)
+    patch.setattr("boxscore.scoring.blocks.SUMMED_TOGETHER", summed)
 
 
 def few_pairs_at_a_time(patch: pytest.MonkeyPatch, count: int) -> None:

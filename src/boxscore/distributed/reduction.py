@@ -33,9 +33,9 @@ from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.scoring.counts import HitCounts, Outcomes
 from boxscore.scoring.curves import Curves, folds_of_numbers
-from boxscore.scoring.folding import JOINED, Fold, State, folded
-from boxscore.scoring.kinds import kinds_of
-from boxscore.scoring.summary import Key
+from boxscore.scoring.folding import JOINED, State, folded
+from boxscore.scoring.kinds import Kind, folds_of, kind_of
+from boxscore.scoring.summary import Key, summary_keys
 from boxscore.scoring.totals import Before, Totals
 
 __all__ = ["Numbers", "draw_classes", "reduced"]
@@ -55,7 +55,8 @@ def draw_classes(pieces: Sequence[Part], block: Cut, keys: Sequence[Key], images
     """Merge the pieces of a block and draw its curves, of which numbers are kept."""
     matches, protocol = _matches(pieces, block), pieces[0].protocol
     curves = {
-        key: _closed(Curves(_counts(matches, protocol, key, images), protocol.ap), protocol) for key in keys
+        key: _closed(Curves(_counts(matches, protocol, key, images), protocol.ap), protocol, key)
+        for key in keys
     }
     return BlockNumbers(counts_of_classes(matches), curves)
 
@@ -70,9 +71,14 @@ def _counts(matches: Matches, protocol: Protocol, key: Key, images: int) -> HitC
     return HitCounts(outcomes, protocol.ap.tie_order)
 
 
-def _closed(curves: Curves, protocol: Protocol) -> Curves:
-    kinds = [kind for kind in kinds_of(protocol) if not kind.of_numbers]
+def _closed(curves: Curves, protocol: Protocol, key: Key) -> Curves:
+    kinds = [kind for kind in _kinds_at(key, protocol) if not kind.of_numbers]
     return curves.closed(protocol, {kind.name: kind.cells(curves, protocol) for kind in kinds})
+
+
+def _kinds_at(key: Key, protocol: Protocol) -> list[Kind]:
+    """Return the kinds of metrics that the summary asks for at an area range and cap."""
+    return [kind_of(name) for name in summary_keys(protocol.rows, protocol).get(key, [])]
 
 
 # ---------------------------------------------------------------- one curve by ranges of scores
@@ -135,7 +141,7 @@ def draw_range(
         counts = _counts(matches, protocol, key, total.images)
         curves = Curves(counts, protocol.ap, totals=total, before=before[key])
         state = dict(curves.state_of_numbers())
-        for kind in kinds_of(protocol):
+        for kind in _kinds_at(key, protocol):
             state |= kind.state(curves, protocol)
         states[key] = state
     return states
@@ -148,20 +154,13 @@ def fold_ranges(
     class_columns: Mapping[str, Any],
 ) -> BlockNumbers:
     """Fold what the ranges of a large block say, the highest scores first."""
-    folds, curves = _folds(protocol), {}
+    curves = {}
     for key, totals in total.totals.items():
+        folds = {**folds_of_numbers(protocol.ap), **folds_of(_kinds_at(key, protocol), protocol)}
         state = folded([one[key] for one in ranges], folds)
         drawn = Curves(None, protocol.ap, totals=totals, state=state, class_columns=class_columns)
-        curves[key] = _closed(drawn, protocol)
+        curves[key] = _closed(drawn, protocol, key)
     return BlockNumbers(total.class_counts, curves)
-
-
-def _folds(protocol: Protocol) -> dict[str, Fold]:
-    folds = dict(folds_of_numbers(protocol.ap))
-    for kind in kinds_of(protocol):
-        assert kind.fold is not None, "a kind of one owner is not drawn by ranges"
-        folds |= kind.fold(protocol)
-    return folds
 
 
 # ---------------------------------------------------------------- the driver

@@ -40,7 +40,7 @@ from boxscore.protocols.protocol import Protocol, SummaryRow
 from boxscore.scoring.blocks import MOST_CELLS
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import JOINED, State, folded
-from boxscore.scoring.kinds import Kind, kind_of
+from boxscore.scoring.kinds import folds_of, kind_of
 from boxscore.scoring.summary import Key, Weighed, summary_keys, summary_table, weighed
 from boxscore.scoring.totals import Before, Totals
 from boxscore.scoring.weighted import ImageWeights
@@ -237,7 +237,7 @@ def _weigh_range(
     states: list[dict[Key, State]] = [{} for _ in before.totals]
     for key, names in metrics.items():
         prepared, kinds = ImageWeights(matches, protocol, *key), [kind_of(name) for name in names]
-        folds = {field: fold for kind in kinds for field, fold in _fold(kind, protocol).items()}
+        folds = folds_of(kinds, protocol)
         for w, image_weights in enumerate(sets):
             counts, total = prepared.counts(image_weights), before.totals[w][key]
             curves = Curves(counts, protocol.ap, totals=total, before=Before(total.recalled, total.counted))
@@ -247,11 +247,6 @@ def _weigh_range(
             totals[w][key] = total.followed_by(counts, protocol.ap)
     detections = np.array([one[matches.image].sum() for one in sets]).astype(np.int64)
     return Chain(totals, states, before.ground_truths, before.detections + detections)
-
-
-def _fold(kind: Kind, protocol: Protocol) -> Mapping[str, Any]:
-    assert kind.fold is not None, "a kind of one owner is not drawn by ranges"
-    return kind.fold(protocol)
 
 
 def _ended(chain: Chain, metrics: Metrics, protocol: Protocol) -> BlockValues:
@@ -369,10 +364,8 @@ class _Job:
     def _can_be_split(self) -> bool:
         """Whether ranges say little: an area needs every true positive under every set of weights."""
         kinds = [kind_of(name) for name in {name for names in self._metrics.values() for name in names}]
-        protocol = self._plan.protocol
-        return self._plan.can_be_split() and not any(
-            fold is JOINED for kind in kinds for fold in _fold(kind, protocol).values()
-        )
+        plan = self._plan
+        return plan.can_be_split() and JOINED not in folds_of(kinds, plan.protocol).values()
 
     @property
     def batch_size(self) -> int:

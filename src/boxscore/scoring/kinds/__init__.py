@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
@@ -23,7 +23,7 @@ from boxscore.scoring.blocks import Cells
 from boxscore.scoring.curves import Curves
 from boxscore.scoring.folding import Fold, State
 
-__all__ = ["Folds", "Kind", "counted_for", "kind_of", "kinds_of"]
+__all__ = ["Folds", "Kind", "counted_for", "folds_of", "kind_of", "kinds_of"]
 
 Folds = Mapping[str, Fold]
 
@@ -66,6 +66,15 @@ def kind_of(metric: str) -> Kind:
 def kinds_of(protocol: Protocol) -> list[Kind]:
     """Return the kinds that the summary of a protocol asks for."""
     return [kind_of(metric) for metric in dict.fromkeys(row.metric for row in protocol.rows)]
+
+
+def folds_of(kinds: Iterable[Kind], protocol: Protocol) -> dict[str, Fold]:
+    """Return how the fields of kinds fold, none of which needs one owner."""
+    folds: dict[str, Fold] = {}
+    for kind in kinds:
+        assert kind.fold is not None, f"{kind.name} has one owner of a class"
+        folds |= kind.fold(protocol)
+    return folds
 
 
 def counted_for(matches: Matches, protocol: Protocol) -> Matches:
