@@ -11,7 +11,7 @@ import pytest
 from pycocotools import mask as coco_mask
 
 import boxscore
-from boxscore.data import tables
+from boxscore.data import base
 from boxscore.data.masks import Masks
 from boxscore.data.outlines import LONGEST_OUTLINE
 from boxscore.data.run_lengths import MOST_PIXELS
@@ -136,8 +136,8 @@ def test_evaluation_asks_for_no_boxes(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "gt.json").write_text(json.dumps(truth))
     (tmp_path / "dt.json").write_text(json.dumps(found))
     asked = []
-    real_function = tables.boxes_around
-    monkeypatch.setattr(tables, "boxes_around", lambda *given: asked.append(1) or real_function(*given))
+    real_function = base.boxes_around
+    monkeypatch.setattr(base, "boxes_around", lambda *given: asked.append(1) or real_function(*given))
     result = boxscore.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", protocol="coco-segm")
     assert (result["AP"] > 0.999, asked) == (True, [])
     assert result.detections.take([0]).boxes.tolist() == [[0, 0, 4, 8]]

@@ -12,8 +12,7 @@ it replaces, -1 for undefined included. Nothing outside ``compat`` does.
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
+from boxscore.compat.swapping import init_as_pycocotools, restore, restore_pycocotools, swap
 
 __all__ = [
     "init_as_faster_coco_eval",
@@ -23,39 +22,6 @@ __all__ = [
     "restore_lvis",
     "restore_pycocotools",
 ]
-
-_replaced: dict[str, dict[str, ModuleType | None]] = {}
-"""What stood in ``sys.modules`` before each swap, by library."""
-
-
-def init_as_pycocotools() -> None:
-    """Make ``import pycocotools`` give boxscore's drop-in for the rest of the process.
-
-    Call it before the libraries that use pycocotools are imported: names they have imported already stay
-    theirs. The compiled ``pycocotools._mask`` stays in place; a second call does nothing.
-
-    See Also
-    --------
-    restore_pycocotools : the way back.
-    init_as_faster_coco_eval : the same for libraries that import faster_coco_eval, such as ultralytics.
-
-    Examples
-    --------
-    >>> import boxscore
-    >>> boxscore.init_as_pycocotools()
-    >>> from pycocotools.cocoeval import COCOeval
-    >>> COCOeval.__module__
-    'boxscore.compat.pycocotools.cocoeval'
-    >>> boxscore.compat.restore_pycocotools()
-    """
-    import boxscore.compat.pycocotools as package
-
-    _swap("pycocotools", package, mask=package.mask, coco=package.coco, cocoeval=package.cocoeval)
-
-
-def restore_pycocotools() -> None:
-    """Undo :func:`init_as_pycocotools`; names imported in between keep what they were given."""
-    _restore("pycocotools")
 
 
 def init_as_faster_coco_eval() -> None:
@@ -89,12 +55,12 @@ def init_as_faster_coco_eval() -> None:
         "core.faster_eval_api": core.faster_eval_api,
         "core.mask": core.mask,
     }
-    _swap("faster_coco_eval", package, **parts)
+    swap("faster_coco_eval", package, **parts)
 
 
 def restore_faster_coco_eval() -> None:
     """Undo :func:`init_as_faster_coco_eval`; names imported in between keep what they were given."""
-    _restore("faster_coco_eval")
+    restore("faster_coco_eval")
 
 
 def init_as_lvis() -> None:
@@ -120,25 +86,9 @@ def init_as_lvis() -> None:
     """
     import boxscore.compat.lvis as package
 
-    _swap("lvis", package, eval=package.eval, lvis=package.lvis, results=package.results)
+    swap("lvis", package, eval=package.eval, lvis=package.lvis, results=package.results)
 
 
 def restore_lvis() -> None:
     """Undo :func:`init_as_lvis`; names imported in between keep what they were given."""
-    _restore("lvis")
-
-
-def _swap(library: str, package: ModuleType, **parts: ModuleType) -> None:
-    if library in _replaced:
-        return
-    modules = {library: package} | {f"{library}.{name}": module for name, module in parts.items()}
-    _replaced[library] = {name: sys.modules.get(name) for name in modules}
-    sys.modules.update(modules)
-
-
-def _restore(library: str) -> None:
-    for name, module in _replaced.pop(library, {}).items():
-        if module is None:
-            sys.modules.pop(name, None)
-        else:
-            sys.modules[name] = module
+    restore("lvis")

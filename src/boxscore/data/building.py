@@ -22,8 +22,9 @@ from boxscore._utils.checks import Place
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, corners_and_sizes
 from boxscore.data.lazy import LazyColumns, Reader
 from boxscore.data.masks import Masks
+from boxscore.data.own_columns import own_columns
 from boxscore.data.schema import Column, Schema
-from boxscore.data.vocabulary import Categories, Id, Images, as_ids, own_columns
+from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
 
 __all__ = [

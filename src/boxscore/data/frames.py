@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
+from boxscore.data.base import BaseTable
 from boxscore.data.box_reading import reading_of
 from boxscore.data.boxes import BOX_FORMATS, BoxFormat, check_sizes_fit
 from boxscore.data.building import built_columns, categories_of, images_of, vocabulary_columns
 from boxscore.data.column_names import column_parts
+from boxscore.data.own_columns import check_one_number, in_frame
 from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES, Column, Schema
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import InputError, MissingDependencyError
@@ -30,14 +32,10 @@ from boxscore.errors import InputError, MissingDependencyError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from boxscore.data.tables import BoxTable
-
 __all__ = [
-    "categories_frame",
     "categories_of_frame",
     "columns_of",
     "frame_of",
-    "images_frame",
     "images_of_frame",
 ]
 
@@ -45,7 +43,7 @@ ATTRIBUTES = ("boxes_given", "left_out", "units")
 """Values of a whole table that a DataFrame keeps in ``attrs``."""
 
 
-def frame_of(table: BoxTable, names: Sequence[str] | None) -> pd.DataFrame:
+def frame_of(table: BaseTable, names: Sequence[str] | None) -> pd.DataFrame:
     """Return a table as a DataFrame; see :meth:`~boxscore.data.tables.BoxTable.to_pandas`."""
     import pandas as pd
 
@@ -53,9 +51,9 @@ def frame_of(table: BoxTable, names: Sequence[str] | None) -> pd.DataFrame:
     for name, own in table.columns.items():
         if name in schema.frame_names:
             raise InputError("a column", "have a name that a table does not use itself", got=repr(name))
-        _one_number(name, own)
+        check_one_number(name, own)
     instances = {column.frame[0]: column for column in schema.instances}
-    parts = {**_parts(table), **_own(table.columns)}
+    parts = {**_parts(table), **in_frame(table.columns)}
     for name in names or ():
         if name not in parts and name not in instances:
             cause = checks.did_you_mean(name, [*parts, *instances])
@@ -69,7 +67,7 @@ def frame_of(table: BoxTable, names: Sequence[str] | None) -> pd.DataFrame:
     return frame
 
 
-def _parts(table: BoxTable) -> dict[str, Any]:
+def _parts(table: BaseTable) -> dict[str, Any]:
     """Return the columns that every table has, under their names in a DataFrame."""
     parts: dict[str, Any] = {
         "image_id": table.images.ids[table.image],
@@ -88,22 +86,6 @@ def _parts(table: BoxTable) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def _own(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return the user's own columns; Python objects stay what they are, None among texts too."""
-    import pandas as pd
-
-    return {
-        name: pd.Series(column, dtype=object) if column.dtype == object else column
-        for name, column in columns.items()
-    }
-
-
-def _one_number(name: str, column: NDArray[Any]) -> None:
-    if column.ndim != 1:
-        got = f"shape {list(column.shape)}"
-        raise InputError(f"column {name}", "have one value per row to go into a DataFrame", got=got)
 
 
 def _in_cells(column: Column, values: Any) -> Any:
@@ -286,18 +268,6 @@ def _is_frame(value: Any) -> bool:
     return hasattr(value, "columns") and hasattr(value, "iloc")
 
 
-def images_frame(images: Images) -> pd.DataFrame:
-    """Return ``image_id, file_name, width, height`` and the user's own columns, one row per image."""
-    import pandas as pd
-
-    for name, column in images.columns.items():
-        if name in IMAGE_NAMES:
-            raise InputError("a column", "have a name that images do not use themselves", got=repr(name))
-        _one_number(name, column)
-    sides = (images.ids, images.file_names, images.sizes[:, 0], images.sizes[:, 1])
-    return pd.DataFrame({**dict(zip(IMAGE_NAMES, sides, strict=True)), **_own(images.columns)})
-
-
 def images_of_frame(frame: pd.DataFrame) -> Images:
     """Return the images of a DataFrame; only ``image_id`` is needed."""
     _need(frame, "image_id", "images")
@@ -312,14 +282,6 @@ def images_of_frame(frame: pd.DataFrame) -> Images:
         sizes=sizes,
         columns={name: frame[name].to_numpy() for name in frame.columns if name not in IMAGE_NAMES},
     )
-
-
-def categories_frame(categories: Categories) -> pd.DataFrame:
-    """Return ``category_id, class`` and further columns, one row per class."""
-    import pandas as pd
-
-    sides = (categories.ids, categories.names)
-    return pd.DataFrame({**dict(zip(CATEGORY_NAMES, sides, strict=True)), **_own(categories.columns)})
 
 
 def categories_of_frame(frame: pd.DataFrame) -> Categories:

@@ -20,7 +20,6 @@ Conventions
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,19 +30,18 @@ from boxscore._utils import checks
 from boxscore._utils.checks import Place
 from boxscore._utils.records import record
 from boxscore._utils.text import html_lines, printable, short_list
+from boxscore.data.base import BaseTable
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.building import (
     CategoriesLike,
     ImagesLike,
-    boxes_around,
     built_columns,
     vocabulary_columns,
 )
 from boxscore.data.image_labels import ImageLabels
-from boxscore.data.lazy import LazyColumns
-from boxscore.data.masks import MaskLike, Masks
+from boxscore.data.masks import MaskLike
 from boxscore.data.schema import DETECTIONS, GROUND_TRUTH, Schema
-from boxscore.data.vocabulary import Categories, Id, Images, positions, read_only
+from boxscore.data.vocabulary import Id
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,134 +52,12 @@ if TYPE_CHECKING:
 __all__ = ["BoxTable", "Detections", "GroundTruth"]
 
 FloatArray = NDArray[np.float64]
-RowArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 
 
 @record(frozen=True, eq=False, kw_only=True, init=False, repr=False)
-class BoxTable:
-    """The columns of both tables: rows of boxes, each in an image and of a category.
-
-    ``table[mask]``, ``table[a:b]`` and ``table[rows]`` are tables of these rows.
-
-    Attributes
-    ----------
-    images : Images
-    categories : Categories
-    image : ndarray of int32, [N]
-        Row number into ``images``.
-    category : ndarray of int32, [N]
-        Row number into ``categories``.
-    boxes : ndarray of float64, [N, 4]
-        ``x1, y1, x2, y2`` in pixels.
-    sizes : ndarray of float64, [N, 2]
-        Width and height in pixels, as the file gave them or as ``x2 - x1``.
-    columns : mapping of str to ndarray, [N] each
-        Anything else (``truncated``), for slicing.
-    rotated : ndarray of float64, [N, 5], or None
-        Rotated boxes ``cx, cy, w, h, angle``: centre and size in pixels, and the angle in radians by which
-        the width axis is turned from x towards y. ``boxes`` are then the upright boxes around them.
-    quadrilaterals : ndarray of float64, [N, 8], or None
-        Four corners ``x1, y1, ..., x4, y4`` in pixels, in order, as the file gave them. ``boxes`` are then
-        the upright boxes around them.
-    masks : Masks, [N], or None
-        Instance masks, rasterised when first needed. A table from a file reads them when first asked.
-    keypoints : ndarray of float64, [N, J, 3], or None
-        x, y in pixels, and visibility. Read when first asked for, as masks are.
-    units : {"pixels", "fractions"}
-        Of all coordinates. Fractions of the image's size are kept only where no size is known.
-    source : str
-        Where the table came from, for messages.
-    """
-
-    schema: ClassVar[Schema]
-
-    images: Images
-    categories: Categories
-    image: RowArray
-    category: RowArray
-    boxes: FloatArray
-    sizes: FloatArray
-    columns: Mapping[str, NDArray[Any]]
-    instances: LazyColumns
-    units: str
-    source: str
-    if TYPE_CHECKING:  # no fields at run time: dataclasses.replace would read them from the file
-        rotated: FloatArray | None = None
-        quadrilaterals: FloatArray | None = None
-        masks: Masks | None = None
-        keypoints: FloatArray | None = None
-
-    def __init__(self, **given: Any) -> None:
-        """Keep columns without a check; ``from_arrays`` checks what it is given."""
-        schema = self.schema
-        names = tuple(column.name for column in schema.instances)
-        instances = given.pop("instances", None) or LazyColumns(names)
-        own = {name: given.pop(name) for name in names if name in given}
-        values = {
-            "columns": {},
-            **{name: default() for name, default in schema.values.items()},
-            **given,
-            "instances": instances.replaced(own),
-        }
-        fields = {field.name for field in dataclasses.fields(self)}
-        if fields != set(values):
-            wrong = ", ".join(sorted(fields ^ set(values)))
-            raise TypeError(f"{type(self).__name__}() has missing or unknown columns: {wrong}")
-        if values["boxes"] is None:
-            del values["boxes"], values["sizes"]
-        self.__dict__.update(_frozen(values))
-
-    def __getattr__(self, name: str) -> Any:
-        if "instances" in self.__dict__:
-            if name in self.instances:
-                return self.instances[name]
-            if name in ("boxes", "sizes"):
-                boxes, sizes = boxes_around(self.schema, self.instances)
-                self.__dict__.update(boxes=read_only(boxes), sizes=read_only(sizes))
-                return self.__dict__[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Make the arrays read-only again, which pickling undoes."""
-        self.__dict__.update(_frozen(state))
-
-    def __len__(self) -> int:
-        return len(self.image)
-
-    def __getitem__(self, rows: slice | ArrayLike) -> Self:
-        return self.take(rows)
-
-    def take(self, rows: slice | ArrayLike) -> Self:
-        """Return these rows, in this order, with the same vocabularies.
-
-        Parameters
-        ----------
-        rows : slice, array_like of bool, [N], or array_like of int, [K]
-
-        Returns
-        -------
-        GroundTruth or Detections
-
-        Raises
-        ------
-        InputError
-            When a mask is not as long as the table, or rows are neither a mask nor whole numbers.
-        """
-        at = positions(rows, len(self))
-        there = self.__dict__  # without boxes that nobody has asked for yet
-        needed = {
-            column.name: np.take(there[column.name], at, axis=0) if column.name in there else None
-            for column in self.schema.needed
-        }
-        columns = {name: column[at] for name, column in self.columns.items()}
-        return self.replaced(**needed, columns=columns, instances=self.instances.take(at))
-
-    def replaced(self, **columns: Any) -> Self:
-        """Return the table with other columns in place of some; nothing is checked."""
-        if "boxes" not in self.__dict__ and not {"boxes", "instances", *self.instances.names} & {*columns}:
-            columns = {**columns, "boxes": None, "sizes": None}  # still those around the same masks
-        return dataclasses.replace(self, **columns)
+class BoxTable(BaseTable):
+    """Both tables, as they are written, shown and made from DataFrames."""
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return one row per object or detection, with everything that the table holds.
@@ -264,7 +140,7 @@ class GroundTruth(BoxTable):
 
     See Also
     --------
-    BoxTable : the columns that both tables have.
+    BaseTable : the columns that both tables have.
     """
 
     schema: ClassVar[Schema] = GROUND_TRUTH
@@ -507,7 +383,7 @@ class Detections(BoxTable):
 
     See Also
     --------
-    BoxTable : the columns that both tables have.
+    BaseTable : the columns that both tables have.
     """
 
     schema: ClassVar[Schema] = DETECTIONS
@@ -698,14 +574,6 @@ class Detections(BoxTable):
         if self.left_out:
             lines.append(f"left out: {sum(self.left_out.values()):,}, of classes the ground truth lacks")
         return lines
-
-
-def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns with read-only arrays."""
-    frozen = {
-        name: read_only(value) if isinstance(value, np.ndarray) else value for name, value in values.items()
-    }
-    return {**frozen, "columns": {name: read_only(column) for name, column in values["columns"].items()}}
 
 
 def _rows(

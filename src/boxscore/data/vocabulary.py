@@ -22,6 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from boxscore._utils import checks
 from boxscore._utils.records import record
 from boxscore._utils.text import html_lines, short_list
+from boxscore.data.own_columns import check_one_number, in_frame, own_columns
+from boxscore.data.schema import CATEGORY_NAMES, IMAGE_NAMES
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ __all__ = [
     "Images",
     "Vocabulary",
     "as_ids",
-    "own_columns",
     "positions",
     "read_only",
     "rows_where",
@@ -77,19 +78,6 @@ def rows_where(columns: Mapping[str, NDArray[Any]], selection: str, count: int) 
     if name not in columns:
         return np.zeros(count, dtype=bool)
     return np.array([str(value) == wanted for value in columns[name].tolist()], dtype=bool)
-
-
-def own_columns(columns: Mapping[str, Any] | None, count: int, *, of: str) -> dict[str, NDArray[Any]]:
-    """Return copies of the user's own columns by name; each must have ``count`` values."""
-    arrays = {}
-    for name, values in (columns or {}).items():
-        if not isinstance(name, str):
-            raise InputError("a name in columns", "be a string", got=repr(name))
-        arrays[name] = np.array(checks.any_array(values, name=f"column {name}"))
-        if arrays[name].ndim == 0 or len(arrays[name]) != count:
-            got = f"length {len(arrays[name])}" if arrays[name].ndim else "one value"
-            raise InputError(name, f"be as long as {of} ({count})", got=got)
-    return arrays
 
 
 def as_ids(values: Iterable[Any] | NDArray[Any], *, name: str) -> NDArray[Any]:
@@ -264,9 +252,14 @@ class Images(Vocabulary):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return ``image_id, file_name, width, height`` and the user's own columns, one row per image."""
-        from boxscore.data.frames import images_frame
+        import pandas as pd
 
-        return images_frame(self)
+        for name, column in self.columns.items():
+            if name in IMAGE_NAMES:
+                raise InputError("a column", "have a name that images do not use themselves", got=repr(name))
+            check_one_number(name, column)
+        sides = (self.ids, self.file_names, *self.sizes.T)
+        return pd.DataFrame({**dict(zip(IMAGE_NAMES, sides, strict=True)), **in_frame(self.columns)})
 
     def __repr__(self) -> str:
         known = int((~np.isnan(self.sizes).any(axis=1)).sum())
@@ -354,9 +347,10 @@ class Categories(Vocabulary):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return ``category_id, class`` and further columns, one row per class."""
-        from boxscore.data.frames import categories_frame
+        import pandas as pd
 
-        return categories_frame(self)
+        sides = (self.ids, self.names)
+        return pd.DataFrame({**dict(zip(CATEGORY_NAMES, sides, strict=True)), **in_frame(self.columns)})
 
     def __repr__(self) -> str:
         return f"{super().__repr__()}\n  names: {short_list(self.names)}"

@@ -130,11 +130,9 @@ def _summarise_in_processes(result: Evaluation, workers: int) -> None:
     with contextlib.closing(Forked(tasks[1:])) as forked:
         for part in (tasks[0](), *forked.results()):
             found |= part
-    keys = result.protocol.class_keys
-    vars(result)["metrics"] = {row.key: found[row.key][0] for row in result.protocol.rows}
-    vars(result)["class_values"] = {
-        keys[row.key]: found[row.key][1] for row in result.protocol.rows if row.key in keys
-    }
+    rows, keys = result.protocol.rows, result.protocol.class_keys
+    result.once("metrics", lambda: {row.key: found[row.key][0] for row in rows})
+    result.once("class values", lambda: {keys[row.key]: found[row.key][1] for row in rows if row.key in keys})
 
 
 def _summary_of(

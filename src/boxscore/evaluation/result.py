@@ -227,10 +227,11 @@ class Evaluation(PicklesFields):
         """A name for each class, [K]; the axis K of every array here."""
         return self.ground_truth.categories.labels if self.protocol.matching.per_class else ["all"]
 
-    @functools.cached_property
+    @property
     def metrics(self) -> dict[str, float]:
         """The summary metrics, by the keys of the protocol's summary; NaN where undefined."""
-        return {row.key: summary_total(row, self.protocol, self.curves_of) for row in self.protocol.rows}
+        rows, common = self.protocol.rows, (self.protocol, self.curves_of)
+        return self.once("metrics", lambda: {row.key: summary_total(row, *common) for row in rows})
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
@@ -252,15 +253,14 @@ class Evaluation(PicklesFields):
             parts.append(f"{counts['left_out']:,} left out")
         return ", ".join([*parts, _counted(counts["classes"], "class")])
 
-    @functools.cached_property
+    @property
     def class_values(self) -> dict[str, NDArray[np.float64]]:
         """Each summary metric of each class alone, [K]; ``mAP`` is ``AP`` here (``Protocol.class_keys``)."""
-        keys = self.protocol.class_keys
-        return {
-            keys[row.key]: summary_values(row, self.protocol, self.curves_of)
-            for row in self.protocol.rows
-            if row.key in keys
-        }
+        rows, keys, common = self.protocol.rows, self.protocol.class_keys, (self.protocol, self.curves_of)
+        return self.once(
+            "class values",
+            lambda: {keys[row.key]: summary_values(row, *common) for row in rows if row.key in keys},
+        )
 
     @property
     def summary_classes(self) -> dict[str, list[str]]:
@@ -421,10 +421,10 @@ class Evaluation(PicklesFields):
         """AP of each IoU threshold and class, [T, K], first area range, largest cap; NaN where undefined."""
         return self.curves_of(0, -1).average_precision
 
-    @functools.cached_property
+    @property
     def matcher(self) -> Matcher:
         """The matcher behind ``matched``, for further questions about the same tables."""
-        return Matcher(self.ground_truth, self.detections, self.protocol)
+        return self.once("matcher", lambda: Matcher(self.ground_truth, self.detections, self.protocol))
 
     def curves_of(self, area: int = 0, cap: int = -1, pooled: str | None = None) -> Curves:
         """Return the curves of an area range and a detection cap; computed once.
@@ -576,7 +576,7 @@ def matched_tables(
     matcher = Matcher(ground_truth, detections, protocol)
     matched = matcher.match(workers=workers)
     result = Evaluation(ground_truth, detections, protocol, matched, chosen_classes)
-    vars(result)["matcher"] = matcher
+    result.once("matcher", lambda: matcher)
     return result
 
 

@@ -20,9 +20,9 @@ from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS, NumericResult, rotated_records
-from boxscore.formats._format import changed_while_read
+from boxscore.formats._kept import Kept
 from boxscore.formats._packed import packed_columns
-from boxscore.formats.results import Kept
+from boxscore.formats._snapshots import changed_while_read
 
 __all__ = ["rewrite_results", "save_ground_truth", "save_results"]
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import abc
 import math
-import os
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,19 +20,16 @@ from boxscore._utils.records import record
 from boxscore.data.boxes import ROUNDING, BoxFormat
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
-from boxscore.errors import FileFormatError, InputError
+from boxscore.errors import InputError
 
 if TYPE_CHECKING:
     from boxscore.data.hierarchy import Hierarchy
+    from boxscore.formats._kept import Kept
     from boxscore.formats._look import Look
     from boxscore.formats.class_descriptions import ClassDescriptions
     from boxscore.formats.class_maps import ClassMap
-    from boxscore.formats.results import Kept
 
-__all__ = ["CONTENT", "PLAIN", "Format", "Read", "ReadOptions", "Snapshot", "changed_while_read"]
-
-TICK = 2_000_000_000
-"""Nanoseconds; the coarsest clock of a file system that is in use (FAT)."""
+__all__ = ["CONTENT", "PLAIN", "Format", "Read", "ReadOptions"]
 
 CONTENT = frozenset(
     {"masks", "keypoints", "rotated", "quadrilaterals", "areas", "crowd", "difficult", "ignore", "group"}
@@ -185,54 +180,3 @@ class Format(abc.ABC):
             place=str(path),
             cause="boxscore convert makes COCO results of them",
         )
-
-
-class Snapshot:
-    """The state of a file when its reading began; what is read later must find it unchanged.
-
-    Attributes
-    ----------
-    path : Path
-    settled : bool
-        Whether the last change is long enough ago that another one has another time: clocks of file systems
-        tick coarsely. Until then a file that looks the same may have been written once more.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        status = self._status()
-        self._state = status
-        self.settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > TICK
-
-    def _status(self) -> os.stat_result:
-        try:
-            return self.path.stat()
-        except OSError as error:
-            raise FileFormatError(f"{self.path}: cannot be read: {error.strerror}.") from None
-
-    def check(self) -> None:
-        """Refuse a file that has vanished or changed before something else was read of it."""
-        if _written(self._status()) != _written(self._state):
-            raise FileFormatError(
-                str(self.path),
-                "stay as it is while tables of it are used",
-                got="another size or time of change",
-                cause="masks and keypoints are read when they are first asked for: load the file again",
-            )
-
-    def check_reading(self) -> None:
-        """Refuse a file that has changed while it was read: the parts would not belong together."""
-        now = self._status()
-        if (*_written(now), now.st_ctime_ns) != (*_written(self._state), self._state.st_ctime_ns):
-            raise changed_while_read(self.path, got="another size, time of change or file of this name")
-
-
-def _written(status: os.stat_result) -> tuple[int, ...]:
-    """Return what tells one writing of a file from another."""
-    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
-
-
-def changed_while_read(path: Path, *, got: str) -> FileFormatError:
-    """Return the error for a file that another program writes."""
-    cause = "does another program write it? let it write to another name, and rename"
-    return FileFormatError(str(path), "stay as it is while it is read", got=got, cause=cause)

@@ -37,10 +37,10 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import FileFormatError, InputError
 from boxscore.formats._format import Read, ReadOptions
+from boxscore.formats._kept import Kept
 from boxscore.formats._open_images_masks import boxes_of_masks, decoded_masks, joined_with_segments
 from boxscore.formats._rows import RowFormat, Rows, detections_of
 from boxscore.formats.image_sizes import size_in
-from boxscore.formats.results import Kept
 
 __all__ = [
     "HELD_BY_TABLES",

@@ -66,10 +66,11 @@ from boxscore.formats._coco_records import (
     text_in_memory,
     whole,
 )
-from boxscore.formats._format import Format, Read, ReadOptions, Snapshot
+from boxscore.formats._format import Format, Read, ReadOptions
+from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
+from boxscore.formats._snapshots import Snapshot
 from boxscore.formats.recognising import resemblance
-from boxscore.formats.results import Kept
 
 ROBOFLOW = "_annotations.coco.json"
 

@@ -45,9 +45,10 @@ from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats._archive import Archive, Member, open_archive
-from boxscore.formats._format import CONTENT, Format, Read, ReadOptions, Snapshot
+from boxscore.formats._format import CONTENT, Format, Read, ReadOptions
+from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
-from boxscore.formats.results import Kept
+from boxscore.formats._snapshots import Snapshot
 
 __all__ = ["FORMAT", "ColumnsFormat"]
 

@@ -33,12 +33,13 @@ from boxscore.data.quadrilaterals import corners_of_boxes, corners_of_rotated, c
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
-from boxscore.formats._format import Read, ReadOptions, changed_while_read
+from boxscore.formats._format import Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
+from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
 from boxscore.formats._rows import RowFormat, Rows, collected, detections_of
+from boxscore.formats._snapshots import changed_while_read
 from boxscore.formats._yolo_lines import is_number
-from boxscore.formats.results import Kept
 
 __all__ = ["FORMAT", "DotaFormat"]
 

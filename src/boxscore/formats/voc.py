@@ -40,10 +40,11 @@ from boxscore.data.schema import DETECTIONS
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import Id, as_ids
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
-from boxscore.formats._format import Format, Read, ReadOptions, changed_while_read
+from boxscore.formats._format import Format, Read, ReadOptions
 from boxscore.formats._image_names import file_stems, refuse_shared_names
+from boxscore.formats._kept import Kept
 from boxscore.formats._look import Look
-from boxscore.formats.results import Kept
+from boxscore.formats._snapshots import changed_while_read
 
 __all__ = ["FORMAT", "VocFormat"]
 

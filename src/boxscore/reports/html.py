@@ -90,7 +90,7 @@ def _plain_texts(value: Any) -> Any:
 
 @functools.cache
 def _asset(name: str) -> str:
-    return resources.files("boxscore.reports").joinpath("assets", name).read_text(encoding="utf-8")
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 @functools.cache

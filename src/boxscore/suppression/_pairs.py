@@ -4,17 +4,12 @@ Goal
 ----
 Methods that lower scores or merge boxes need every overlapping pair, not only who drops whom. Several
 settings over the same boxes share the pairs, which depend on nothing but the threshold.
-
-Conventions
------------
-A pair is (better, worse, overlap), in positions of a block; a better box has a lower position.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,37 +17,19 @@ from numpy.typing import NDArray
 from boxscore._utils.ordering import radix_order
 from boxscore.similarity.measures import Measure
 from boxscore.suppression._grid import Grid, expand
+from boxscore.suppression._ranked import Block, HeldPairs, Ranked, ValuedPairs
 
-if TYPE_CHECKING:
-    from boxscore.suppression._ranked import Block, Ranked
-
-__all__ = ["FEW", "HeldPairs", "PairStore", "Sweep", "ValuedPairs", "inner_bounds", "share_pairs"]
+__all__ = ["FEW", "PairStore", "Sweep", "inner_bounds", "share_pairs"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 Pairs = tuple[IndexArray, IndexArray]
-ValuedPairs = tuple[IndexArray, IndexArray, FloatArray]
 
 FEW = 2000
 """Up to here a sweep along x beats building a grid."""
 
 MOST_HELD = 1 << 24
 """Pairs that are held for several settings, 16 bytes each; any beyond are computed again by each."""
-
-
-class HeldPairs(NamedTuple):
-    """All pairs of a block that overlap by more than ``threshold``, by better, then worse."""
-
-    threshold: float
-    better: NDArray[np.int32]
-    worse: NDArray[np.int32]
-    overlap: FloatArray
-
-    def above(self, threshold: float) -> ValuedPairs:
-        """Return those that overlap by more than another threshold, no lower than this one."""
-        more = np.flatnonzero(self.overlap > threshold)
-        better, worse = (column.take(more).astype(np.int64) for column in (self.better, self.worse))
-        return better, worse, self.overlap.take(more)
 
 
 def share_pairs(ranked: Ranked, lowest: float) -> Ranked:

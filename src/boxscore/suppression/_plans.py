@@ -38,8 +38,8 @@ from boxscore._utils.ordering import rank_in_runs
 from boxscore.similarity.measures import Measure
 from boxscore.similarity.pairs import shared_length
 from boxscore.suppression._grid import Grid, expand
-from boxscore.suppression._pairs import FEW, PairStore, Sweep, ValuedPairs, inner_bounds
-from boxscore.suppression._ranked import Block
+from boxscore.suppression._pairs import FEW, PairStore, Sweep, inner_bounds
+from boxscore.suppression._ranked import Block, ValuedPairs
 
 __all__ = ["Plan", "best_overlapping", "greedy", "pairs_with"]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,11 +30,12 @@ from boxscore.similarity.pairs import Overlap
 
 if TYPE_CHECKING:
     from boxscore.data.tables import Detections
-    from boxscore.suppression._pairs import HeldPairs
 
 __all__ = [
     "Block",
+    "HeldPairs",
     "Ranked",
+    "ValuedPairs",
     "boxes_of",
     "check_boxes",
     "check_groups",
@@ -46,12 +47,29 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+ValuedPairs = tuple[IndexArray, IndexArray, FloatArray]
+"""(better, worse, overlap), in positions of a block; a better box has a lower position."""
 
 BLOCK = 1 << 16
 """Boxes processed together: their columns fit a second-level cache."""
 
 MANY = 20
 """From this many boxes on, chance does not put every x1,y1,x2,y2 where x,y,w,h would be."""
+
+
+class HeldPairs(NamedTuple):
+    """All pairs of a block that overlap by more than ``threshold``, by better, then worse."""
+
+    threshold: float
+    better: NDArray[np.int32]
+    worse: NDArray[np.int32]
+    overlap: FloatArray
+
+    def above(self, threshold: float) -> ValuedPairs:
+        """Return those that overlap by more than another threshold, no lower than this one."""
+        more = np.flatnonzero(self.overlap > threshold)
+        better, worse = (column.take(more).astype(np.int64) for column in (self.better, self.worse))
+        return better, worse, self.overlap.take(more)
 
 
 @dataclass(frozen=True)

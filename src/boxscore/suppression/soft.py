@@ -33,8 +33,8 @@ from boxscore._utils import checks
 from boxscore._utils.ordering import descending_order, rank_in_runs
 from boxscore.data.boxes import BoxFormat
 from boxscore.errors import InputError
-from boxscore.suppression._pairs import PairStore, ValuedPairs
-from boxscore.suppression._ranked import Block, Ranked, prepare
+from boxscore.suppression._pairs import PairStore
+from boxscore.suppression._ranked import Block, Ranked, ValuedPairs, prepare
 from boxscore.suppression.result import Kept
 
 __all__ = ["by_new_score", "check_floor", "check_not_negative", "soft_nms", "soften"]

@@ -16,7 +16,7 @@ Conventions
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +30,8 @@ from boxscore.protocols import load_protocol
 from boxscore.protocols.protocol import Protocol
 from boxscore.similarity.registry import similarity_of
 from boxscore.validation._findings import SEVERITIES, Context, Finding, by_weight
-from boxscore.validation.geometric import geometric_findings
-from boxscore.validation.image_labels import image_label_findings, not_exhaustive_findings
-from boxscore.validation.lvis import lvis_findings
-from boxscore.validation.mismatch import mismatch_findings
+from boxscore.validation.checking import CHECKS, check
 from boxscore.validation.numbering import find_class_map, renumbered_file
-from boxscore.validation.semantic import semantic_findings
-from boxscore.validation.structural import structural_findings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,17 +45,6 @@ __all__ = [
     "validate",
     "validate_files",
 ]
-
-CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
-    structural_findings,
-    geometric_findings,
-    semantic_findings,
-    mismatch_findings,
-    not_exhaustive_findings,
-    lvis_findings,
-    image_label_findings,
-)
-"""What :func:`validate` runs, in order."""
 
 ProtocolLike = str | Path | Mapping[str, Any] | Protocol
 
@@ -100,7 +84,7 @@ def validate(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoxscoreWarning)  # unknown classes become a finding
             detections = align(detections, ground_truth)
-    return _run(Context(ground_truth, detections, load_protocol(protocol)))
+    return check(Context(ground_truth, detections, load_protocol(protocol)))
 
 
 def validate_files(
@@ -166,15 +150,11 @@ def validate_files(
                 if of_detections.class_map is None:
                     renumbered = renumbered_file(paths[1], truth, of_detections)
                     rows = kept_rows(paths[1], truth, len(table)) if table.left_out else None
-    return by_weight([*findings, *_run(Context(truth, table, rules, rows, renumbered=renumbered))])
+    return by_weight([*findings, *check(Context(truth, table, rules, rows, renumbered=renumbered))])
 
 
 def _refused(code: str, error: InputError) -> Finding:
     return Finding(code, "structural", "error", 1, f"cannot be loaded: {str(error).rstrip('.')}")
-
-
-def _run(context: Context) -> list[Finding]:
-    return by_weight(finding for check in CHECKS for finding in check(context))
 
 
 def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:

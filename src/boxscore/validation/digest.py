@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from boxscore.evaluation import Evaluation
-from boxscore.validation import CHECKS
-from boxscore.validation._findings import IN_PASSING, ON_A_PAGE, WHEN_ASKED, Context, Finding, by_weight
+from boxscore.validation._findings import IN_PASSING, ON_A_PAGE, WHEN_ASKED, Context, Finding
+from boxscore.validation.checking import check
 
 __all__ = ["WARNED_OF", "digest", "findings_of", "quick_findings"]
 
@@ -41,7 +41,7 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
     context = _context(evaluation, IN_PASSING)
     findings = [
         finding
-        for finding in _run(context)
+        for finding in check(context)
         if finding.severity != "info"
         and (finding.code, finding.severity) != ("class-without-detections", "warning")
     ]
@@ -53,7 +53,7 @@ def quick_findings(evaluation: Evaluation) -> list[Finding]:
 def findings_of(evaluation: Evaluation, *, effects: bool = True) -> list[Finding]:
     """Run every check on the tables of an evaluation; without effects, those that evaluate nothing again."""
     effort = WHEN_ASKED if effects and _rows(evaluation) <= MANY else ON_A_PAGE
-    return _run(_context(evaluation, effort))
+    return check(_context(evaluation, effort))
 
 
 def _rows(evaluation: Evaluation) -> int:
@@ -63,10 +63,6 @@ def _rows(evaluation: Evaluation) -> int:
 def _context(evaluation: Evaluation, effort: int) -> Context:
     truth, detections, protocol = evaluation.ground_truth, evaluation.detections, evaluation.protocol
     return Context(truth, detections, protocol, given=evaluation, effort=effort)
-
-
-def _run(context: Context) -> list[Finding]:
-    return by_weight(finding for check in CHECKS for finding in check(context))
 
 
 def digest(findings: Sequence[Finding]) -> str:

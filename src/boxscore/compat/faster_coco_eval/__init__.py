@@ -21,14 +21,8 @@ from __future__ import annotations
 from boxscore.compat.faster_coco_eval import core
 from boxscore.compat.faster_coco_eval.core import COCO, COCOeval_faster, coco, mask
 from boxscore.compat.faster_coco_eval.core import faster_eval_api as cocoeval
+from boxscore.compat.swapping import init_as_pycocotools
 
 __all__ = ["COCO", "COCOeval_faster", "coco", "cocoeval", "core", "init_as_pycocotools", "mask"]
 
 __version__ = "1.8.0"
-
-
-def init_as_pycocotools() -> None:
-    """As :func:`boxscore.init_as_pycocotools`."""
-    from boxscore import compat
-
-    compat.init_as_pycocotools()

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from boxscore.compat.pycocotools import mask as maskUtils
 
-if TYPE_CHECKING:
-    from boxscore.compat.pycocotools.coco import COCO
+Record = dict[str, Any]
 
 CROWD_COLOR = np.array([2.0, 166.0, 101.0]) / 255
 
 
-def draw_annotations(coco: COCO, anns: list[dict[str, Any]], *, draw_bbox: bool) -> None:
+def draw_annotations(
+    anns: list[Record],
+    images: Mapping[Any, Record],
+    load_categories: Callable[[Any], Any],
+    *,
+    draw_bbox: bool,
+) -> None:
     """Draw each annotation in a random light colour, taken from NumPy's global generator."""
     import matplotlib.pyplot as plt
     from matplotlib.collections import PatchCollection
@@ -31,9 +37,9 @@ def draw_annotations(coco: COCO, anns: list[dict[str, Any]], *, draw_bbox: bool)
             if type(ann["segmentation"]) is list:
                 corners += [np.array(part).reshape(-1, 2) for part in ann["segmentation"]]
             else:
-                _draw_mask(axes, coco, ann)
+                _draw_mask(axes, ann, images)
         if "keypoints" in ann and type(ann["keypoints"]) is list:
-            _draw_skeleton(plt, coco, ann, color)
+            _draw_skeleton(plt, ann, load_categories(ann["category_id"])[0], color)
         if draw_bbox:
             x, y, w, h = ann["bbox"]
             corners.append(np.array([[x, y], [x, y + h], [x + w, y + h], [x + w, y]]))
@@ -43,18 +49,18 @@ def draw_annotations(coco: COCO, anns: list[dict[str, Any]], *, draw_bbox: bool)
     axes.add_collection(PatchCollection(outlines, facecolor="none", edgecolors=colors, linewidths=2))
 
 
-def _draw_mask(axes: Any, coco: COCO, ann: dict[str, Any]) -> None:
+def _draw_mask(axes: Any, ann: Record, images: Mapping[Any, Record]) -> None:
     segmentation = ann["segmentation"]
     if type(segmentation["counts"]) is list:
-        image = coco.imgs[ann["image_id"]]
+        image = images[ann["image_id"]]
         segmentation = maskUtils.frPyObjects([segmentation], image["height"], image["width"])[0]
     pixels = maskUtils.decode([segmentation])[:, :, 0]
     color = CROWD_COLOR if ann["iscrowd"] == 1 else np.random.random((1, 3))[0]
     axes.imshow(np.dstack([np.broadcast_to(color, (*pixels.shape, 3)), pixels * 0.5]))
 
 
-def _draw_skeleton(plt: Any, coco: COCO, ann: dict[str, Any], color: Any) -> None:
-    bones = np.array(coco.loadCats(ann["category_id"])[0]["skeleton"]) - 1
+def _draw_skeleton(plt: Any, ann: Record, category: Record, color: Any) -> None:
+    bones = np.array(category["skeleton"]) - 1
     points = np.array(ann["keypoints"])
     x, y, visibility = points[0::3], points[1::3], points[2::3]
     for bone in bones:

@@ -190,7 +190,7 @@ class COCO:
         if "segmentation" in anns[0] or "keypoints" in anns[0]:
             from boxscore.compat.pycocotools._draw import draw_annotations
 
-            draw_annotations(self, anns, draw_bbox=draw_bbox)
+            draw_annotations(anns, self.imgs, self.loadCats, draw_bbox=draw_bbox)
         elif "caption" in anns[0]:
             for ann in anns:
                 self._say(ann["caption"])

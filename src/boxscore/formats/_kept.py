@@ -1,0 +1,106 @@
+"""Results as they were read, and the rows of them that are written again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boxscore.data.tables import Detections
+from boxscore.formats._snapshots import Snapshot, changed_while_read
+
+__all__ = ["Kept", "Results"]
+
+FloatArray = NDArray[np.float64]
+
+
+class Results(NamedTuple):
+    """A results file and its rows."""
+
+    path: Path
+    format: str
+    table: Detections
+    """Every record or line, in the order of the file."""
+    snapshots: tuple[Snapshot, ...]
+    """The states of the files before they were read."""
+
+
+class Kept:
+    """The rows of a table that are written, with their new scores and boxes.
+
+    ``files_at`` lists the files of results, as their format does.
+    """
+
+    def __init__(
+        self,
+        results: Results,
+        rows: NDArray[np.int64],
+        scores: FloatArray | None,
+        boxes: FloatArray | None,
+        *,
+        files_at: Callable[[Path], list[Path]],
+    ) -> None:
+        table = results.table
+        self._files_at = files_at
+        self.table, self.count, self._results = table, len(rows), results
+        self.is_compared = not all(snapshot.settled for snapshot in results.snapshots)
+        self.rows, self.scores, self.boxes = rows, scores, boxes
+        self.wanted = np.zeros(len(table), dtype=bool)
+        self.wanted[rows] = True
+        self._position = np.cumsum(self.wanted) - 1  # of a row among those kept
+        self._changed_scores = None if scores is None else table.scores[rows] != scores
+        self._changed_boxes = None if boxes is None else (table.boxes[rows] != boxes).any(axis=1)
+
+    def check_files(self) -> None:
+        """Refuse results that have changed since their first reading began."""
+        for snapshot in self._results.snapshots:
+            snapshot.check_reading()
+        if self._files_at(self._results.path) != [snapshot.path for snapshot in self._results.snapshots]:
+            raise changed_while_read(self._results.path, got="other files")
+
+    def check_rows(
+        self, rows: NDArray[np.int64], scores: Any, corners: FloatArray | None, **ids: Sequence[Any]
+    ) -> None:
+        """Refuse rows [K], read once more, that are not those of the table.
+
+        ``corners`` [K, 4] are NaN where a box is not compared; ``ids`` are of ``images`` and ``categories``.
+        """
+        table = self.table
+        try:
+            same = table.scores[rows] == np.asarray(scores, dtype=np.float64)
+            for name, vocabulary, column in (
+                ("images", table.images, table.image),
+                ("categories", table.categories, table.category),
+            ):
+                if name in ids:
+                    same &= vocabulary.ids[column[rows]] == np.asarray(ids[name], dtype=vocabulary.ids.dtype)
+            if corners is not None:
+                same &= ((table.boxes[rows] == corners) | np.isnan(corners)).all(axis=1)
+        except (TypeError, ValueError, OverflowError):  # an id of another type
+            same = np.zeros(len(rows), dtype=bool)
+        if not same.all():
+            row = int(rows[np.argmin(same)])
+            raise changed_while_read(self._results.path, got=f"another detection {row} than before")
+
+    def as_table(self) -> Detections:
+        """Return the remaining rows as a table, with the new scores and boxes."""
+        table, changes = self.table.take(self.rows), {}
+        if self.scores is not None:
+            changes["scores"] = self.scores
+        if self.boxes is not None:
+            moved = (table.boxes != self.boxes).any(axis=1)
+            changes["boxes"] = self.boxes
+            changes["sizes"] = np.where(moved[:, None], self.boxes[:, 2:] - self.boxes[:, :2], table.sizes)
+        return table.replaced(**changes)
+
+    def changes(self, row: int) -> tuple[float | None, list[float] | None]:
+        """Return the new score and the new corners of a row, each None where it stays."""
+        position, score, box = self._position[row], None, None
+        if self.scores is not None and self._changed_scores is not None and self._changed_scores[position]:
+            score = float(self.scores[position])
+        if self.boxes is not None and self._changed_boxes is not None and self._changed_boxes[position]:
+            box = self.boxes[position].tolist()
+        return score, box
