@@ -310,16 +310,21 @@ def test_rules_that_parts_cannot_meet_are_refused_by_name(rules: dict[str, Any],
     assert "evaluate all" in str(caught.value)
 
 
-@each(["crowd_image", "crowd_category", "crowd_counts", "truth_takes_part"])
+@each(["crowds:image", "crowds:category", "crowds", "takes_part"])
 def test_columns_of_crowds_that_do_not_fit_are_refused(name: str) -> None:
     rules = {"extends": "crowdhuman", "ap": {"recall_over": "all"}}
     tables = crowd_cases.tables(crowd_cases.scene(3))
     part = parts_of(tables, rules, [0] * len(tables[0].images))[0]
-    column = getattr(part.matches, name)
-    assert len(column)
-    more = column.astype(np.int32) if name == "crowd_counts" else column.astype(np.uint16) + np.uint16(1000)
-    for wrong in (column[:-1], more, None):
-        damaged = dataclasses.replace(part, matches=dataclasses.replace(part.matches, **{name: wrong}))
+    extra = part.matches.extra
+    assert len(extra[name])
+    more = (
+        extra[name].astype(np.int32) if name == "crowds" else extra[name].astype(np.uint16) + np.uint16(999)
+    )
+    for wrong in ({name: extra[name][:-1]}, {name: more}, {}):
+        others = {key: values for key, values in extra.items() if key != name}
+        damaged = dataclasses.replace(
+            part, matches=dataclasses.replace(part.matches, extra={**others, **wrong})
+        )
         with pytest.raises(boxscore.FileFormatError, match="hold what boxscore wrote"):
             Part.from_bytes(damaged.to_bytes())
 

@@ -53,6 +53,13 @@ from boxscore.matching.ignoring import (
 from boxscore.matching.matches import Bits, Matches, bit_type, merge, pack_bits
 from boxscore.matching.preparing import shares_of_regions
 from boxscore.matching.ranking import Ranking, rank_detections
+from boxscore.protocols.extra_columns import (
+    ABSORBED_BITS,
+    TAKES_PART,
+    TRUTH_SHARE,
+    TRUTH_WEIGHT,
+    ExtraColumn,
+)
 from boxscore.protocols.protocol import MatchingRules, Protocol
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
@@ -369,9 +376,17 @@ class Matcher:
 
     # ------------------------------------------------------------ parts
 
-    def _truth_shares(self) -> FloatArray:
-        """Largest share of each given ground truth that lies in one region measured so, [G]."""
-        return shares_of_regions(self.ground_truth, self.ignoring.by_foreground, self.protocol)
+    def _extra(self, protocol: Protocol, absorbed: Bits | None) -> dict[str, NDArray[Any]]:
+        """Make the columns that the protocol's rules ask for; ``absorbed`` are bits of the pairs, [P, A]."""
+        truth, flags = self.ground_truth, self.ignoring
+        makers: dict[ExtraColumn, Callable[[], NDArray[Any] | None]] = {
+            ABSORBED_BITS: lambda: absorbed,
+            TRUTH_WEIGHT: lambda: np.where(truth.group, protocol.group.weight, 1.0),
+            TAKES_PART: lambda: ~flags.deleted,
+            TRUTH_SHARE: lambda: shares_of_regions(truth, flags.by_foreground, self.protocol),
+        }
+        made = {column.name: make() for column, make in makers.items() if column.asked_for(protocol)}
+        return {name: values for name, values in made.items() if values is not None}
 
     @property
     def _floor(self) -> float:
@@ -519,9 +534,6 @@ class Matcher:
             given[back] = counted_bits
             counted_bits, truth_category = given, np.zeros(len(truth), dtype=np.int32)
         given_rows = self._given_rows(ranking.rows if rows is None else rows[ranking.rows])
-        truth_weight = None
-        if protocol.group.weighs:
-            truth_weight = np.where(self.ground_truth.group, protocol.group.weight, 1.0)
         matches = Matches(
             images=truth.images,
             categories=truth.categories,
@@ -542,10 +554,7 @@ class Matcher:
             threshold_count=len(protocol.matching.iou_thresholds),
             equal_scores=protocol.matching.equal_scores,
             every_pair=every_pair,
-            absorbed_bits=absorbed[order] if absorbed is not None else None,
-            truth_weight=truth_weight,
-            takes_part=~self.ignoring.deleted if protocol.ap.recall_over == "all" else None,
-            truth_share=self._truth_shares() if protocol.asks_for("JI") else None,
+            extra=self._extra(protocol, None if absorbed is None else absorbed[order]),
         )
         if protocol.matching.equal_scores == "last_first":
             matches = matches.in_class_order()
