@@ -11,7 +11,7 @@ import pytest
 import boxscore
 from boxscore._utils.processes import Forked
 from boxscore.diagnostics import tie_bounds
-from boxscore.matching import matcher as matcher_module
+from boxscore.matching import sources
 from boxscore.matching.matcher import Matcher
 from boxscore.protocols import load_protocol
 from boxscore.similarity.box import BoxSimilarity
@@ -68,7 +68,7 @@ def test_blocks_match_the_same(rules: Any, most: int, monkeypatch: pytest.Monkey
             hold(most, patch)
             matcher = Matcher(truth, found, protocol)
             assert_same_matches(matcher.match(), whole)
-            assert matcher._candidates is None
+            assert matcher._held is None
             assert_same_matches(matcher.match(workers=2), whole)
 
 
@@ -78,7 +78,7 @@ def test_processes_match_the_same(rules: Any, workers: int, monkeypatch: pytest.
     protocol = load_protocol(rules)
     monkeypatch.setattr(BoxSimilarity, "forks_from", 0)
     started: list[int] = []
-    monkeypatch.setattr(matcher_module, "Forked", lambda tasks: started.append(len(tasks)) or Forked(tasks))
+    monkeypatch.setattr(sources, "Forked", lambda tasks: started.append(len(tasks)) or Forked(tasks))
     for seed, detections in enumerate((60, 7, 1, 0)):
         truth, found = crowd(seed, detections=detections)
         whole = match_tables(truth, found, protocol)
