@@ -99,6 +99,8 @@ class Matcher:
         What area ranges measure in a detection, square pixels; as the protocol says when not given.
     admitted : ndarray of bool, [D], optional
         Which detections are evaluated, where that was decided for a larger table.
+    known : KnownOverlaps, optional
+        Overlaps of all rows of these tables, which several protocols share.
 
     Raises
     ------
@@ -114,6 +116,7 @@ class Matcher:
         *,
         areas: FloatArray | None = None,
         admitted: BoolArray | None = None,
+        known: KnownOverlaps | None = None,
     ) -> None:
         self.protocol = protocol
         self.ground_truth = ground_truth
@@ -121,8 +124,7 @@ class Matcher:
         self.similarity.check_units(ground_truth)
         self.detections = self.similarity.with_needed_columns(ground_truth, detections)
         self._given_areas, self._given_admitted = areas, admitted
-        self._known = KnownOverlaps()
-        self._shares_known = False  # whether other protocols use them
+        self._known, self._shares_known = known or KnownOverlaps(), known is not None
         self._held: PairSource | None = None  # of all detections
         # Tables in the order in which they are matched, and the given rows behind their rows; None: the same.
         self._ordered_truth, self._ordered_detections = ground_truth, self.detections
@@ -144,9 +146,7 @@ class Matcher:
 
         Overlaps that both protocols measure alike are computed once and shared.
         """
-        other = Matcher(self.ground_truth, self.detections, protocol)
-        other._known, other._shares_known = self._known, True
-        return other
+        return Matcher(self.ground_truth, self.detections, protocol, known=self._known)
 
     @functools.cached_property
     def ignoring(self) -> Ignoring:
