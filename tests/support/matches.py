@@ -19,7 +19,7 @@ def match_tables(truth: GroundTruth, found: Detections, protocol: Protocol, *, w
 
 def assert_same_matches(ours: Matches, expected: Matches) -> None:
     """Compare every column to the bit, and the vocabularies by their ids."""
-    assert list(ours.extra) == list(expected.extra)
+    assert {*ours.extra} == {*expected.extra}
     for name, first in columns_of(ours).items():
         second = columns_of(expected)[name]
         if name in ("images", "categories"):

@@ -112,12 +112,15 @@ def renumbered(
 
 
 def merged_extra(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """Join the columns that every part has, part by part; classes and images are numbered alike.
+    """Join columns part by part, which have them alike; classes and images are numbered as one.
 
-    The parts are emptied as their columns are joined.
+    Columns of classes and images are left out where a part was not counted. The parts are emptied as their
+    columns are joined.
     """
-    names = [name for name in parts[0] if all(name in part for part in parts)]
-    found = {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
+    counted = {name for part in parts for column in _counts(part) for name in column.names}
+    names = {name: None for part in parts for name in part}
+    joined = [name for name in names if name not in counted or all(name in part for part in parts)]
+    found = {name: np.concatenate([part.pop(name) for part in parts]) for name in joined}
     for column in _counts(found):
         category, image = (found[name] for name in column.names[:2])
         order = np.lexsort((image, category))
