@@ -194,7 +194,6 @@ class Matcher:
         chosen = np.flatnonzero(~np.isnan(lowered))
         detections = dataclasses.replace(self._ordered_detections.take(chosen), scores=lowered[chosen])
         ranking = rank_detections(detections, self.protocol, self._admitted_of(rows, scores, chosen))
-
         ranges = self._ranges(detections, ranking, self.protocol)
 
         def under(flags: Ignoring) -> Blocks:
@@ -264,14 +263,14 @@ class Matcher:
     def _extra(self, protocol: Protocol, absorbed: Bits | None) -> dict[str, NDArray[Any]]:
         """Make the columns that the protocol's rules ask for; ``absorbed`` are bits of the pairs, [P, A]."""
         truth, flags = self.ground_truth, self.ignoring
-        makers: dict[ExtraColumn, Callable[[], NDArray[Any] | None]] = {
-            ABSORBED_BITS: lambda: absorbed,
+        makers: dict[ExtraColumn, Callable[[], NDArray[Any]]] = {
             TRUTH_WEIGHT: lambda: np.where(truth.group, protocol.group.weight, 1.0),
             TAKES_PART: lambda: ~flags.deleted,
             TRUTH_SHARE: lambda: shares_of_regions(truth, flags.by_foreground, self.protocol),
         }
-        made = {column.name: make() for column, make in makers.items() if column.asked_for(protocol)}
-        return {name: values for name, values in made.items() if values is not None}
+        if absorbed is not None:
+            makers[ABSORBED_BITS] = lambda: absorbed
+        return {column.name: make() for column, make in makers.items() if column.asked_for(protocol)}
 
     @property
     def _floor(self) -> float:

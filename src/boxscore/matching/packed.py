@@ -170,11 +170,11 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
     place = np.empty(len(by_class), dtype=np.int64)
     place[by_class] = np.arange(len(by_class))
     extra = taken(extra_in_parts(matches.extra), {"pair": itemgetter(kept), "truth": itemgetter(by_class)})
-    of_pairs = bits_of(extra)
+    of_pairs, A = bits_of(extra), matches.area_count
     bits = [matches.matched_bits[kept], *(extra[name] for name in of_pairs)]
-    outcome, numbered = numbered_rows(np.concatenate(bits, axis=1) if of_pairs else bits[0])
-    outcomes, *others = np.split(numbered, len(bits), axis=1)
-    extra |= {name: np.ascontiguousarray(own) for name, own in zip(of_pairs, others, strict=True)}
+    outcome, outcomes = numbered_rows(np.concatenate(bits, axis=1) if of_pairs else bits[0])
+    for number, name in enumerate(of_pairs, start=1):
+        extra[name] = np.ascontiguousarray(outcomes[:, number * A : (number + 1) * A])
     detections = np.searchsorted(matches.category, classes)
     truth_category = matches.truth_category[by_class]
     rows = with_rows or matches.equal_scores != "image_order"
@@ -196,7 +196,7 @@ def packed(matches: Matches, *, with_rows: bool = False) -> PackedMatches:
         row=narrowed(matches.row) if rows else None,
         truth=narrowed(place[matches.pair_truth[kept]]),
         outcome=outcome,
-        outcomes=np.ascontiguousarray(outcomes),
+        outcomes=np.ascontiguousarray(outcomes[:, :A]),
         truth_image=narrowed(matches.truth_image[by_class]),
         truth_counted=matches.counted_bits[by_class],
         extra=extra,
