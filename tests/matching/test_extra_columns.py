@@ -72,7 +72,8 @@ def _made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def drawn(values: np.random.Generator, column: ExtraColumn, count: int, protocol: Protocol) -> NDArray[Any]:
     shape = count, *column.shape(protocol)
     if column.kind == "float":
-        return values.permutation(int(np.prod(shape))).reshape(shape) + 0.5  # all different
+        different = values.permutation(int(np.prod(shape))).reshape(shape) + 0.5
+        return different / 1e6 if column.most == 1 else different
     if column.kind == "bool":
         return values.random(shape) < 0.5
     if column.kind == "bits":
@@ -329,6 +330,8 @@ def test_every_column_that_does_not_fit_is_refused(name: str) -> None:
                 wrong.append({one: values[..., :-1]})
             if column.axis == "class_image" and one != column.name:
                 wrong.append({one: values.astype(np.uint16) + np.uint16(1000)})
+            if column.kind == "float":
+                wrong += [{one: values * factor} for factor in (np.nan, np.inf, -1.0)]
             if column.asked_for(protocol) or column.axis == "class_image":
                 wrong.append({})
             for some in wrong:

@@ -108,6 +108,8 @@ def _check_extra(
     own_rows = {"class_image": len(values) if values.ndim else 0}
     length = {**lengths, **own_rows}["outcome" if column.kind == "bits" else column.axis]
     _check_column(column.name, values, KINDS[column.kind], (length, *column.shape(protocol)))
+    if column.kind == "float" and not ((values >= 0) & (values <= column.most)).all():
+        raise ValueError(f"{column.name} below 0 or above {column.most:g}")
     if not numbers:
         return
     for name, rows in zip(column.names, numbers, strict=False):

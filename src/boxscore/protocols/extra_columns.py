@@ -9,6 +9,7 @@ Conventions
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -67,6 +68,8 @@ class ExtraColumn:
         Sizes of its other axes under a protocol.
     in_parts : bool
         Whether scores read it; a column that is only counted from stays out of parts.
+    most : float
+        Largest value of floats; none is below 0.
     """
 
     name: str
@@ -75,6 +78,7 @@ class ExtraColumn:
     asked_for: Callable[[Any], bool]
     shape: Callable[[Any], tuple[int, ...]] = _none
     in_parts: bool = True
+    most: float = sys.float_info.max
 
     def of(self, extra: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
         """Return the column among others; None where it is not there."""
@@ -106,7 +110,7 @@ ABSORBED_BITS = ExtraColumn(
 """Bit ``t``: the pair is a match with a group for which another detection stands, [P, A]."""
 
 TRUTH_WEIGHT = ExtraColumn(
-    "truth_weight", "truth", "float", asked_for=lambda protocol: bool(protocol.group.weighs)
+    "truth_weight", "truth", "float", asked_for=lambda protocol: bool(protocol.group.weighs), most=1.0
 )
 """How much each ground truth counts, [G]; 1 where it is not there."""
 
@@ -134,6 +138,7 @@ TRUTH_SHARE = ExtraColumn(
     "float",
     asked_for=lambda protocol: bool(protocol.asks_for("JI")),
     in_parts=False,
+    most=1.0,
 )
 """Largest share of each ground truth that lies in one ignored region, [G]."""
 
